@@ -74,7 +74,7 @@ def ask(
         raise InputError(_usage(values))
     check_question(question)
     if choice.encoder is None:
-        # The thread loads the model while the imports below run.
+        # A thread loads the encoder while the imports below run.
         preload(default_encoder())
     with gc_paused():
         from langgraph.checkpoint.memory import InMemorySaver
@@ -113,7 +113,7 @@ def ask(
 
 
 def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
-    """Return a function that adds a record to a file of annotated messages, if one is given."""
+    """Return a function that adds a record to a file of annotated messages; ``None`` without it."""
     if file is None:
         return None
     from casewright.finetune.queries.correction import keep_correction
@@ -125,7 +125,7 @@ def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], objec
 
 
 def _usage(values: DomainValues) -> str:
-    """Return an error message: which options need a question, and which exclude one."""
+    """Return an error message that says which options need a question and which exclude it."""
     domain = values.domain
     own_options = [option for option in domain.options if option.name not in domain.openers]
     if not own_options:
@@ -166,7 +166,7 @@ def show(
 ) -> None:
     """Show a saved run: the question, then plan, answer and evidence as ask printed them.
 
-    Nothing is run again. With --json only the answer is printed, as ask --json printed it.
+    No step runs again. With --json, only the answer is printed, as ask --json printed it.
     """
     from casewright.graph.run_file import read_run
 

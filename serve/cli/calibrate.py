@@ -1,4 +1,4 @@
-"""The command `casewright calibrate`: it finds the best selection of demonstrations for a model."""
+"""The command `casewright calibrate`, which finds a model's best selection of demonstrations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def calibrate(
         Path | None,
         Option(
             help="Demonstrations, JSON Lines: question, answer, wrong (a list of wrong answers), "
-            "group (of lines with one question).",
+            "group (the same in all lines of a question).",
             metavar="FILE",
         ),
     ] = None,
@@ -94,7 +94,7 @@ def calibrate(
     """Find the best selection of demonstrations for a model.
 
     The command varies the weights of relevance, diversity and quality, and measures how selected
-    cases change the probability of right and wrong answers. A stopped run continues.
+    cases change the probability of right and wrong answers. Repeat it to continue a stopped run.
     """
     from casewright.finetune.demonstrations import RecordedScorer, Sweep, open_scorer
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B, LAMBDAS_D, prepare, run
@@ -102,8 +102,8 @@ def calibrate(
     from casewright.finetune.demonstrations.judged import CaseReading
     from casewright.stores.paths import data_folder
 
-    lambdas_d = _numbers("--lambda-d", lambda_d) or LAMBDAS_D
-    given_b = _numbers("--lambda-b", lambda_b)
+    lambdas_d = _read_numbers("--lambda-d", lambda_d) or LAMBDAS_D
+    given_b = _read_numbers("--lambda-b", lambda_b)
     # Refuse invalid values before a model is loaded.
     Sweep(k, lambdas_d, given_b or LAMBDAS_B, measure, limit, seed)
     test_questions = None if questions is None else read_judged(questions)
@@ -128,7 +128,7 @@ def calibrate(
 
 @contextmanager
 def _open_store(cases: Path | None, domain: str | None, store: str | None) -> Iterator[CaseStore]:
-    """Open the store of a file's cases, of a domain's plan cases, or of a Python file."""
+    """Open a store of the cases in a file, a domain's plan cases, or a Python file's store."""
     from casewright.domains.python_file import load_object
     from casewright.finetune.demonstrations import cases_file
     from casewright.stores import CaseStore, default_encoder
@@ -138,8 +138,8 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
         raise InputError("Give one of --cases FILE, --domain NAME and --store FILE.py:NAME.")
     if cases is not None:
         demonstrations = cases_file.read_demonstrations(cases)
-        name = hashlib.sha256(str(cases.resolve()).encode()).hexdigest()[:16]
-        folder = data_folder() / "demonstrations" / f"{cases.stem}-{name}"
+        path_hash = hashlib.sha256(str(cases.resolve()).encode()).hexdigest()[:16]
+        folder = data_folder() / "demonstrations" / f"{cases.stem}-{path_hash}"
         with CaseStore(cases_file.demonstration_schema(default_encoder()), folder) as case_store:
             _synchronise(case_store, demonstrations)
             yield case_store
@@ -165,7 +165,7 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
 
 
 def _synchronise(store: CaseStore, cases: Sequence[Case]) -> None:
-    """Add new cases, delete removed ones, and keep the measured quality of the others."""
+    """Add new cases, delete removed cases, and keep the measured quality of the other cases."""
     from casewright.stores import Change
     from casewright.stores.case import case_id
 
@@ -208,11 +208,11 @@ def _lambdas_b(
             "give a schema with quality_range (-20, 0), for which the quality can be measured."
         )
     else:
-        note("The stored quality of the cases is used: its range does not fit a log-probability.")
+        note("The cases keep their stored quality: its range does not fit a log-probability.")
     return lambdas_b
 
 
-def _numbers(option: str, text: str | None) -> tuple[float, ...]:
+def _read_numbers(option: str, text: str | None) -> tuple[float, ...]:
     if text is None:
         return ()
     try:
@@ -231,8 +231,8 @@ def _print_cost(cost: Cost) -> None:
         return
     duration = "" if cost.seconds is None else f"; about {timedelta(seconds=round(cost.seconds))}"
     note(
-        f"To score: {cost.answers:,} answers in {cost.questions:,} prompts, {cost.tokens:,} tokens "
-        f"to read{duration}."
+        f"The model scores {cost.answers:,} answers in {cost.questions:,} prompts, and reads "
+        f"{cost.tokens:,} tokens{duration}."
     )
 
 
@@ -260,7 +260,7 @@ def _print_calibration(calibration: Calibration, plot: Path | None, *, as_json: 
     }
     print_table(
         (f"{measure} on held-out questions", "mean", "from", "to"),
-        [[selections[name], *numbers] for name, numbers in calibration.held_out.items()],
+        [[selections[name], *estimate] for name, estimate in calibration.held_out.items()],
     )
     best = calibration.choice
     echo(
@@ -270,7 +270,7 @@ def _print_calibration(calibration: Calibration, plot: Path | None, *, as_json: 
     low, high = best.lambda_d_interval
     echo(
         f"The gain over plain similarity is {best.gain[0]:+.3f} ({best.gain[1]:+.3f} to "
-        f"{best.gain[2]:+.3f}) on the questions of the choice. In 95 % of resamples λ_d is "
+        f"{best.gain[2]:+.3f}) on the questions that chose them. In 95 % of resamples λ_d is "
         f"from {low:g} to {high:g}, λ_b from {best.lambda_b_interval[0]:g} to "
         f"{best.lambda_b_interval[1]:g}. Of {len(calibration.rows)} settings, "
         f"{len(best.as_good)} are not significantly worse."

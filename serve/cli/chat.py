@@ -63,16 +63,16 @@ def chat(
             except CasewrightError as error:
                 echo(visible(f"error: {error}"), err=True)
                 continue
-            # JSON in ASCII: no character ends the line or moves a terminal's cursor.
+            # In ASCII, JSON has no character that ends the line or moves a terminal's cursor.
             echo(json.dumps(answer) if as_json else visible(answer["text"]) + "\n")
 
 
 def _lines() -> Iterator[str]:
-    """Yield lines from the terminal or a pipe, until an empty line or the end."""
-    terminal = sys.stdin.isatty()
+    """Yield lines from the terminal or a pipe, until an empty line or the end of the input."""
+    is_terminal = sys.stdin.isatty()
     if hasattr(sys.stdin, "reconfigure"):
-        # Invalid UTF-8 is an error of its question, and does not end the conversation.
+        # A question with invalid UTF-8 fails, and does not end the conversation.
         sys.stdin.reconfigure(errors="surrogateescape")
     with suppress(EOFError):
-        while line := (input("> ") if terminal else sys.stdin.readline()).strip():
+        while line := (input("> ") if is_terminal else sys.stdin.readline()).strip():
             yield line

@@ -1,4 +1,4 @@
-"""All commands by name. Commands and heavy packages are imported at their first use."""
+"""All commands by name; a command and its heavy packages are imported when it is first used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.errors import CasewrightError, InputError
 from casewright.serve.cli.extended import LazyCommands
 from casewright.serve.settings.file import find_settings_file
 
-#: Each command, and the module in this folder whose ``app`` has it.
+#: For each command, the module in this folder whose ``app`` contains it.
 COMMANDS = {
     **dict.fromkeys(("ask", "show"), "ask"),
     **{name: name for name in ("plan", "plans", "chat", "ingest", "calibrate", "config")},
@@ -30,7 +30,7 @@ COMMANDS = {
 }
 
 
-def _load(name: str) -> Any:
+def _load_command(name: str) -> Any:
     command = typer.main.get_command(import_module(f"casewright.serve.cli.{COMMANDS[name]}").app)
     # The app of a module is one command, or a group of commands.
     command = getattr(command, "commands", {}).get(name, command)
@@ -41,7 +41,7 @@ def _load(name: str) -> Any:
 class _Program(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = LazyCommands(lambda: COMMANDS, _load)  # type: ignore[assignment]
+        self.commands = LazyCommands(lambda: COMMANDS, _load_command)  # type: ignore[assignment]
 
 
 app = typer.Typer(
@@ -79,7 +79,7 @@ def casewright(
 
 
 def main() -> None:
-    """Run the command line; a user's error is one line on stderr and exit code 2."""
+    """Run the command line; for an error of the user, print one line and exit with code 2."""
     try:
         # In standalone mode Typer prints errors as a box, and never as JSON.
         code = app(standalone_mode=False)
@@ -95,7 +95,7 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of the output has closed it; Python would report that once more at exit.
+        # The reader of stdout has closed it; Python's flush at exit would raise the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except Exception as error:

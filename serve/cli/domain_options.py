@@ -30,7 +30,7 @@ _OPTION_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause Python's garbage collector during imports, whose objects it would walk repeatedly."""
+    """Pause the garbage collector during imports, whose objects it would walk repeatedly."""
     is_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -97,23 +97,22 @@ class DomainCommand(TyperCommand):
             ) from error
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the command's own parameters, and those of the domain before ``--help``."""
+        """Return the command's parameters, with the domain's parameters before ``--help``."""
         *params, last = super().get_params(ctx)
         return [*params, *ctx.meta.get(__name__, ()), last]
 
     def _options(self, domain: Domain) -> list[Any]:
         used_names = {name for param in self.params for name in param.opts}
         fields = filter(_OPTION_NAME.fullmatch, domain.scopes)
-        # The help and the metavar of each option.
-        texts = {name: (f"Short for --scope {name}=VALUE.", "VALUE") for name in fields}
-        texts |= {
+        help_and_metavar = {name: (f"Short for --scope {name}=VALUE.", "VALUE") for name in fields}
+        help_and_metavar |= {
             option.name: (option.help, option.metavar)
             for option in domain.options
             if self.takes_all_options or option.name in domain.openers
         }
         annotations = {
-            f"option_{number}": _option(domain, name, *text)
-            for number, (name, text) in enumerate(texts.items())
+            f"option_{number}": _option(domain, name, *texts)
+            for number, (name, texts) in enumerate(help_and_metavar.items())
             if f"--{name}" not in used_names
         }
 
@@ -162,18 +161,18 @@ def _find_domain(args: list[str]) -> Domain:
 def _last_value(args: list[str], *names: str) -> str | None:
     last_value = None
     for word, next_word in zip_longest(args, args[1:]):
-        name, sign, value = word.partition("=")
+        name, separator, value = word.partition("=")
         if name in names:
-            last_value = value if sign else next_word
+            last_value = value if separator else next_word
         elif word[:2] in names and len(word) > 2:
             last_value = word[2:]
     return last_value
 
 
 def _domains_with(option: str) -> str:
-    """Return a sentence that names the domains with an option; empty if none has it."""
+    """Return a sentence that names the domains with an option; empty if no domain has it."""
     from casewright.domains import domain_names, find_domain
 
     domains = [find_domain(name) for name in domain_names()]
-    names = [d.name for d in domains if option in {f"--{o.name}" for o in d.options}]
+    names = [domain.name for domain in domains if option in {f"--{o.name}" for o in domain.options}]
     return f"{option} goes with --domain {' or --domain '.join(names)}." if names else ""

@@ -1,4 +1,4 @@
-"""The commands `casewright domains`, which lists or rebuilds, and `new`, which writes a domain."""
+"""The commands `casewright domains`, which lists domains or rebuilds one, and `new`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from casewright.errors import InputError
 from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import print_json
 
-#: The file's text; ``MY_DOMAIN`` stands for the domain's name.
+#: The text of a new domain's file; ``MY_DOMAIN`` stands for the domain's name.
 TEMPLATE = '''\
-"""The tools of MY_DOMAIN. Replace the two below by your own; the rest can stay."""
+"""The tools of MY_DOMAIN. Replace the two tools by your own; the other code can stay."""
 
 from pathlib import Path
 from typing import Literal
@@ -22,17 +22,17 @@ from typing import Literal
 from casewright import CallContext, Toolbox, ToolExample, own_domain, tool
 
 
-# A tool is a typed function. Planners read its name and its docstring: say what it finds, and by
-# what. Types say what an argument may be; of a Literal, a plan can write no other text.
+# A tool is a typed function. Planners read its name and its docstring: say what the tool finds,
+# and by which values. Types restrict the arguments: a plan can write only the texts in a Literal.
 @tool(
-    # The fields of what it returns that later steps can refer to.
+    # The fields of a result to which later steps can refer.
     results=("machine_id", "name"),
-    # A question with its plan. Give every tool one: it counts at once.
+    # A question with its plan. Give every tool an example: planners use it at once.
     example=ToolExample("which pumps are there", 's1 = find_machine(query="pumps")'),
 )
 def find_machine(query: str, call: CallContext) -> list[dict]:
     """Finds machines by their name or place."""
-    # `call` is filled in by the run and hidden from plans; call.scope says who asks.
+    # The run sets `call`, which plans cannot write; call.scope identifies the user.
     return [{"machine_id": "M7", "name": f"{query} 7"}]
 
 
@@ -58,7 +58,7 @@ domain = own_domain(
     learn if learn.is_file() else (),
     description="The machines of a plant.",
     questions=["how hot is the lathe"],
-    # Who asks, by field; the first value is the default. Tools read it in call.scope.
+    # The fields that identify the user; the first value is the default. Tools read call.scope.
     # scopes={"site": ["north", "south"]},
 )
 '''

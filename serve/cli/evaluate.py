@@ -45,8 +45,8 @@ def evaluate_planner(
     planner, adapter = planner_for_adapter(planner, adapter)
     model = ModelSettings(adapter, device, dtype, examples)
     evaluation, notes = evaluate_file(domain, source, planner, model)
-    report = {"domain": domain, "input": str(source), **_report(evaluation, notes)}
-    (print_json if as_json else _print)(report)
+    report = {"domain": domain, "input": str(source), **_make_report(evaluation, notes)}
+    (print_json if as_json else _print_report)(report)
 
 
 def evaluate_file(
@@ -70,7 +70,7 @@ def evaluate_file(
         return evaluate_planners(questions, [name], model), questions.notes
 
 
-def _report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]:
+def _make_report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]:
     from casewright.finetune.evaluation.outcome import wrong_plans
 
     ((name, outcomes),) = evaluation.outcomes.items()
@@ -102,32 +102,32 @@ def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
 
 
 def _asking_shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
-    """Return the shares of plans that ask back, and of wrong plans among these, if any can ask."""
+    """Return the share of plans that ask back, and of wrong plans among them, if a plan can."""
     from casewright.finetune.evaluation.figures import share
 
     results = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
     if all(result.confidence is None for _, result in results):
         return {}
-    unsure = [outcome for outcome, result in results if result.asks_back]
+    asking = [outcome for outcome, result in results if result.asks_back]
     return {
         "asked_back": share([result.asks_back for _, result in results]).to_json(),
-        "asked_back_wrong": share([not outcome.graph_arguments for outcome in unsure]).to_json(),
+        "asked_back_wrong": share([not outcome.graph_arguments for outcome in asking]).to_json(),
     }
 
 
-_LABELS = {
+_FIGURE_LABELS = {
     "right_tools": "right tools",
     "whole_plans": "whole plans",
     "invalid": "fallback or invalid plans",
     "errors": "errors",
     "ms_p50": "milliseconds per plan, median",
     "asked_back": "asked back",
-    "asked_back_wrong": "wrong plans among these",
+    "asked_back_wrong": "wrong plans of those asked back",
 }
 
 
-def _print(report: dict[str, Any]) -> None:
-    rows = [[_LABELS[name], _cell(figure)] for name, figure in report["figures"].items()]
+def _print_report(report: dict[str, Any]) -> None:
+    rows = [[_FIGURE_LABELS[name], _cell(figure)] for name, figure in report["figures"].items()]
     print_table(["figure", "value"], rows, f"{report['messages']} messages, {report['planner']}")
     by_class = [
         [f"{label} ({shares['right_tools']['count']})", *map(_cell, shares.values())]
@@ -138,14 +138,14 @@ def _print(report: dict[str, Any]) -> None:
         echo(visible(f"{plan['id']}: {plan['query']}"))
         echo(visible(indent_plan("right", plan["right_plan"])))
         echo(visible(indent_plan("wrote", plan["plan"] or plan["note"])))
-        if reason := _uncertainty(plan):
+        if reason := _uncertainty_text(plan):
             echo(visible(indent_plan("", reason)))
     for note in report["notes"]:
         echo(note)
 
 
-def _uncertainty(plan: dict[str, Any]) -> str:
-    """Return the confidence of a wrong plan, and the reason of a fallback plan."""
+def _uncertainty_text(plan: dict[str, Any]) -> str:
+    """Return a text with a wrong plan's confidence, and the reason of a fallback plan."""
     parts = [] if plan["confidence"] is None else [f"confidence {plan['confidence']:.2f}"]
     parts += ["it asks back"] if plan["asks_back"] else []
     parts += [f"a fallback plan: {plan['note']}"] if plan["plan"] and plan["note"] else []

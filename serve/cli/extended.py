@@ -1,4 +1,4 @@
-"""Groups of commands, also of installed packages, which are imported at their first use."""
+"""Command groups that include commands of installed packages, and import each at first use."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ class _ExtendedGroup(TyperGroup):
 
 
 def extended_group(kind: str) -> type[TyperGroup]:
-    """Return the class of a group that also has the entry points of a kind as commands."""
+    """Return a class of command group that adds the entry points of a kind as commands."""
     return type("ExtendedGroup", (_ExtendedGroup,), {"kind": kind})

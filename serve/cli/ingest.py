@@ -16,7 +16,7 @@ from casewright.serve.cli.output import fail, print_json, print_table, visible
 if TYPE_CHECKING:
     from casewright.stores.documents.ingest import IngestReport
 
-#: Maximum number of file names for each reason of skipping.
+#: Maximum number of skipped files that are named for each reason.
 MAX_NAMES = 5
 
 app = Typer(add_completion=False)
@@ -48,8 +48,8 @@ def ingest(
         float,
         Option(
             min=1,
-            help="CPU time to read a file, and 10 more for each megabyte; slower files are "
-            "reported as failed.",
+            help="CPU seconds to read a file, plus 10 for each megabyte; slower files are reported "
+            "as failed.",
         ),
     ] = 60.0,
     dry_run: Annotated[bool, Option("--dry-run", help="Read and compare without writing.")] = False,
@@ -97,13 +97,13 @@ def ingest(
             name: [{"path": file, "reason": reason} for file, reason in getattr(report, name)]
             for name in ("failed", "skipped", "notes")
         }
-        facts = {"location": location, "dry_run": dry_run, "cases": case_count}
-        print_json({**asdict(report), **file_reports, **facts})
+        details = {"location": location, "dry_run": dry_run, "cases": case_count}
+        print_json({**asdict(report), **file_reports, **details})
     else:
         _print(report, path, location, case_count, dry_run)
         if report.files and not dry_run:
-            where = f" --store {shlex.quote(into)}" if into else ""
-            echo(f'Ask: casewright ask --domain {COLLECTION}{where} "…"')
+            store_option = f" --store {shlex.quote(into)}" if into else ""
+            echo(f'Ask: casewright ask --domain {COLLECTION}{store_option} "…"')
     if report.failed and not report.files:
         fail("None of the files could be read; the report says why.")
 
@@ -115,10 +115,10 @@ def _print(report: IngestReport, path: str, location: str, count: int, dry_run: 
         echo(f"Nothing to ingest in {path}. Formats: {READ_KINDS}.")
     else:
         verb = "would be" if dry_run else "is" if report.files == 1 else "are"
-        echo(visible(f"{_files(report.files)} of {report.root} {verb} stored as cases."))
+        echo(visible(f"{_count_files(report.files)} of {report.root} {verb} stored as cases."))
         rows = [
             ("added", report.added),
-            ("updated: their place in the file", report.updated),
+            ("updated: moved within the file", report.updated),
             ("unchanged", report.unchanged),
             ("removed", report.removed),
             (f"in {location}", count),
@@ -130,12 +130,12 @@ def _print(report: IngestReport, path: str, location: str, count: int, dry_run: 
     for reason, files in sorted(by_reason.items()):
         others = f" and {len(files) - MAX_NAMES} more" if len(files) > MAX_NAMES else ""
         names = ", ".join(files[:MAX_NAMES]) + others
-        echo(visible(f"Skipped {_files(len(files))}, since {reason}: {names}"))
+        echo(visible(f"Skipped {_count_files(len(files))}, since {reason}: {names}"))
     if report.failed:
         print_table(["failed", "since"], report.failed)
     for file, note in report.notes:
         echo(visible(f"{file} was {note}."))
 
 
-def _files(count: int) -> str:
+def _count_files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"

@@ -43,7 +43,7 @@ def draft(
         ),
     ] = TEMPLATE,
     count: Annotated[int, Option(min=1, max=500, help="Limit of proposals.")] = 40,
-    yes: Annotated[bool, Option("--yes", "-y", help="Accept all without a question.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Accept all without a prompt.")] = False,
     seed: Annotated[int, Option(min=0, help="The seed of the draws.")] = 0,
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a language model's call.")] = 120.0,
     as_json: AsJson = False,
@@ -62,8 +62,8 @@ def draft(
         # The domain may already read the same file.
         file_queries = [AnnotatedQuery.read(r) for r in file.records if r["query"] not in questions]
         tools = replace(tools, queries=[*tools.queries, *file_queries])
-        drafts = _proposals(tools, generator, count, seed, seconds)
-    accepted = _review(file, drafts, yes=yes)
+        drafts = _make_proposals(tools, generator, count, seed, seconds)
+    accepted = _review_proposals(file, drafts, yes=yes)
     total = len(file.records) + accepted
     needed = max(0, MIN_MESSAGES - total)
     if needed:
@@ -75,18 +75,18 @@ def draft(
         "proposed": len(drafts.records),
         "kept": accepted,
         "messages": total,
-        "left_out": {why.value: number for why, number in drafts.rejected.most_common()},
+        "left_out": {reason.value: n for reason, n in drafts.rejected.most_common()},
         "next": [command],
     }
     if as_json:
         print_json(facts)
         return
-    left_out = ", ".join(f"{number} × {why}" for why, number in facts["left_out"].items())
+    left_out = ", ".join(f"{n} × {reason}" for reason, n in facts["left_out"].items())
     echo(
         f"{output}: {accepted} of {len(drafts.records)} proposals were accepted; it has {total} "
         "messages." + (f" Not proposed: {left_out}." if left_out else "")
     )
-    hint = f" {needed} more are enough to train on." if needed else ""
+    hint = f" With {needed} more messages, you can train on it." if needed else ""
     echo(f"Give the file to own_domain: planners then use it at once.{hint} Next:\n  {command}")
 
 
@@ -94,7 +94,7 @@ def draft(
 def correct(
     domain: ToolsOf,
     output: Annotated[
-        Path, Option(help="The annotated messages to add it to, JSON Lines.", metavar="FILE")
+        Path, Option(help="The file of annotated messages, JSON Lines.", metavar="FILE")
     ],
     question: Annotated[str | None, Argument(help="The question.")] = None,
     run: Annotated[
@@ -147,7 +147,7 @@ def _read_steps() -> list[str]:
     return [line.rstrip("\n") for line in takewhile(str.strip, sys.stdin)]
 
 
-def _proposals(
+def _make_proposals(
     tools: OwnTools, generator: str, count: int, seed: int, seconds: float
 ) -> ReviewBatch:
     from casewright.finetune.folds import SAME_GROUP
@@ -158,11 +158,11 @@ def _proposals(
     seen_questions = SeenQuestions(tools.encoder, SAME_GROUP)
     seen_questions.add([*(query.query for query in tools.queries), *tools.held_out])
     if generator != TEMPLATE:
-        records = _model_records(tools, generator, records[:count], count, seconds)
+        records = _write_records(tools, generator, records[:count], count, seconds)
     return usable_drafts(records, tools.toolbox, seen_questions, count)
 
 
-def _model_records(
+def _write_records(
     tools: OwnTools, generator: str, templates: Sequence[dict[str, Any]], count: int, seconds: float
 ) -> list[dict[str, Any]]:
     """Return messages that a language model writes, with plans like those of the templates."""
@@ -201,8 +201,8 @@ def _chat(generator: str) -> Any:
     return chat_model(generator)
 
 
-def _review(file: ResumedLines, drafts: ReviewBatch, *, yes: bool) -> int:
-    """Show each proposal, and add the accepted ones to a file; return their number."""
+def _review_proposals(file: ResumedLines, drafts: ReviewBatch, *, yes: bool) -> int:
+    """Show each proposal, and add accepted proposals to a file; return their number."""
     accepted = 0
     for number, record in enumerate(drafts.records, 1):
         if not yes:

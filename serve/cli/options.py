@@ -19,21 +19,21 @@ ToolsOf = Annotated[
 Scope = Annotated[
     list[str] | None,
     Option(
-        help="Who asks; repeatable; by default the domain's first values.", metavar="FIELD=VALUE"
+        help="The user; repeatable; by default the domain's first values.", metavar="FIELD=VALUE"
     ),
 ]
 Tenant = Annotated[str | None, Option(help="The tenant whose cases tools read.", metavar="NAME")]
 ConfigFile = Annotated[
     Path | None, Option(help="A TOML file of settings; see casewright config.", metavar="FILE")
 ]
-_PLANNERS = (
+_PLANNER_HELP = (
     "case, ensemble (of parser and mistral, for tools of your own), parser for the plan parser "
     "(case without a reader), mistral for the packaged tuned language model, smollm2 for its base, "
     "classifiers, local:FOLDER for another model in this process (the folder of a model, or of an "
     "adapter, which names its model), agent:local:FOLDER for a model that plans step by step, "
     "or a chat model as provider:model."
 )
-PlannerName = Annotated[str, Option(help=_PLANNERS, metavar="NAME")]
+PlannerName = Annotated[str, Option(help=_PLANNER_HELP, metavar="NAME")]
 Adapter = Annotated[
     str | None,
     Option(
@@ -104,9 +104,9 @@ EncoderName = Annotated[
     str | None,
     Option(help="A sentence-transformers model; the packaged one by default.", metavar="NAME"),
 ]
-#: Values of options by the name of their setting; ``None`` for options that are not given.
+#: Values of options by the name of the setting; ``None`` if an option is not given.
 Flags = Mapping[str, Any]
-#: The option of each setting.
+#: The option for each setting, by the setting's name.
 OPTIONS = {
     "domain": Annotated[
         str | None,
@@ -117,7 +117,7 @@ OPTIONS = {
         ),
     ],
     "planner": Annotated[
-        str | None, Option(help=f"{_PLANNERS} By default the domain's.", metavar="NAME")
+        str | None, Option(help=f"{_PLANNER_HELP} By default the domain's.", metavar="NAME")
     ],
     "adapter": Adapter,
     "device": Device,
@@ -138,7 +138,7 @@ OPTIONS = {
 
 
 def with_flags(*names: str, **options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that replaces a command's parameter ``flags`` with options of settings.
+    """Return a decorator that replaces a command's parameter ``flags`` by options for settings.
 
     ``names`` are keys of ``OPTIONS``; ``options`` are for settings that only this command has.
     """
@@ -165,11 +165,11 @@ def with_flags(*names: str, **options: Any) -> Callable[[Callable[..., None]], C
 def set_options(
     command: Callable[..., None], annotations: dict[str, Any], defaults: Mapping[str, Any]
 ) -> None:
-    """Give a function the signature from which Typer makes options; ``None`` is the default."""
+    """Set the signature of a function from which Typer makes options, by default ``None``."""
     command.__signature__ = Signature(  # type: ignore[attr-defined]
         [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
-            for name, kind in annotations.items()
+            Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=hint)
+            for name, hint in annotations.items()
         ]
     )
     command.__annotations__ = annotations

@@ -30,18 +30,18 @@ STOP_REASONS = {
     "search_failed": "it ended, since a search failed",
 }
 
-# Characters that move a terminal's cursor or reverse its text, and single surrogates.
+# Characters that move a terminal's cursor or reverse its text, and lone surrogates.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    """Replace the characters of a text that could manipulate a terminal."""
-    # "\r\n" is one line end.
+    """Return a text without the characters that could manipulate a terminal."""
+    # A line may end in "\r\n".
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n").removesuffix("\r"))
 
 
 def fail(message: str) -> NoReturn:
-    """Print a user's error after a command's results, and exit with code 2."""
+    """Print an error message after a command's results, and exit with code 2."""
     echo(f"error: {message}", err=True)
     raise Exit(2)
 
@@ -78,7 +78,7 @@ def print_run(state: Mapping[str, Any], question: str, save: Path | None, *, as_
 
 
 def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
-    """Print an answer for people: question, plan with steps, text, and the cited evidence."""
+    """Print an answer for people: question, plan with its steps, text and cited evidence."""
     from rich import markup
     from rich.console import Console
     from rich.table import Table
@@ -123,8 +123,8 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
             f"{escape('[' + item['id'] + ']')} {escape(origin)}  [dim]{escape(item['step'])}[/]"
         )
     planner, usage, generator = answer["planner"], answer["usage"], answer["generator"]
-    extractive = generator == "extractive"
-    how_written = "quoted, without a language model," if extractive else f"worded by {generator}"
+    is_extractive = generator == "extractive"
+    how_written = "quoted, without a language model," if is_extractive else f"worded by {generator}"
     fallback = f" ({planner['fallback']})" if planner["fallback"] else ""
     console.print(
         escape(
@@ -136,7 +136,7 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
 
 
 def _feedback_line(report: Mapping[str, Any]) -> str:
-    """Return a sentence for a feedback loop's report; empty for reports of other tools."""
+    """Return a sentence about a feedback loop's report; empty for a report of another tool."""
     # Another tool may report the same event with other fields.
     with suppress(KeyError, TypeError, ValueError):
         if report.get("event") == "feedback_round":
@@ -158,22 +158,22 @@ def print_rows(rows: Sequence[Mapping[str, Any]], title: str = "") -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
-    """Print a table for people; numbers with three decimals."""
+    """Print a table for people, with floats to three decimals."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        justify: Literal["left", "right"] = "left" if number == 0 else "right"
+    for index, column in enumerate(columns):
+        justify: Literal["left", "right"] = "left" if index == 0 else "right"
         # Names and headings may wrap; numbers may not.
-        width = max((len(_cell(row[number])) for row in rows), default=0) if number else None
+        width = max((len(_cell(row[index])) for row in rows), default=0) if index else None
         table.add_column(column, justify=justify, overflow="fold", min_width=width)
     for row in rows:
         table.add_row(*(escape(_cell(value)) for value in row))
     console = Console(highlight=False)
-    # A file or a pipe has no width: the table does not wrap.
+    # A file or a pipe has no width, so that the table need not wrap.
     if not console.is_terminal and "COLUMNS" not in os.environ:
         width = Console(width=10_000).measure(table).maximum
         console = Console(highlight=False, width=width)

@@ -1,4 +1,4 @@
-"""The tools of a domain or a file, with their annotated queries, for a command."""
+"""Opens the tools of a domain or a file for a command, with their annotated queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OwnTools:
 
     Attributes:
         held_out: Test questions, from which no planner may learn.
-        case_store: The store with the queries as plan cases, if any; none for a file's queries.
+        case_store: The store of the queries as plan cases, if any; ``None`` for a file's queries.
     """
 
     toolbox: Toolbox
@@ -52,11 +52,11 @@ def own_tools(
     from casewright.domains import find_domain
     from casewright.serve.session.defaults import open_stores
 
-    source = find_domain(str(domain))
-    with closing(open_stores(source)) as opened:
-        held_out = [query.query for query in source.measuring_queries()]
+    named_domain = find_domain(str(domain))
+    with closing(open_stores(named_domain)) as open_domain:
+        held_out = [query.query for query in named_domain.measuring_queries()]
         if queries is None:
-            cases = opened.plan_cases
-            yield OwnTools(opened.toolbox, source.queries(), encoder, held_out, cases)
+            cases = open_domain.plan_cases
+            yield OwnTools(open_domain.toolbox, named_domain.queries(), encoder, held_out, cases)
         else:
-            yield OwnTools(opened.toolbox, file_queries, encoder, held_out)
+            yield OwnTools(open_domain.toolbox, file_queries, encoder, held_out)

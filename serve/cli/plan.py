@@ -1,4 +1,4 @@
-"""The command `casewright plan`: it writes plans without running them."""
+"""The command `casewright plan`, which writes plans without running them."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def plan(
         assert question is not None
         result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
     if as_json:
-        details = {"fallback": result.fallback or None, "written": result.written or None}
-        record = {"id": None, **_result_fields(result), **details, "error": None, **result.doubt()}
+        origin = {"fallback": result.fallback or None, "written": result.written or None}
+        record = {"id": None, **_result_fields(result), **origin, "error": None, **result.doubt()}
         print_json(record)
         return
     echo(str(result.plan))
@@ -90,7 +90,7 @@ def _result_fields(result: PlanResult) -> dict[str, Any]:
 
 
 def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Planner) -> None:
-    """Plan for every record of a JSON Lines file, and write a line for each, in order.
+    """Plan for every record of a JSON Lines file, and write one line for each, in their order.
 
     The plan of an invalid record is empty, and its ``error`` says why.
     """
@@ -100,17 +100,17 @@ def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Pla
         raise InputError(f"{source} cannot be read: {error.strerror}.") from error
     records = [line for line in lines if line.strip()]
     if target is None:
-        invalid = _write_plans(records, sys.stdout, toolbox, planner)
+        invalid_count = _write_plans(records, sys.stdout, toolbox, planner)
     else:
         try:
             with target.open("w", encoding="utf-8", newline="\n") as file:
-                invalid = _write_plans(records, file, toolbox, planner)
+                invalid_count = _write_plans(records, file, toolbox, planner)
         except OSError as error:
             raise InputError(f"{target} cannot be written: {error.strerror}.") from error
-    if invalid:
+    if invalid_count:
         fail(
-            f"{invalid} of {len(records)} records could not be planned for; their error says why. "
-            "The others have plans."
+            f"{invalid_count} of {len(records)} records could not be planned for; their error "
+            "says why. The others have plans."
         )
 
 
@@ -118,28 +118,28 @@ def _write_plans(records: list[bytes], target: IO[str], toolbox: Toolbox, planne
     """Write a plan for each record; return the number of invalid records."""
     from casewright.stores.progress import progress_bar
 
-    invalid = 0
+    invalid_count = 0
     with progress_bar("Planning", len(records)) as advance:
-        for output in _outputs(records, toolbox, planner):
-            invalid += output["error"] is not None
+        for output in _plan_all(records, toolbox, planner):
+            invalid_count += output["error"] is not None
             target.write(json.dumps(output, ensure_ascii=False) + "\n")
             advance(1)
-    return invalid
+    return invalid_count
 
 
-def _outputs(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterator[dict[str, Any]]:
+def _plan_all(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterator[dict[str, Any]]:
     from casewright.planner.request import BatchPlanner
 
     batch_size = planner.batch if isinstance(planner, BatchPlanner) else 1
     for start in range(0, len(records), batch_size):
-        lines = records[start : start + batch_size]
-        outputs = [_read_request(line, toolbox, planner) for line in lines]
-        requests = [request for _, request in outputs if request is not None]
+        batch = records[start : start + batch_size]
+        batch_outputs = [_read_request(line, toolbox, planner) for line in batch]
+        requests = [request for _, request in batch_outputs if request is not None]
         if isinstance(planner, BatchPlanner):
             results = iter(planner.plan_many(requests))
         else:
             results = iter([planner.plan(request) for request in requests])
-        for output, request in outputs:
+        for output, request in batch_outputs:
             if request is not None:
                 result = next(results)
                 output |= _result_fields(result) | result.doubt()

@@ -1,4 +1,4 @@
-"""The command `casewright plans`: it pins plans under a name, runs them, and compares two."""
+"""The command `casewright plans`, which pins plans under a name, runs them, and compares two."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pin(
     from casewright.serve.session.session import open_chosen
 
     fields, values = option_values.read_context(context), command.obj
-    texts = option_values.read_pairs("--parameter", parameter)
+    value_texts = option_values.read_pairs("--parameter", parameter)
     given_plan = None if plan is None else read_plan_file(plan)
     question = question or (given_plan.question if given_plan else "")
     if not question:
@@ -79,7 +79,7 @@ def pin(
         else:
             checked_plan = given_plan.plan
         request.validate(checked_plan)
-        parameters = {key: option_values.json_or_text(value) for key, value in texts.items()}
+        parameters = {key: option_values.json_or_text(text) for key, text in value_texts.items()}
         pinned = pin_plan(name, question, checked_plan, request.toolbox, parameters)
         file = pinned.save(folder, replace=replace)
     if as_json:
@@ -112,7 +112,7 @@ def run(
     config: options.ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer with a pinned plan: checks, price, budget and citations are as in casewright ask."""
+    """Answer with a pinned plan; checks, price, budget and citations are as in casewright ask."""
     from langgraph.checkpoint.memory import InMemorySaver
 
     from casewright.planner import read_pinned
@@ -132,9 +132,9 @@ def run(
     choice, folder = _read_choice(config, values.domain, flags)
     pinned = read_pinned(folder, name)
     user_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
-    # The session's planner is replaced once the toolbox is open.
-    opening: Any = {"opening": values.opening, "planner": FallbackPlanner()}
-    with closing(open_chosen(choice, **opening)) as session:
+    # The pinned plan's planner needs the open toolbox, and replaces this planner below.
+    open_arguments: Any = {"opening": values.opening, "planner": FallbackPlanner()}
+    with closing(open_chosen(choice, **open_arguments)) as session:
         toolbox = session.opened.toolbox
         question, session.planner = pinned.filled(toolbox, option_values.read_values(pinned, with_))
         check_question(question)
@@ -216,7 +216,7 @@ def diff(
     if planners:
         values: DomainValues = command.obj
         first, second = (
-            _plan_with(config, values, {**flags, "planner": name}, sources[0], fields)
+            _plan_question(config, values, {**flags, "planner": name}, sources[0], fields)
             for name in planners
         )
     else:
@@ -245,7 +245,7 @@ def diff(
                 echo(visible(f"{prefix} {text}"))
 
 
-def _plan_with(
+def _plan_question(
     config: Path | None, values: DomainValues, flags: Flags, question: str, fields: dict[str, Any]
 ) -> SavedPlan:
     from casewright.graph.plan_files import SavedPlan
@@ -270,7 +270,7 @@ def _find_plan(source: str, folder: Path) -> SavedPlan:
 
 
 def _read_choice(config: Path | None, domain: Domain, flags: Flags) -> tuple[Choice, Path]:
-    """Return the choice in the settings, and the folder of pinned plans."""
+    """Return the choice in the settings, with the folder of pinned plans."""
     from casewright.serve.session.choice import choice_of
     from casewright.serve.settings.settings import load_settings
 

@@ -79,21 +79,21 @@ class PlanFile(pytest.File):
 
 
 class PlanItem(pytest.Item):
-    """The test of a file, which compares plans with the right ones by graph and arguments."""
+    """The test of a file, which compares graph and arguments of each plan with the right plan."""
 
     def runtest(self) -> None:
         """Plan, report changed results, and raise ``WrongPlansError`` below the gate."""
-        gate = _gate(str(self.config.getini(GATE)))
+        gate = _read_gate(str(self.config.getini(GATE)))
         outcomes = self._outcomes()
-        file = self.path.with_suffix(".accepted.json")
-        changes = _changes(outcomes, _accepted(file))
+        accepted_file = self.path.with_suffix(".accepted.json")
+        changes = _list_changes(outcomes, _read_accepted(accepted_file))
         right = sum(outcome.graph_arguments for outcome in outcomes)
         summary = f"{right} of {len(outcomes)} whole plans are right; the gate is {gate:g}."
         self.user_properties.append((REPORT, "\n".join([summary, *changes])))
         if self.config.getoption("--casewright-accept"):
-            results = {_name(outcome): outcome.graph_arguments for outcome in outcomes}
+            results = {_message_name(outcome): outcome.graph_arguments for outcome in outcomes}
             text = json.dumps(results, indent=1, ensure_ascii=False)
-            file.write_text(text + "\n", encoding="utf-8")
+            accepted_file.write_text(text + "\n", encoding="utf-8")
         if right < gate * len(outcomes):
             raise WrongPlansError(summary)
 
@@ -116,7 +116,7 @@ class PlanItem(pytest.Item):
         return outcomes
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return one line for a user's errors."""
+        """Return one line for an error of the user."""
         if isinstance(excinfo.value, WrongPlansError | CasewrightError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
@@ -126,15 +126,15 @@ class PlanItem(pytest.Item):
         return self.path, None, "plans"
 
 
-def _gate(text: str) -> float:
+def _read_gate(text: str) -> float:
     with suppress(ValueError):
         if 0 <= (gate := float(text)) <= 1:
             return gate
     raise InputError(f"{GATE} is {text!r}. Give a share from 0 to 1.")
 
 
-def _accepted(file: Path) -> Mapping[str, bool]:
-    """Return the accepted run: message to ``True`` for a right plan; empty without such a run."""
+def _read_accepted(file: Path) -> Mapping[str, bool]:
+    """Return the accepted results by message, ``True`` for a right plan; empty without a file."""
     if not file.is_file():
         return {}
     with suppress(ValueError):
@@ -143,15 +143,15 @@ def _accepted(file: Path) -> Mapping[str, bool]:
     raise InputError(f"{file} is not an accepted run. Remove it, and accept a new run.")
 
 
-def _changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> Iterator[str]:
-    """Yield lines for messages with another result than accepted, and for wrong new messages."""
+def _list_changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> Iterator[str]:
+    """Yield lines for messages whose result is not the accepted one, and for wrong new messages."""
     for outcome in outcomes:
-        name, is_right = _name(outcome), outcome.graph_arguments
+        name, is_right = _message_name(outcome), outcome.graph_arguments
         # A message that is not in the accepted run is expected to be right.
         if is_right == accepted.get(name, True):
             continue
-        wrong = "right -> wrong" if name in accepted else "wrong"
-        change = "wrong -> right" if is_right else wrong
+        wrong_text = "right -> wrong" if name in accepted else "wrong"
+        change = "wrong -> right" if is_right else wrong_text
         yield f"{change}  {name}: {outcome.item.query.query}"
         if not is_right:
             written = outcome.error if outcome.result is None else str(outcome.result.plan)
@@ -159,6 +159,6 @@ def _changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> I
             yield indent_plan("wrote", written)
 
 
-def _name(outcome: PlanOutcome) -> str:
+def _message_name(outcome: PlanOutcome) -> str:
     record = outcome.item.query.record
     return str(record.query if record.id is None else record.id)

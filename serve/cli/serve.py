@@ -12,18 +12,18 @@ from casewright.errors import DependencyError
 from casewright.serve.cli.options import ConfigFile, Flags, PlansFolder, Scope, with_flags
 
 app = Typer(add_completion=False)
-#: Arguments of ``_check_installed``: the error, and the modules of an MCP server.
-_MCP = (
+#: Arguments of ``_check_installed``: the error message, and the modules that an MCP server needs.
+_MCP_REQUIREMENTS = (
     "An MCP server needs MCP's library and the service. Run: pip install 'casewright[serve,mcp]'",
     *("fastapi", "mcp.server", "prometheus_client"),
 )
 
 
-def _switch(names: str, text: str) -> Any:
-    return Annotated[bool | None, Option(f"--{names}", help=text)]
+def _switch(names: str, help_text: str) -> Any:
+    return Annotated[bool | None, Option(f"--{names}", help=help_text)]
 
 
-#: The options of settings that only the service has.
+#: The options for settings that only the service has.
 _OPTIONS = {
     "host": Annotated[str | None, Option(help="Address; default 127.0.0.1.", metavar="ADDRESS")],
     "port": Annotated[int | None, Option(help="Port; default 8000; 0 takes a free one.")],
@@ -61,10 +61,10 @@ def serve(
     config: ConfigFile = None,
 ) -> None:
     """Answer questions over HTTP until Ctrl+C or SIGTERM."""
-    needed = "The service needs FastAPI and Uvicorn. Run: pip install 'casewright[serve]'"
-    _check_installed(needed, "fastapi", "uvicorn")
+    message = "The service needs FastAPI and Uvicorn. Run: pip install 'casewright[serve]'"
+    _check_installed(message, "fastapi", "uvicorn")
     if flags["mcp"]:
-        _check_installed(*_MCP)
+        _check_installed(*_MCP_REQUIREMENTS)
     from casewright.serve.service.starting import start
 
     in_database = threads is not None and threads.startswith(("postgresql://", "postgres://"))
@@ -82,14 +82,14 @@ def serve(
 @with_flags("domain", "planner", "adapter", "generator", "encoder", "feedback")
 def serve_mcp(flags: Flags, scope: Scope = None, config: ConfigFile = None) -> None:
     """Offer plan, run_plan and ask to the MCP client that starts this command, over stdio."""
-    _check_installed(*_MCP)
+    _check_installed(*_MCP_REQUIREMENTS)
     from casewright.serve.service.mcp_stdio import serve_stdio
 
     serve_stdio(config, scope, **flags)
 
 
 def _check_installed(message: str, *modules: str) -> None:
-    """Raise ``DependencyError`` with a message unless all modules can be imported."""
+    """Raise ``DependencyError`` with a message if a module cannot be imported."""
     try:
         for module in modules:
             import_module(module)

@@ -13,7 +13,7 @@ from casewright.errors import StoreLockedError
 from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_table
 
-#: The longest wait for another process that holds a store.
+#: Maximum wait for another process that holds a store.
 LOCK_SECONDS = 2.0
 StoreFolder = Annotated[
     Path | None, Argument(help="A store's folder; by default all in the data folder.")
@@ -31,18 +31,18 @@ def check(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
     from casewright.stores.engines.upkeep import check_folder
 
     results: list[dict[str, Any]] = []
-    for folder in _stores(store_folder):
+    for folder in _store_folders(store_folder):
         try:
             states = [asdict(state) for state in check_folder(folder, lock_seconds=LOCK_SECONDS)]
         except StoreLockedError:
             states = [{"collection": "", "cases": None, "damage": "", "held": True}]
         results += [{"store": str(folder), "held": False, **state} for state in states]
-    caches = [] if store_folder is not None else list(_caches(remove=False))
+    caches = [] if store_folder is not None else list(_check_caches(remove=False))
     damaged = sum(bool(result["damage"]) for result in results)
     if as_json:
         print_json({"stores": results, "caches": caches, "damaged": damaged})
     else:
-        rows = [[r["store"], r["collection"], r["cases"], _state(r)] for r in results]
+        rows = [[r["store"], r["collection"], r["cases"], _state_text(r)] for r in results]
         print_table(["store", "collection", "cases", "state"], rows)
         if caches:
             print_table(["cache", "state"], [[cache["cache"], cache["state"]] for cache in caches])
@@ -63,10 +63,10 @@ def repair(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
 
     repairs = [
         {"store": str(folder), **asdict(result), "next": _restore_command(folder, result.lost)}
-        for folder in _stores(store_folder)
+        for folder in _store_folders(store_folder)
         for result in repair_folder(folder, lock_seconds=LOCK_SECONDS)
     ]
-    caches = [] if store_folder is not None else list(_caches(remove=True))
+    caches = [] if store_folder is not None else list(_check_caches(remove=True))
     if as_json:
         print_json({"stores": repairs, "caches": caches})
         return
@@ -78,20 +78,19 @@ def repair(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
         echo(f"{cache['cache']}: {cache['state']}")
 
 
-def _stores(store_folder: Path | None) -> list[Path]:
+def _store_folders(store_folder: Path | None) -> list[Path]:
     from casewright.stores.engines.connections import ENGINE_FILE
     from casewright.stores.engines.edge_shard import SHARDS
     from casewright.stores.paths import data_folder
 
     if store_folder is not None:
         return [store_folder]
-    # Files that mark a folder as a store.
-    markers = (ENGINE_FILE, SHARDS, "collection")
-    return sorted({file.parent for name in markers for file in data_folder().rglob(name)})
+    store_files = (ENGINE_FILE, SHARDS, "collection")
+    return sorted({file.parent for name in store_files for file in data_folder().rglob(name)})
 
 
-def _caches(*, remove: bool) -> Iterator[dict[str, str]]:
-    """Yield the caches with their states; unusable entries may be removed."""
+def _check_caches(*, remove: bool) -> Iterator[dict[str, str]]:
+    """Yield the caches with their states; with ``remove``, delete unusable entries first."""
     from casewright.stores.encoders.cache import FILE, check_vectors
     from casewright.stores.paths import cache_folder
 
@@ -106,7 +105,7 @@ def _caches(*, remove: bool) -> Iterator[dict[str, str]]:
         yield {"cache": str(file), "state": state}
 
 
-def _state(result: dict[str, Any]) -> str:
+def _state_text(result: dict[str, Any]) -> str:
     if result["held"]:
         return "not checked: another process holds it"
     return str(result["damage"] or "sound")
@@ -130,12 +129,12 @@ def _restore_command(folder: Path, lost: int | None) -> str:
 
 
 def _print_repair(repair: dict[str, Any]) -> None:
-    lost = "an unknown number is" if repair["lost"] is None else f"{repair['lost']} are"
+    lost_text = "an unknown number is" if repair["lost"] is None else f"{repair['lost']} are"
     collection = f"{repair['store']}, {repair['collection']}"
-    echo(f"{collection}: {repair['cases']} cases are kept, {lost} lost.")
+    echo(f"{collection}: {repair['cases']} cases are kept, {lost_text} lost.")
     if (restored_deletions := repair["back"]) != 0:
-        count = "Some" if restored_deletions is None else f"At least {restored_deletions}"
-        echo(f"  {count} cases that you had deleted may have reappeared. Delete them again.")
+        at_least = "Some" if restored_deletions is None else f"At least {restored_deletions}"
+        echo(f"  {at_least} cases that you had deleted may have reappeared. Delete them again.")
     if repair["texts"]:
         echo(f"  The texts of lost cases, without vectors: {repair['texts']}")
     if repair["next"]:

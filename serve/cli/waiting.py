@@ -1,4 +1,4 @@
-"""Prints plans with their prices before a run, and reads replies to the questions of a run."""
+"""Prints plans and their prices before a run, and reads replies to the questions of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ask_user(questions: Sequence[Any]) -> list[Any]:
             echo(f"Question {number} of {len(questions)}:", err=True)
         _print_question(question)
     return [
-        _reply(question, f"{number}. " if has_several else "")
+        _ask_until_valid(question, f"{number}. " if has_several else "")
         for number, question in enumerate(questions, 1)
     ]
 
@@ -44,11 +44,11 @@ def _print_question(question: Any) -> None:
         echo(visible(f"Not possible: {violation}"), err=True)
 
 
-def _reply(question: Any, number: str) -> Any:
+def _ask_until_valid(question: Any, prefix: str) -> Any:
     if not _is_approval(question):
-        return _read_reply(f"{number}Reply: ")
+        return _read_reply(f"{prefix}Reply: ")
     while True:
-        reply = _read_reply(f"{number}Run it? yes, no, or edit: ").casefold()
+        reply = _read_reply(f"{prefix}Run it? yes, no, or edit: ").casefold()
         if reply in ("yes", "no"):
             return reply
         if reply == "edit":

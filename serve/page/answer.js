@@ -1,4 +1,4 @@
-// Draws the answer with links from citations to evidence, what is missing, and who planned and wrote.
+// Draws the answer with links from citations to evidence, the missing parts, and the times of the run.
 
 import { byId, duration, element, show } from "./dom.js";
 
@@ -12,20 +12,20 @@ function drawAnswer(run) {
   byId("worded").textContent = run.answer ? timings(run.answer) : "";
 }
 
-/** Show a text that grows; append only its new part, since an answer comes in thousands of pieces. */
+/** Show a growing text; append only the new part, since an answer comes in thousands of pieces. */
 function appendText(container, text) {
   const textNode = container.childNodes.length === 1 && container.firstChild.nodeType === Node.TEXT_NODE ? container.firstChild : null;
   if (textNode && text.startsWith(textNode.data)) textNode.appendData(text.slice(textNode.length));
   else container.replaceChildren(text);
 }
 
-/** The text, with a link for every checked citation. */
+/** Return the parts of the answer's text, with a link for every checked citation. */
 function withCitationLinks(answer) {
   const checked = new Set(answer.citations);
   const linkedIds = new Set();
   return answer.text.split(/(\[E\d+\])/).map((part) => {
     const id = part.slice(1, -1);
-    // Isolated, so that a change of the writing direction ends with its part.
+    // A <bdi> isolates a part, so that a change of the writing direction ends with the part.
     if (!/^\[E\d+\]$/.test(part) || !checked.has(id)) return element("bdi", {}, part);
     const attributes = { href: `#evidence-${id}`, class: "citation", id: linkedIds.has(id) ? null : `cited-${id}` };
     linkedIds.add(id);
@@ -39,7 +39,7 @@ function timings(answer) {
   return `Planned by ${answer.planner.name} in ${duration(usage.planning_ms)}, looked up in ${duration(usage.execution_ms)}, ${howWritten} in ${duration(usage.generation_ms)}.`;
 }
 
-/** The planner of the plan, the reason of a fallback, and a question back. */
+/** Return a text about the planner, with the reason of a fallback, and a question to the user. */
 function plannerText(planner) {
   if (!planner) return "";
   const attempts = planner.attempts > 1 ? `, in ${planner.attempts} attempts` : "";
@@ -47,11 +47,11 @@ function plannerText(planner) {
   return `Written by the planner ${planner.name}${attempts}.${fallback}${clarification(planner)}`;
 }
 
-/** The question to ask the user if the planner is not sure of its plan; else an empty text. */
+/** Return a question to the user if the planner is not sure of its plan; else an empty text. */
 function clarification(planner) {
   if (!planner.asks_back) return "";
-  const other = planner.alternatives?.[0];
-  const question = other ? `Did you mean this instead? ${String(other).replaceAll("\n", "; ")}` : "Please ask in other words.";
+  const alternative = planner.alternatives?.[0];
+  const question = alternative ? `Did you mean this instead? ${String(alternative).replaceAll("\n", "; ")}` : "Please ask in other words.";
   return ` It is not sure of this plan. ${question}`;
 }
 

@@ -1,9 +1,9 @@
-// Shows the price of a plan, and a card with a run's open questions: plans to approve, tools' questions.
+// Makes a card with a run's open questions, which are plans to approve or questions of tools.
 
 import { element } from "./dom.js";
 import { planEditor } from "./editor.js";
 
-/** The price as the service states it; empty for runs without one. */
+/** Return the price as the service states it; empty for runs without a price. */
 const priceText = (price) => (price?.text ? `Price: ${price.text}.` : "");
 
 const isApproval = (question) => question?.kind === "approval";
@@ -16,17 +16,17 @@ function waitingCard(questions, reply) {
     if (!isApproval(question)) return questionField(question, (value) => { replies[id] = value; });
     if (isSingle) return approval(question, (value) => reply({ [id]: value }));
     const choiceText = element("p", { class: "note", role: "status" }, "Choose yes, no or an edited plan.");
-    const part = element("section", { tabindex: "-1" }, choiceText, approval(question, (value) => {
+    const choiceSection = element("section", { tabindex: "-1" }, choiceText, approval(question, (value) => {
       replies[id] = value;
       choiceText.textContent = `Chosen: ${["yes", "no"].includes(value) ? value : "the edited plan"}.`;
     }));
-    part.dataset.reply = id;
-    return part;
+    choiceSection.dataset.reply = id;
+    return choiceSection;
   });
   // A separate form, since an editor in the card is also a form, and forms cannot be nested.
   const submitReplies = (event) => {
     event.preventDefault();
-    const unanswered = sections.find((part) => part.dataset.reply && !(part.dataset.reply in replies));
+    const unanswered = sections.find(({ dataset }) => dataset.reply && !(dataset.reply in replies));
     if (unanswered) unanswered.focus();
     else reply(replies);
   };
@@ -34,7 +34,7 @@ function waitingCard(questions, reply) {
   return element("div", { id: "waiting-card" }, ...sections, isSingle && isApproval(questions[0].question) ? null : form);
 }
 
-/** A tool's question, with a field for the reply. */
+/** Return a tool's question with a field; `setReply` gets the text of the field. */
 function questionField(question, setReply) {
   setReply("");
   const questionText = typeof question === "string" ? question : JSON.stringify(question);
@@ -42,7 +42,7 @@ function questionField(question, setReply) {
   return element("fieldset", {}, element("legend", {}, questionText), element("label", {}, "Reply ", field));
 }
 
-/** A plan that waits for approval; `setReply` gets yes, no, or the text of the edited plan. */
+/** Return a plan that waits for approval; `setReply` gets yes, no, or the edited plan's text. */
 function approval(question, setReply) {
   const { why, plan, price, left_out, violations } = question;
   const button = (label, value) => element("button", { type: "button", onclick: () => setReply(value) }, label);

@@ -1,4 +1,4 @@
-// Asks a question; stops a run; resumes a run that waits or was interrupted.
+// Asks questions, stops runs, and resumes runs that wait or were interrupted.
 
 import { byId, show } from "./dom.js";
 import { loadAbout, makeRequest, scope, token } from "./form.js";
@@ -24,7 +24,7 @@ async function ask(question) {
   let run;
   try {
     await loadAbout();
-    // Fields that have just appeared may need input.
+    // Scope fields that have just appeared may need input.
     if (!byId("ask").reportValidity()) return;
     const request = makeRequest(question);
     run = { ...newRun(question, request), token: token() };
@@ -57,14 +57,14 @@ async function resume(run, replies) {
     try {
       answer = await postJson(`threads/${encodeURIComponent(run.thread)}/resume`, token(), body, signal);
     } catch (error) {
-      // The replies stay in their fields, and can be sent again.
+      // The replies stay in their fields, so that the user can send them again.
       if (error instanceof Refused) {
         run.state = state;
-        run.steps.forEach((step, at) => { step.status = statuses[at]; });
+        run.steps.forEach((step, index) => { step.status = statuses[index]; });
       }
       throw error;
     }
-    // If the plan differs from the shown one, it was edited.
+    // A plan that differs from the shown plan was edited.
     const calls = (steps) => JSON.stringify(steps.map((step) => step.call));
     if (calls(answer.plan_steps) !== calls(run.steps)) {
       setPlan(run, answer.plan_steps, answer.planner);
@@ -86,14 +86,14 @@ async function trackRun(run, execute) {
     const isWaiting = ["waiting", "interrupted"].includes(run.state);
     if (error.name === "AbortError") endWithoutAnswer(run, "", "stopped");
     else if (!isWaiting) endWithoutAnswer(run, error.message);
-    // A run shows its own error.
+    // The error of a run that is not shown appears with that run.
     if (error.name !== "AbortError" && (page.shown === run || error.status === 401)) reportError(error);
   } finally {
     run.elapsed += performance.now() - run.startedAt;
     page.asking = null;
-    const focused = document.activeElement === byId("stop");
+    const hadFocus = document.activeElement === byId("stop");
     draw();
-    if (focused) byId("question").focus();
+    if (hadFocus) byId("question").focus();
     byId("follow").disabled = !page.runs.some((other) => other.request && other.answer);
   }
 }

@@ -1,4 +1,4 @@
-// Lists the service's operations, with a form to try each.
+// Lists the service's operations, each with a form to try it.
 
 import { byId, element } from "./dom.js";
 
@@ -11,8 +11,8 @@ function example(schema, schemas) {
   if (schema.examples) return schema.examples[0];
   if (schema.type !== "object") return null;
   const result = {};
-  for (const [name, part] of Object.entries(schema.properties || {})) {
-    const value = example(part, schemas);
+  for (const [name, property] of Object.entries(schema.properties || {})) {
+    const value = example(property, schemas);
     if ((schema.required || []).includes(name) || value !== null) result[name] = value;
   }
   return result;
@@ -31,30 +31,30 @@ async function send(method, path, fields, body, output) {
   output.textContent = "…";
   try {
     const options = { method: method.toUpperCase(), headers, body: body?.value };
-    const reply = await fetch("." + path + (query.size ? "?" + query : ""), options);
-    output.textContent = reply.status + " " + reply.statusText + "\n";
-    const reader = reply.body?.getReader(), decoder = new TextDecoder();
+    const response = await fetch("." + path + (query.size ? "?" + query : ""), options);
+    output.textContent = response.status + " " + response.statusText + "\n";
+    const reader = response.body?.getReader(), decoder = new TextDecoder();
     let text = "";
     while (reader) {
       const { done, value } = await reader.read();
       if (done) break;
       text += decoder.decode(value, { stream: true });
-      output.textContent = reply.status + "\n" + text;
+      output.textContent = response.status + "\n" + text;
     }
     try {
-      output.textContent = reply.status + "\n" + JSON.stringify(JSON.parse(text), null, 2);
+      output.textContent = response.status + "\n" + JSON.stringify(JSON.parse(text), null, 2);
     } catch {
       // Text that is not JSON stays as it is.
     }
   } catch (error) { output.textContent = String(error); }
 }
 
-/** Return an operation with its form. */
+/** Return an operation's description with a form to send a request. */
 function operation(method, path, info, schemas) {
   const fields = { path: {}, query: {} };
-  const field = ({ in: place, name }) => {
-    fields[place][name] = element("input");
-    return element("label", {}, name + " ", fields[place][name]);
+  const field = ({ in: location, name }) => {
+    fields[location][name] = element("input");
+    return element("label", {}, name + " ", fields[location][name]);
   };
   const schema = info.requestBody?.content["application/json"].schema;
   const body = schema ? element("textarea") : null;
@@ -64,7 +64,7 @@ function operation(method, path, info, schemas) {
   return element("details", {},
     element("summary", {}, element("span", { class: "method" }, method.toUpperCase()),
       element("code", {}, path), element("span", {}, " " + (info.summary || ""))),
-    ...(info.description || "").split("\n\n").map((part) => element("p", {}, part)),
+    ...(info.description || "").split("\n\n").map((paragraph) => element("p", {}, paragraph)),
     ...(info.parameters || []).filter((item) => fields[item.in]).map(field),
     body,
     schema ? element("details", {}, element("summary", {}, "Schema"),

@@ -1,8 +1,8 @@
-// Makes elements of the page, from text only: results of tools are never parsed as HTML.
+// Makes elements of the page from text only, so that no tool's result is parsed as HTML.
 
 const byId = (id) => document.getElementById(id);
 
-/** An element; attributes by name, children as elements or text. */
+/** Return an element with attributes by name, and with elements or texts as children. */
 function element(name, attributes = {}, ...children) {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -18,12 +18,12 @@ function show(node, visible) {
   node.hidden = !visible;
 }
 
-/** "1 result", "2 results". */
+/** Return a count with its noun, such as "1 result" or "2 results". */
 function countText(count, singular, plural = `${singular}s`) {
   return `${count} ${count === 1 ? singular : plural}`;
 }
 
-/** Milliseconds for people. */
+/** Return a duration as text, in milliseconds or seconds. */
 function duration(milliseconds) {
   if (milliseconds >= 9999.5) return `${(milliseconds / 1000).toFixed(1)} s`;
   return `${Math.round(milliseconds)} ms`;

@@ -1,4 +1,4 @@
-// Reads the form's fields besides the question into a request: scope, context, thread, history, token.
+// Makes a request from the form's fields: scope, context, thread, history and token.
 
 import { byId, element, show } from "./dom.js";
 import { Refused, getJson } from "./service.js";
@@ -23,7 +23,7 @@ function context() {
   }
 }
 
-/** The last ten answered questions of the same token and scope, the earliest first. */
+/** Return the last ten answered questions with the same token and scope, the earliest first. */
 function history(request) {
   const userScope = JSON.stringify(request.scope);
   const sameUser = page.runs.filter((run) => run.request && run.answer && run.token === token() && JSON.stringify(run.request.scope) === userScope);
@@ -42,7 +42,7 @@ function makeRequest(question) {
   return request;
 }
 
-/** Load the description of the service once; again after a failure, or with another token. */
+/** Load the description of the service once, and again after a failure or with another token. */
 async function loadAbout(reload = false) {
   if (reload || !aboutPromise) {
     aboutPromise = getJson("about", token()).then(showAbout);
@@ -64,7 +64,7 @@ function showAbout(about) {
   for (const field of byId("scopes").querySelectorAll("[data-field]")) {
     const value = chosenScope[field.dataset.field];
     if (value && (field.tagName === "INPUT" || about.scopes[field.dataset.field].includes(value))) field.value = value;
-    // Required fields are not hidden.
+    // The user must see required fields.
     if (field.required) byId("more").open = true;
   }
   show(byId("token-field"), Boolean(token()));

@@ -1,4 +1,4 @@
-// Draws the plan as a graph: steps that can start together form a column; lines join the columns.
+// Draws the plan as a graph. Steps that can start together form a column, and lines join the steps.
 // On narrow screens, all steps are in one column.
 
 import { countText, duration, element } from "./dom.js";
@@ -9,18 +9,18 @@ const STATUS_SIGNS = {
   stopped: "■", not_run: "■",
 };
 const STATUS_TEXT = { asks: "waits for a reply", timed_out: "timed out", not_run: "not run" };
-/** Distance in pixels between the lines that go around steps, and their maximum number. */
+/** Distance in pixels between lanes, in which lines go around steps, and maximum number of lanes. */
 const LANE_WIDTH = 9;
 const MAX_LANES = 8;
 
-/** Group the steps by the length of the longest path from the question. */
+/** Return the steps in columns, by the length of the longest path from the question. */
 function columnsOf(steps) {
-  const depth = new Map();
+  const depths = new Map();
   const columns = [];
   for (const step of steps) {
     // A plan refers to earlier steps only.
-    const ownDepth = Math.max(0, ...step.needs.map((id) => (depth.get(id) ?? -1) + 1));
-    depth.set(step.id, ownDepth);
+    const ownDepth = Math.max(0, ...step.needs.map((id) => (depths.get(id) ?? -1) + 1));
+    depths.set(step.id, ownDepth);
     (columns[ownDepth] ||= []).push(step);
   }
   return columns;
@@ -35,7 +35,7 @@ function edgesOf(steps) {
   ]);
 }
 
-/** The text of a step's state. */
+/** Return the text about a step's state. */
 function stateText(step) {
   const parts = [STATUS_TEXT[step.status] || step.status];
   const ran = !["skipped", "not_run"].includes(step.status);
@@ -46,15 +46,15 @@ function stateText(step) {
   return parts.join(" · ");
 }
 
-/** Draw a graph; the result's `update(run)` shows the steps' states, `close()` ends its observer. */
+/** Draw a graph, and return functions that update the steps' states and stop observing sizes. */
 function drawGraph(container, steps, onSelect) {
   const nodes = new Map();
   const columns = [[{ id: "question" }], ...columnsOf(steps), [{ id: "answer" }]];
-  const column = new Map(columns.flatMap((members, at) => members.map(({ id }) => [id, at])));
-  const row = new Map(columns.flat().map(({ id }, at) => [id, at]));
+  const columnById = new Map(columns.flatMap((members, index) => members.map(({ id }) => [id, index])));
+  const rowById = new Map(columns.flat().map(({ id }, index) => [id, index]));
 
-  const end = (id, text) => element("div", { class: "end", "data-node": id }, text);
-  const box = (step) => element("button", {
+  const endBox = (id, text) => element("div", { class: "end", "data-node": id }, text);
+  const stepBox = (step) => element("button", {
     type: "button", class: "step", "data-node": step.id, onclick: () => onSelect(step.id),
   },
   element("span", { class: "name" }, element("b", {}, step.id), " ", element("bdi", {}, step.tool),
@@ -63,7 +63,7 @@ function drawGraph(container, steps, onSelect) {
   element("span", { class: "state" }));
   const graph = element("div", { class: columns.length > 5 ? "graph long-plan" : "graph" });
   for (const members of columns) {
-    const boxes = members.map((step) => (step.call === undefined ? end(step.id, step.id === "answer" ? "Answer" : "Question") : box(step)));
+    const boxes = members.map((step) => (step.call === undefined ? endBox(step.id, step.id === "answer" ? "Answer" : "Question") : stepBox(step)));
     boxes.forEach((node) => nodes.set(node.dataset.node, node));
     graph.append(element("div", { class: "column" }, ...boxes));
   }
@@ -79,18 +79,18 @@ function drawGraph(container, steps, onSelect) {
   container.replaceChildren(graph);
 
   function drawLines() {
-    const frame = graph.getBoundingClientRect();
+    const graphRect = graph.getBoundingClientRect();
     const isVertical = getComputedStyle(graph).flexDirection === "column";
-    const order = isVertical ? row : column;
+    const order = isVertical ? rowById : columnById;
     const detours = paths.filter(({ from, to }) => order.get(to) - order.get(from) > 1);
     // Space for the lines that go around steps.
     const margin = detours.length ? LANE_WIDTH * (Math.min(detours.length, MAX_LANES) + 1) : 0;
     graph.style.setProperty("--room", `${margin}px`);
     for (const { from, to, path } of paths) {
-      const a = anchors(nodes.get(from), frame, isVertical);
-      const b = anchors(nodes.get(to), frame, isVertical);
+      const source = anchors(nodes.get(from), graphRect, isVertical);
+      const target = anchors(nodes.get(to), graphRect, isVertical);
       const lane = detours.findIndex((detour) => detour.path === path);
-      path.setAttribute("d", curve(a, b, lane < 0 ? null : margin - LANE_WIDTH * (1 + (lane % MAX_LANES)), isVertical));
+      path.setAttribute("d", curve(source, target, lane < 0 ? null : margin - LANE_WIDTH * (1 + (lane % MAX_LANES)), isVertical));
     }
   }
   const observer = new ResizeObserver(drawLines);
@@ -102,9 +102,9 @@ function drawGraph(container, steps, onSelect) {
       for (const step of run.steps) {
         const node = nodes.get(step.id);
         node.dataset.status = step.status;
-        const shown = node.querySelector(".state");
+        const stateNode = node.querySelector(".state");
         const state = `${STATUS_SIGNS[step.status] || ""} ${stateText(step)}`;
-        if (shown.textContent !== state) shown.textContent = state;
+        if (stateNode.textContent !== state) stateNode.textContent = state;
       }
       nodes.get("question").dataset.status = "done";
       nodes.get("answer").dataset.status = answerState(run);
@@ -126,28 +126,28 @@ function hasPassed(nodes, from, to) {
   return state(from) === "done" && !["waiting", "skipped", "not_run"].includes(state(to));
 }
 
-/** Return where lines leave and enter a box, along the graph and across it. */
-function anchors(node, frame, isVertical) {
+/** Return the positions at which lines enter and leave a box, along and across the graph. */
+function anchors(node, graphRect, isVertical) {
   const { left, right, top, bottom, width, height } = node.getBoundingClientRect();
   return isVertical
-    ? { start: top - frame.top, end: bottom - frame.top, middle: left - frame.left + width / 2, edge: left - frame.left }
-    : { start: left - frame.left, end: right - frame.left, middle: top - frame.top + height / 2, edge: top - frame.top };
+    ? { start: top - graphRect.top, end: bottom - graphRect.top, middle: left - graphRect.left + width / 2, edge: left - graphRect.left }
+    : { start: left - graphRect.left, end: right - graphRect.left, middle: top - graphRect.top + height / 2, edge: top - graphRect.top };
 }
 
-/** Return the path of a line between boxes; with a lane, it goes around the boxes in between. */
-function curve(a, b, lane, isVertical) {
-  const at = (along, across) => (isVertical ? `${across} ${along}` : `${along} ${across}`);
+/** Return the path of a line between two boxes; in a lane, the line goes around the boxes between. */
+function curve(source, target, lane, isVertical) {
+  const point = (along, across) => (isVertical ? `${across} ${along}` : `${along} ${across}`);
   if (lane === null) {
-    const half = (a.end + b.start) / 2;
-    return `M${at(a.end, a.middle)}C${at(half, a.middle)} ${at(half, b.middle)} ${at(b.start, b.middle)}`;
+    const half = (source.end + target.start) / 2;
+    return `M${point(source.end, source.middle)}C${point(half, source.middle)} ${point(half, target.middle)} ${point(target.start, target.middle)}`;
   }
   if (isVertical) {
     // The line leaves and enters boxes at their left edges.
-    const [from, to] = [(a.start + a.end) / 2, (b.start + b.end) / 2];
-    return `M${at(from, a.edge)}C${at(from, lane)} ${at(from, lane)} ${at(from + 14, lane)}L${at(to - 14, lane)}C${at(to, lane)} ${at(to, lane)} ${at(to, b.edge)}`;
+    const [from, to] = [(source.start + source.end) / 2, (target.start + target.end) / 2];
+    return `M${point(from, source.edge)}C${point(from, lane)} ${point(from, lane)} ${point(from + 14, lane)}L${point(to - 14, lane)}C${point(to, lane)} ${point(to, lane)} ${point(to, target.edge)}`;
   }
-  const [out, back] = [a.end + 18, b.start - 18];
-  return `M${at(a.end, a.middle)}C${at(out, a.middle)} ${at(a.end, lane)} ${at(out, lane)}L${at(back, lane)}C${at(b.start, lane)} ${at(back, b.middle)} ${at(b.start, b.middle)}`;
+  const [out, back] = [source.end + 18, target.start - 18];
+  return `M${point(source.end, source.middle)}C${point(out, source.middle)} ${point(source.end, lane)} ${point(out, lane)}L${point(back, lane)}C${point(target.start, lane)} ${point(back, target.middle)} ${point(target.start, target.middle)}`;
 }
 
 /** Draw a bar for each step, from its start to its end. */

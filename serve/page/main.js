@@ -1,9 +1,9 @@
-// The handlers of the page's buttons, keys and fields.
+// Handles the page's buttons, keys and fields.
 
 import { ask, resume, stop, reportError } from "./asking.js";
 import { byId } from "./dom.js";
 import { loadAbout } from "./form.js";
-import { approve, copy, correct, openFile, openThread, save } from "./kept.js";
+import { approve, copy, correct, openFile, openThread, save } from "./run_actions.js";
 import { page, showError } from "./view.js";
 
 const questionText = () => byId("question").value.trim();
@@ -31,7 +31,7 @@ function handleQuestionKey(event) {
   byId("ask").requestSubmit();
 }
 
-/** An invalid field must be unfolded to be shown. */
+/** Open the details that hide an invalid field. */
 function unfold(event) {
   const details = event.target.closest("details");
   if (details) details.open = true;

@@ -1,6 +1,6 @@
-// The state of a run: created from a question, a file or a thread, and changed by events.
+// Makes the state of a run from a question, a file or a thread, and changes it by events.
 
-/** The fields of an answer in a saved run; further fields in a response belong to its request. */
+/** The fields of an answer in a saved run; other fields of a response belong to its request. */
 const SAVED_FIELDS = [
   "text", "citations", "evidence", "missing", "plan", "planner", "generator", "steps", "usage", "run_id",
   "refused",
@@ -17,7 +17,7 @@ function newRun(question, request = null) {
   };
 }
 
-/** A finished run, from a file or a thread. */
+/** Return a finished run from a file or a thread. */
 function savedRun(question, answer, steps, thread = null) {
   const run = { ...newRun(question), thread };
   setPlan(run, steps, answer.planner);
@@ -25,7 +25,7 @@ function savedRun(question, answer, steps, thread = null) {
   return run;
 }
 
-/** A thread's run without an answer: it waits for a reply, or was interrupted. */
+/** Return a thread's run without an answer, which waits for a reply or was interrupted. */
 function openRun(thread) {
   const run = { ...newRun(thread.question), thread: thread.thread_id, questions: thread.questions };
   setPlan(run, thread.plan_steps, null);
@@ -34,9 +34,9 @@ function openRun(thread) {
     const step = run.steps.find((candidate) => candidate.id === id);
     if (step) Object.assign(step, { status, milliseconds });
   }
-  const done = new Set(run.steps.filter((step) => step.status === "done").map((step) => step.id));
+  const doneIds = new Set(run.steps.filter((step) => step.status === "done").map((step) => step.id));
   for (const step of run.steps) {
-    const hasBegun = step.status === "waiting" && step.needs.every((id) => done.has(id));
+    const hasBegun = step.status === "waiting" && step.needs.every((id) => doneIds.has(id));
     if (hasBegun) step.status = thread.status === "waiting" ? "asks" : "stopped";
   }
   return run;
@@ -45,7 +45,7 @@ function openRun(thread) {
 function setPlan(run, steps, planner) {
   run.state = "running";
   run.planner = planner;
-  // Mending adds steps to those that have run.
+  // Replanning adds steps to the steps that have run.
   const earlierSteps = new Map(run.steps.map((step) => [`${step.id} ${step.call}`, step]));
   run.steps = steps.map((step) => earlierSteps.get(`${step.id} ${step.call}`) ?? {
     ...step, status: "waiting", milliseconds: null, results: null, error: "", reports: [], sentences: [], outcome: null,
@@ -91,13 +91,13 @@ function setResumed(run) {
   for (const step of run.steps) if (["asks", "stopped"].includes(step.status)) step.status = "running";
 }
 
-/** End a run without an answer, with the steps that have not ended. */
+/** End a run without an answer, and its steps that have not ended. */
 function endWithoutAnswer(run, error, state = "failed") {
   Object.assign(run, { state, error });
   for (const step of run.steps) step.status = FINAL_STATUS[step.status] ?? step.status;
 }
 
-/** The text of a file for `casewright show` and this page. */
+/** Return the text of a file that `casewright show` and this page can open. */
 function fileText(run) {
   const answer = Object.fromEntries(SAVED_FIELDS.map((name) => [name, run.answer[name]]));
   const file = { format: 1, kind: "casewright run", question: run.question, answer };

@@ -1,7 +1,7 @@
-// Requests to the service, its errors, and its server-sent events.
+// Sends requests to the service, and reads its errors and server-sent events.
 
-/** Maximum silence of a stream: the service sends a comment every 15 seconds. */
-const SILENCE_MS = 45000;
+/** Maximum silence of a stream, in which the service sends a comment every 15 seconds. */
+const MAX_SILENCE_MS = 45000;
 
 /** An error of the service or this page, with a message for people. */
 class Refused extends Error {
@@ -23,7 +23,7 @@ async function readRefusal(reply) {
   try {
     detail = (await reply.json()).detail || detail;
   } catch {
-    // No problem document, for example a proxy's page.
+    // The reply is no problem document, but for example a proxy's page.
   }
   return new Refused(reply.status, detail);
 }
@@ -47,7 +47,7 @@ async function getJson(path, token) {
   return parseJson(await (await send(path, token, {})).text());
 }
 
-/** Post a value, or JSON text. */
+/** Post a value or a JSON text, and return the JSON of the response. */
 async function postJson(path, token, value, signal) {
   const body = typeof value === "string" ? value : JSON.stringify(value);
   const headers = { "Content-Type": "application/json" };
@@ -82,8 +82,8 @@ async function* streamEvents(path, token, value, signal) {
 async function readChunk(reader) {
   let timer;
   const silence = new Promise((_, reject) => {
-    const error = new Refused(0, `The service has sent nothing for ${SILENCE_MS / 1000} seconds.`);
-    timer = setTimeout(() => reject(error), SILENCE_MS);
+    const error = new Refused(0, `The service has sent nothing for ${MAX_SILENCE_MS / 1000} seconds.`);
+    timer = setTimeout(() => reject(error), MAX_SILENCE_MS);
   });
   try {
     return await Promise.race([reader.read(), silence]);
@@ -95,7 +95,7 @@ async function readChunk(reader) {
   }
 }
 
-/** The event of a block of lines; null for a comment. */
+/** Return the event in a block of lines; null for a comment. */
 function parseEvent(block) {
   let name = "";
   let data = "";

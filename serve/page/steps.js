@@ -3,21 +3,21 @@
 import { countText, duration, element } from "./dom.js";
 import { stateText } from "./graph.js";
 
-const LONG_TEXT = 900;
+const MAX_UNSCROLLED_CHARACTERS = 900;
 const ROUND_FIELDS = ["round", "found", "judged", "relevant", "total", "milliseconds"];
 
-/** One section for each step; only changed ones are rebuilt. */
+/** Draw a section for each step; replace only changed sections. */
 function drawSteps(container, run) {
-  run.steps.forEach((step, at) => {
+  run.steps.forEach((step, index) => {
     const key = JSON.stringify([step.status, step.reports.length, Boolean(run.answer), run.number]);
-    const existing = container.children[at];
+    const existing = container.children[index];
     if (existing?.dataset.key === key) return;
     const replacement = section(step, run);
     replacement.dataset.key = key;
     if (!existing) return container.append(replacement);
-    const focused = existing === document.activeElement;
+    const hadFocus = existing === document.activeElement;
     existing.replaceWith(replacement);
-    if (focused) replacement.focus({ preventScroll: true });
+    if (hadFocus) replacement.focus({ preventScroll: true });
   });
   while (container.children.length > run.steps.length) container.lastChild.remove();
 }
@@ -30,14 +30,14 @@ function section(step, run) {
     element("code", { class: "call" }, step.call),
     step.error ? element("p", { class: "alert" }, step.error) : null,
     argumentList(step),
-    rounds(step.reports),
-    // Provisional: the answer's evidence replaces them.
+    progress(step.reports),
+    // These quotations are provisional: the answer's evidence replaces them.
     ...(run.answer ? [] : step.sentences).map((sentence) => element("p", { class: "note" }, sentence)),
     ...evidence.map((item) => evidenceCard(item, cited.has(item.id))),
     allResults(step, evidence));
 }
 
-/** The arguments as the tool got them, with references replaced by values. */
+/** Return the arguments that the tool got, in which values have replaced references. */
 function argumentList(step) {
   const values = Object.entries(step.outcome?.arguments ?? {});
   if (!values.length) return null;
@@ -50,11 +50,11 @@ function isRound(report) {
   return report.event === "feedback_round" && ROUND_FIELDS.every((name) => typeof report[name] === "number");
 }
 
-function rounds(reports) {
+function progress(reports) {
   if (!reports.length) return null;
   const roundReports = reports.filter(isRound);
-  const last = reports.find((report) => report.event === "feedback_ended");
-  const others = reports.filter((report) => !isRound(report) && report !== last);
+  const endReport = reports.find((report) => report.event === "feedback_ended");
+  const others = reports.filter((report) => !isRound(report) && report !== endReport);
   const headings = ["round", "search", "found", "judged", "relevant", "in all", "time"];
   const maxTotal = Math.max(1, ...roundReports.map((round) => round.total));
   return element("div", { class: "rounds", tabindex: "0", role: "group", "aria-label": "Progress that the tool reported" },
@@ -62,7 +62,7 @@ function rounds(reports) {
       element("caption", {}, "Rounds of relevance feedback"),
       element("thead", {}, element("tr", {}, ...headings.map((name) => element("th", { scope: "col" }, name)))),
       element("tbody", {}, ...roundReports.map((round) => roundRow(round, maxTotal)))) : null,
-    last ? element("p", { class: "note" }, `Ended: ${String(last.reason).replaceAll("_", " ")}. Judge: ${last.judge}.`) : null,
+    endReport ? element("p", { class: "note" }, `Ended: ${String(endReport.reason).replaceAll("_", " ")}. Judge: ${endReport.judge}.`) : null,
     ...others.map((report) => element("pre", { tabindex: "0" }, JSON.stringify(report, null, 1))));
 }
 
@@ -79,7 +79,7 @@ function roundRow(round, maxTotal) {
 
 function evidenceCard(item, cited) {
   const scrolls = { tabindex: "0", role: "region", "aria-label": `Text of ${item.id}` };
-  const text = element("div", item.text.length > LONG_TEXT ? { class: "text long", ...scrolls } : { class: "text" }, item.text);
+  const text = element("div", item.text.length > MAX_UNSCROLLED_CHARACTERS ? { class: "text long", ...scrolls } : { class: "text" }, item.text);
   return element("article", { id: `evidence-${item.id}`, class: "evidence", tabindex: "-1", "data-cited": String(cited) },
     element("header", {},
       element("b", {}, item.id),
@@ -88,7 +88,7 @@ function evidenceCard(item, cited) {
     text);
 }
 
-/** All results of a step, also those that are not evidence. */
+/** Return all results of a step, including results that are not evidence. */
 function allResults(step, evidence) {
   const rows = step.outcome?.rows ?? [];
   if (!rows.length) return null;

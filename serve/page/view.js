@@ -6,7 +6,7 @@ import { byId, countText, duration, element, show } from "./dom.js";
 import { drawGraph, drawTimeline } from "./graph.js";
 import { drawSteps } from "./steps.js";
 
-/** Maximum number of runs, each of which holds all its evidence. */
+/** Maximum number of runs in the list, since each run holds all its evidence. */
 const MAX_RUNS = 50;
 const page = {
   runs: [], // the latest first
@@ -41,7 +41,7 @@ function scheduleDraw() {
   if (drawScheduled) return;
   drawScheduled = true;
   // A page in the background has no frames.
-  const schedule = document.hidden ? (draws) => setTimeout(draws, 100) : requestAnimationFrame;
+  const schedule = document.hidden ? (callback) => setTimeout(callback, 100) : requestAnimationFrame;
   schedule(() => {
     drawScheduled = false;
     draw();
@@ -54,9 +54,9 @@ function draw() {
   if (!run) return;
   const isRunning = page.asking?.run === run;
   byId("run").dataset.state = run.state;
-  text("planner", plannerText(run.planner));
-  text("price", priceText(run.planner?.price));
-  if (!graph && run.steps.length) graph = drawGraph(byId("graph"), run.steps, toStep);
+  setText("planner", plannerText(run.planner));
+  setText("price", priceText(run.planner?.price));
+  if (!graph && run.steps.length) graph = drawGraph(byId("graph"), run.steps, scrollToStep);
   graph?.update(run);
   drawSteps(byId("steps"), run);
   drawAnswer(run);
@@ -70,24 +70,24 @@ function draw() {
   show(byId("again"), Boolean(run.request) && ["failed", "stopped"].includes(run.state));
   show(byId("resume"), run.state === "interrupted" && !page.asking);
   const kept = run.answer?.retained;
-  text("kept", kept ? `As a case: ${kept.outcome}.${kept.reason ? ` ${kept.reason}` : ""}` : "");
+  setText("kept", kept ? `As a case: ${kept.outcome}.${kept.reason ? ` ${kept.reason}` : ""}` : "");
   show(byId("stop"), isRunning);
   byId("send").setAttribute("aria-disabled", String(Boolean(page.asking)));
-  text("status", statusOf(run));
+  setText("status", statusOf(run));
 }
 
-/** Set a text only if it differs: live regions are read out at every change. */
-function text(id, value) {
+/** Set a text only if it differs, since screen readers read live regions at every change. */
+function setText(id, value) {
   if (byId(id).textContent !== value) byId(id).textContent = value;
 }
 
-/** Return true if the answer may be retained: its question had no history and no context. */
+/** Return true if the answer may be retained: the question had no history and no context. */
 function mayRetain(run) {
-  const isFirst = run.request && !run.request.history && !Object.keys(run.request.context).length;
-  return Boolean(isFirst && run.answer && page.about.retain !== "off" && !run.answer.retained);
+  const standsAlone = run.request && !run.request.history && !Object.keys(run.request.context).length;
+  return Boolean(standsAlone && run.answer && page.about.retain !== "off" && !run.answer.retained);
 }
 
-/** Set the plan to correct once for each run, so that typed text stays. */
+/** Show the plan to correct, once for each run, so that typed text stays. */
 function drawCorrection(run) {
   const container = byId("correct");
   show(container, Boolean(page.about.corrections && run.request && run.steps.length));
@@ -95,14 +95,14 @@ function drawCorrection(run) {
   container.dataset.run = run.number;
   container.open = false;
   byId("right-plan").value = run.steps.map((step) => `${step.id} = ${step.call}`).join("\n");
-  text("corrected", "");
+  setText("corrected", "");
 }
 
 function statusOf(run) {
-  const running = run.steps.filter((step) => step.status === "running").map((step) => step.id);
+  const runningIds = run.steps.filter((step) => step.status === "running").map((step) => step.id);
   switch (run.state) {
     case "planning": return "Planning…";
-    case "running": return running.length ? `Running ${running.join(", ")}…` : "Running…";
+    case "running": return runningIds.length ? `Running ${runningIds.join(", ")}…` : "Running…";
     case "wording": return "Writing the answer…";
     case "waiting":
       if (run.questions.length > 1) return `${run.questions.length} questions wait for replies.`;
@@ -117,17 +117,17 @@ function statusOf(run) {
 }
 
 function showError(error) {
-  text("error", error);
+  setText("error", error);
   show(byId("error"), Boolean(error));
 }
 
-function toStep(id) {
+function scrollToStep(id) {
   const container = byId(`step-${id}`);
   container.scrollIntoView({ block: "nearest" });
   container.focus({ preventScroll: true });
 }
 
-/** The card of all open questions. */
+/** Draw a card with all open questions. */
 function drawWaiting(run) {
   const container = byId("waiting");
   show(container, run.state === "waiting");
@@ -143,11 +143,11 @@ function drawRuns() {
   const list = byId("runs");
   if (list.dataset.key === key) return;
   list.dataset.key = key;
-  const focused = [...list.querySelectorAll("button")].indexOf(document.activeElement);
+  const focusedIndex = [...list.querySelectorAll("button")].indexOf(document.activeElement);
   list.replaceChildren(...page.runs.map((run) => element("li", {},
     element("button", { type: "button", class: "link", "aria-current": run === page.shown && "true", onclick: () => showRun(run) }, run.question),
     element("small", {}, ` ${run.state}`))));
-  list.querySelectorAll("button")[focused]?.focus();
+  list.querySelectorAll("button")[focusedIndex]?.focus();
   show(byId("earlier"), page.runs.length > 0);
 }
 

@@ -1,4 +1,4 @@
-"""Retained answers: verified or approved answers as cases of their tenant, found by question."""
+"""Stores verified and approved answers as cases of their tenant, and finds them by question."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from warnings import warn
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, text_facet
 from casewright.stores.hit import Retained
 
-#: A store of several tenants must be opened for one of them; this one has no cases.
+#: A tenant without cases: a store of several tenants must be opened for one of them.
 _NO_TENANT = "casewright"
 
 
 def _refusal_reason(case: Case) -> str | None:
-    """Return why an answer may not be retained; ``None`` if it may."""
+    """Return the reason why an answer may not be retained; ``None`` if it may be retained."""
     result: Mapping[str, Any] = case.result or {}
     solution: Mapping[str, Any] = case.solution or {}
     if not str(solution.get("answer", "")).strip():
@@ -34,7 +34,7 @@ def _refusal_reason(case: Case) -> str | None:
 class AnswerStore:
     """The store of the retained answers of all tenants.
 
-    All methods block: they encode, and wait for the store.
+    All methods block the caller, since they encode texts and wait for the store.
     """
 
     def __init__(self, encoder: Encoder, location: str | Path) -> None:
@@ -45,7 +45,7 @@ class AnswerStore:
     def retain(
         self, tenant: str, question: str, answer: Mapping[str, Any], retained_by: str
     ) -> Retained:
-        """Retain an answer, given as JSON; an answer that nobody approved must cite evidence."""
+        """Retain an answer in its JSON form; an answer that no user approved must cite evidence."""
         cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
         case = Case(
             problem={"question": question},
@@ -82,7 +82,7 @@ class AnswerStore:
             return next(iter(store.get(case_id)), None)
 
     def delete(self, tenant: str, case_id: str) -> bool:
-        """Delete a tenant's retained answer; return ``True`` if it existed."""
+        """Delete a tenant's retained answer; return ``True`` if the answer existed."""
         with self._store.for_tenant(tenant) as store:
             exists = bool(store.get(case_id))
             store.delete(case_id)

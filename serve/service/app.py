@@ -27,7 +27,7 @@ from casewright.serve.session.scopes import tenant_like_fields
 from casewright.tools.deadline import bound_call_threads
 
 log = logging.getLogger("casewright.service")
-_ABOUT = (
+_DESCRIPTION = (
     "Answers questions with planned look-ups and checked citations. The bearer token determines "
     "the tenant of a request; a tenant has only its own threads and retained answers."
 )
@@ -36,7 +36,7 @@ _ABOUT = (
 def create_app(
     parts: Parts, options: ServiceOptions, answers: AnswerStore | None = None
 ) -> FastAPI:
-    """Return the service.
+    """Return the FastAPI application of the service.
 
     Args:
         parts: The components that answer questions.
@@ -48,7 +48,7 @@ def create_app(
         InputError: The threads' file or database cannot be used, or ``answers`` is missing.
         DependencyError: A package that the options need is not installed.
     """
-    lock = lock_threads(options)
+    threads_lock = lock_threads(options)
     if options.retain != "off" and answers is None:
         raise InputError(f"retain is {options.retain!r}, which needs an AnswerStore. Give it too.")
     tenants = {grant.tenant for grant in options.tokens.values()}
@@ -64,7 +64,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        with lock:
+        with threads_lock:
             async with open_checkpoints(options) as (saver, locks, store, find_older):
                 call_threads = options.max_tool_threads
                 bound_call_threads(call_threads, options.share_of(call_threads))
@@ -77,7 +77,7 @@ def create_app(
     app = FastAPI(
         title="Casewright",
         version=__version__,
-        description=_ABOUT,
+        description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
@@ -105,15 +105,15 @@ def create_app(
 
 
 def _describe_errors(app: FastAPI) -> None:
-    """Replace FastAPI's schemas of errors in OpenAPI by that of problems."""
-    original = app.openapi
+    """Replace FastAPI's error schemas in OpenAPI by the schema of problem documents."""
+    default_openapi = app.openapi
 
     def openapi() -> dict[str, Any]:
-        description = original()
-        schemas = description["components"]["schemas"]
+        document = default_openapi()
+        schemas = document["components"]["schemas"]
         schemas["Problem"] = Problem.model_json_schema()
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
-        return description
+        return document
 
     app.openapi = openapi  # type: ignore[method-assign]

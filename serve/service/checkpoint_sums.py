@@ -1,4 +1,4 @@
-"""Checkpoints with checksums, which the pages of a SQLite file lack."""
+"""Serializes checkpoints with checksums, since SQLite stores none for the pages of a file."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from casewright.errors import StoreDamagedError
 
-#: The suffix of the type of a value whose bytes end in a checksum, and the length of the checksum.
-#: Values of earlier versions have no checksum.
+#: The suffix of a value's type name if its bytes end in a checksum, and the checksum's length in
+#: bytes. Values of earlier versions have no checksum.
 SUFFIX, BYTES = "+crc32", 4
 
 
 class SummedSerializer(JsonPlusSerializer):
-    """LangGraph's serializer with a checksum after every value; it runs no code from a value."""
+    """LangGraph's serializer with a checksum after every value; reading a value runs no code."""
 
     def __init__(self) -> None:
         super().__init__(allowed_msgpack_modules=None)
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Return a value's type and its bytes."""
-        kind, data = super().dumps_typed(obj)
-        return kind + SUFFIX, bytes(data) + _checksum(kind, data)
+        type_name, data = super().dumps_typed(obj)
+        return type_name + SUFFIX, bytes(data) + _checksum(type_name, data)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Return the value; raise ``StoreDamagedError`` if the bytes are damaged."""
-        kind, value = data
-        if kind.endswith(SUFFIX):
-            kind, value, checksum = kind.removesuffix(SUFFIX), value[:-BYTES], value[-BYTES:]
-            if _checksum(kind, value) != checksum:
+        type_name, content = data
+        if type_name.endswith(SUFFIX):
+            type_name = type_name.removesuffix(SUFFIX)
+            content, checksum = content[:-BYTES], content[-BYTES:]
+            if _checksum(type_name, content) != checksum:
                 raise damaged_thread("a checksum is wrong")
         try:
-            return super().loads_typed((kind, value))
+            return super().loads_typed((type_name, content))
         except (ValueError, NotImplementedError) as error:
             raise damaged_thread(str(error)) from error
 
@@ -45,5 +46,5 @@ def damaged_thread(reason: str) -> StoreDamagedError:
     )
 
 
-def _checksum(kind: str, data: bytes) -> bytes:
-    return zlib.crc32(data, zlib.crc32(kind.encode())).to_bytes(BYTES, "little")
+def _checksum(type_name: str, data: bytes) -> bytes:
+    return zlib.crc32(data, zlib.crc32(type_name.encode())).to_bytes(BYTES, "little")

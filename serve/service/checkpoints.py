@@ -18,12 +18,12 @@ from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.repeats import TTL, sweep
 from casewright.serve.service.thread_locks import ThreadLocks
 
-#: SQL that selects threads whose last checkpoint has an id below the parameter to append.
+#: SQL that selects threads by the id of their last checkpoint; callers append the upper bound.
 SELECT_OLDER = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
 FindOlder = Callable[[str], Awaitable[list[str]]]
 #: Maximum number of threads in memory, of all tenants together.
 MAX_IN_MEMORY = 1000
-#: The longest time of an integrity check of a threads' file, when a service starts.
+#: Maximum time of the integrity check of a threads' file when a service starts.
 CHECK_SECONDS = 5.0
 
 
@@ -70,7 +70,7 @@ def lock_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
 def _open_lock_file(file: Path) -> IO[str]:
     """Return the open lock file of a threads' file, and create both if they are missing.
 
-    Only one service may use the file, since the locks of threads are in the service's process.
+    Only one service may use the file, since each service keeps its locks of threads in memory.
     """
     import sqlite3
 
@@ -90,7 +90,7 @@ def _open_lock_file(file: Path) -> IO[str]:
         lock_file.touch(mode=0o600, exist_ok=True)
         lock = lock_file.open("a")
         portalocker.lock(lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
-        damage = _damage(file)
+        damage = _find_damage(file)
     except portalocker.AlreadyLocked as error:
         lock.close()
         raise InputError(
@@ -111,7 +111,7 @@ def _open_lock_file(file: Path) -> IO[str]:
     return lock
 
 
-def _damage(file: Path) -> str:
+def _find_damage(file: Path) -> str:
     """Return the damage that SQLite finds within ``CHECK_SECONDS``; empty if it finds none."""
     import sqlite3
 
@@ -122,7 +122,7 @@ def _damage(file: Path) -> str:
         try:
             ((result,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
         except sqlite3.OperationalError:
-            # The deadline has passed. Values of a large file still have checksums.
+            # The deadline has passed. Checksums still reveal damage when a value is read.
             return ""
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             # SQLite's message quotes the damaged text, which may not be UTF-8.
@@ -139,9 +139,9 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
         async with open_postgres(options.threads_url) as (saver, locks, pool):
             saver.serde = SummedSerializer()
 
-            async def find_older(first_id: str) -> list[str]:
+            async def find_older(id_limit: str) -> list[str]:
                 async with pool.connection() as connection:
-                    rows = await connection.execute(f"{SELECT_OLDER} %s", (first_id,))
+                    rows = await connection.execute(f"{SELECT_OLDER} %s", (id_limit,))
                     return [row["thread_id"] for row in await rows.fetchall()]
 
             async with sweep(AsyncPostgresStore(pool, ttl=TTL)) as store:
@@ -155,8 +155,8 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
             await saver.setup()
             saver.serde = SummedSerializer()
 
-            async def find_older(first_id: str) -> list[str]:
-                async with saver.lock, saver.conn.execute(f"{SELECT_OLDER} ?", (first_id,)) as rows:
+            async def find_older(id_limit: str) -> list[str]:
+                async with saver.lock, saver.conn.execute(f"{SELECT_OLDER} ?", (id_limit,)) as rows:
                     return [row[0] async for row in rows]
 
             async with AsyncSqliteStore.from_conn_string(file, ttl=TTL) as store, sweep(store):
@@ -169,24 +169,24 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
 
 
 class RecentThreads:
-    """Limits the threads in memory to a number, and each to its last run, if ``bounded``."""
+    """If ``bounded``, keeps up to ``limit`` threads in memory, and of each only the last run."""
 
     def __init__(self, saver: Any, *, bounded: bool, limit: int = MAX_IN_MEMORY) -> None:
         self._saver = saver
         self._bounded = bounded
-        self._threads: TenantLru[None] = TenantLru(limit)
+        self._used_threads: TenantLru[None] = TenantLru(limit)
 
     async def mark_used(self, tenant: str, key: str, running: Container[str] = ()) -> None:
-        """Mark a thread as used now; delete idle threads beyond the maximum."""
+        """Mark a thread as used now; delete the oldest idle threads beyond the limit."""
         if self._bounded:
-            for evicted in self._threads.put(tenant, key, None, running):
+            for evicted in self._used_threads.put(tenant, key, None, running):
                 await self._saver.adelete_thread(evicted)
 
     async def begin_run(self, key: str) -> None:
-        """Delete the thread's earlier runs, which LangGraph would keep, before a run begins."""
+        """Delete a thread's earlier runs before a new run; LangGraph itself would keep them."""
         if self._bounded:
             await self._saver.adelete_thread(key)
 
     def forget(self, tenant: str, key: str) -> None:
         """Stop counting a deleted thread."""
-        self._threads.remove(tenant, key)
+        self._used_threads.remove(tenant, key)

@@ -1,4 +1,4 @@
-"""Limits of connections: their number, and their time without a request."""
+"""Limits the number of connections, and the time for which each may be quiet or busy."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from casewright.errors import InputError
 
-#: Connections that the system queues until the service accepts them.
+#: Maximum number of connections that the system queues until the service accepts them.
 BACKLOG = 64
-#: Connections that asyncio accepts at a time. Up to three times as many may be open beyond the
-#: limit before ``admit`` closes or refuses them.
+#: Maximum number of connections that asyncio accepts at once. Up to three times as many
+#: may be open beyond the limit before ``admit`` closes or refuses them.
 MAX_ACCEPTED = 16
-#: Open files that are reserved for the service's work, in addition to newly accepted connections.
+#: Number of open files that are reserved for work, in addition to newly accepted connections.
 RESERVED_FILES = 32
 #: Minimum number of connections of a service.
 MIN_CONNECTIONS = 8
@@ -45,16 +45,16 @@ class Connections:
     address_limit: int
     quiet_seconds: float
     busy_seconds: float
-    # By address: the connections with the time when they last became busy or quiet, in order.
+    # By address, each connection with the time of its last change to busy or quiet, in that order.
     _open: dict[str, OrderedDict[BoundedProtocol, float]] = field(default_factory=dict)
 
-    def admit(self, new: BoundedProtocol) -> bool:
+    def admit(self, connection: BoundedProtocol) -> bool:
         """Add a new connection; return ``False`` if it is refused."""
-        peers = self._open.get(new.address, OrderedDict())
+        peers = self._open.get(connection.address, OrderedDict())
         is_full = sum(map(len, self._open.values())) >= self.limit
         if is_full or len(peers) >= self.address_limit:
             candidates = max(self._open.values(), key=len) if is_full else peers
-            quiet = next((connection for connection in candidates if not connection.busy), None)
+            quiet = next((candidate for candidate in candidates if not candidate.busy), None)
             log.warning(
                 "There is no room for another connection: %s.",
                 "it is refused" if quiet is None else "a quiet connection is closed",
@@ -63,18 +63,19 @@ class Connections:
                 return False
             self.remove(quiet)
             quiet.transport.abort()
-        self._open.setdefault(new.address, OrderedDict())[new] = new.loop.time()
+        opened_at = connection.loop.time()
+        self._open.setdefault(connection.address, OrderedDict())[connection] = opened_at
         return True
 
-    def remove(self, closed: BoundedProtocol) -> None:
+    def remove(self, connection: BoundedProtocol) -> None:
         """Remove a closed connection."""
-        peers = self._open.get(closed.address, OrderedDict())
-        peers.pop(closed, None)
+        peers = self._open.get(connection.address, OrderedDict())
+        peers.pop(connection, None)
         if not peers:
-            self._open.pop(closed.address, None)
+            self._open.pop(connection.address, None)
 
     def restart_timer(self, connection: BoundedProtocol) -> None:
-        """Start to count the busy or quiet time of a connection again."""
+        """Restart the timer of a connection that became busy or quiet."""
         peers = self._open.get(connection.address, OrderedDict())
         if connection in peers:
             peers[connection] = connection.loop.time()
@@ -83,36 +84,37 @@ class Connections:
     def end_overdue(self) -> None:
         """Close connections that were quiet or busy for too long."""
         for peers in list(self._open.values()):
-            for connection, since in list(peers.items()):
+            for connection, changed_at in list(peers.items()):
                 connection.report_change()
-                allowed = self.busy_seconds if connection.busy else self.quiet_seconds
-                if peers.get(connection) == since and connection.loop.time() - since > allowed:
+                limit = self.busy_seconds if connection.busy else self.quiet_seconds
+                is_overdue = connection.loop.time() - changed_at > limit
+                if is_overdue and peers.get(connection) == changed_at:
                     connection.transport.abort()
 
 
 class BoundedProtocol(H11Protocol):
     """Uvicorn's HTTP/1.1 on a connection that ``Connections`` bounds.
 
-    Uvicorn's own timer ends at the first byte, so that half a request would never time out.
+    Uvicorn's own timer ends at the first byte, so that an incomplete request would never time out.
     """
 
     def __init__(self, *args: Any, connections: Connections, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._connections = connections
-        self._state: tuple[Any, bool] = (None, False)
+        self._last_state: tuple[Any, bool] = (None, False)
         self.address = ""
 
     @property
     def busy(self) -> bool:
         """True while a request is processed."""
-        begun = self.cycle is not None and not self.cycle.response_complete
-        return begun and not self.transport.is_closing()
+        is_processing = self.cycle is not None and not self.cycle.response_complete
+        return is_processing and not self.transport.is_closing()
 
     def report_change(self) -> None:
         """Restart the timer if another request or response has begun or ended."""
         state = (self.cycle, self.busy)
-        if state != self._state:
-            self._state = state
+        if state != self._last_state:
+            self._last_state = state
             self._connections.restart_timer(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -164,7 +166,7 @@ def connection_limit(requested: int) -> int:
     try:
         open_files = len(os.listdir("/dev/fd"))
     except OSError:
-        # The process may not even open this folder.
+        # The process may have reached its limit of open files.
         open_files = limit
     available = limit - max(limit // 4, 3 * MAX_ACCEPTED + RESERVED_FILES) - open_files
     if available < MIN_CONNECTIONS:

@@ -1,4 +1,4 @@
-"""Server-sent events of a run."""
+"""Encodes the events of a run as server-sent events, and sends them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEEP_ALIVE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of a stream: its JSON-plain data, and one of the names in ``routes._EVENTS``."""
+    """An event of a stream: a name that ``routes`` documents, and data of JSON types."""
 
     name: str
     data: Mapping[str, Any]
@@ -35,17 +35,17 @@ class Event:
 async def event_lines(
     events: AsyncGenerator[Event, None], deadline: float, keep_alive: float = KEEP_ALIVE_SECONDS
 ) -> AsyncGenerator[bytes, None]:
-    """Yield a run's events as bytes; the last is ``error`` after a failure or the deadline.
+    """Yield a run's events as bytes; after a failure or the deadline, the last event is ``error``.
 
     Args:
-        events: The run's events; when the reader stops, they are closed, which cancels the run.
+        events: The run's events; they are closed when the reader stops, which cancels the run.
         deadline: The time at which the run must end, by the event loop's clock.
         keep_alive: Seconds without an event after which a comment is sent.
     """
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
     async def forward_events() -> None:
-        # A separate task: a run's cancel scopes must stay in one task for all events.
+        # One task reads all events, since a run's cancel scopes must not change tasks.
         try:
             async with asyncio.timeout_at(deadline), aclosing(events):
                 async for event in events:
@@ -72,7 +72,7 @@ async def event_lines(
 
 
 class EventStream(Response):
-    """A response of server-sent events that always closes its run."""
+    """A response of server-sent events that closes its run however it ends."""
 
     media_type = MEDIA_TYPE
 
@@ -83,9 +83,9 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events."""
-        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        start_message = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         async with aclosing(self._content) as content:
-            await send(start)
+            await send(start_message)
             async for chunk in content:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

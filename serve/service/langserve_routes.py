@@ -1,6 +1,6 @@
 """LangServe's routes over the service's runs.
 
-LangServe is archived and supports neither threads nor LangGraph's context. So it is given a
+LangServe is archived and supports neither threads nor LangGraph's context. Therefore it gets a
 runnable with a typed input and output, which passes the tenant to ``runs.Runs``.
 """
 
@@ -23,8 +23,8 @@ from casewright.serve.service.tokens import tenant_of
 PATH = "/casewright"
 #: Key of the tenant in LangServe's configuration; LangChain traces no keys with this prefix.
 _TENANT = "__casewright_tenant"
-#: Questions of a batch that run at a time.
-BATCH_AT_ONCE = 4
+#: Maximum number of questions of a batch that run at the same time.
+BATCH_CONCURRENCY = 4
 
 
 def add_langserve(app: FastAPI, max_batch: int) -> None:
@@ -47,7 +47,7 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
             *("invoke", "batch", "stream", "playground"),
             *("input_schema", "output_schema", "config_schema"),
         ),
-        # The client's configurable values are dropped.
+        # This drops the configurable values that the client sent.
         per_req_config_modifier=lambda config, request: {
             **config,
             "configurable": {_TENANT: tenant_of(request.scope)},
@@ -59,7 +59,7 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
 class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
     """A runnable with bounded batches.
 
-    LangChain's ``abatch`` starts all questions at once, and does not stop the others if one fails.
+    LangChain's ``abatch`` starts all questions at once, and continues the others if one fails.
     """
 
     def __init__(self, answer: Any, max_batch: int) -> None:
@@ -81,7 +81,7 @@ class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
                 "Split it into several batches.",
             )
         configs = config if isinstance(config, list) else [config] * len(inputs)
-        slots = asyncio.Semaphore(BATCH_AT_ONCE)
+        slots = asyncio.Semaphore(BATCH_CONCURRENCY)
 
         async def invoke(body: Any, config: RunnableConfig | None) -> Any:
             async with slots:
@@ -113,6 +113,6 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
             raise RefusedError(409, "The run waits for a reply. Send it to /threads/…/resume.")
         return result
 
-    runnable: Any = _BoundedBatchRunnable(answer, max_batch)
-    typed: Runnable[Any, Any] = runnable.with_types(input_type=AskBody, output_type=AnswerBody)
-    return typed
+    untyped: Any = _BoundedBatchRunnable(answer, max_batch)
+    runnable: Runnable[Any, Any] = untyped.with_types(input_type=AskBody, output_type=AnswerBody)
+    return runnable

@@ -1,6 +1,6 @@
 """Limits of requests: size, JSON depth, time and number.
 
-Plain ASGI, since Starlette's ``BaseHTTPMiddleware`` buffers streams and hides disconnects.
+The middleware is plain ASGI, since ``BaseHTTPMiddleware`` buffers streams and hides disconnects.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from casewright.serve.service.problems import RefusedError, problem_response
 from casewright.serve.service.tokens import is_open, tenant_of
 from casewright.tools.deadline import owner
 
-#: Extra time of a stream, in which it reports its own timeout.
+#: Extra time in which a stream can report its own timeout.
 GRACE_SECONDS = 2.0
 #: Maximum wait for cancelled work.
 CANCEL_SECONDS = 5.0
-#: Maximum bytes and seconds for which a too large body is read and discarded before the refusal:
-#: otherwise a client that is still writing would see its connection reset.
+#: Limits on reading and discarding a body that is too large, before the refusal: otherwise a client
+#: that is still writing would see its connection reset.
 DISCARD_BYTES = 16 * 1024 * 1024
 DISCARD_SECONDS = 5.0
-#: Larger bodies are scanned in a thread; the scan of a smaller one takes at most a millisecond.
+#: Larger bodies are scanned in a thread; a smaller body takes at most a millisecond.
 LARGE_BYTES = 64 * 1024
-#: The deepest nesting of JSON lists and objects.
+#: Maximum depth of nested JSON lists and objects.
 JSON_DEPTH = 100
 #: Maximum number of strings, brackets and commas in JSON; a large run has 50,000.
 JSON_PARTS = 200_000
-#: A string, closed or not, or a character of JSON's structure. No string is scanned twice.
-_PARTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)
+#: A string, closed or not, or a bracket or comma. The pattern scans no string twice.
+_JSON_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)
 log = logging.getLogger("casewright.service")
 _Slot: TypeAlias = AbstractAsyncContextManager[None]
 
@@ -47,10 +47,10 @@ class _DisconnectedError(Exception):
 
 
 class Slots:
-    """Slots for concurrent work; a tenant beyond its ``share`` waits without a slot."""
+    """Slots for concurrent work; a tenant that uses its ``share`` waits without taking a slot."""
 
     def __init__(self, limit: int, share: int) -> None:
-        self._all = asyncio.Semaphore(limit)
+        self._all_slots = asyncio.Semaphore(limit)
         self._shares: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(share)
         )
@@ -58,29 +58,29 @@ class Slots:
     @asynccontextmanager
     async def hold(self, tenant: str) -> AsyncIterator[None]:
         """Wait for a slot of a tenant, and hold it."""
-        async with self._shares[tenant], self._all:
+        async with self._shares[tenant], self._all_slots:
             yield
 
 
 class _Sender:
-    """The ASGI ``send`` of a request, which records if the response has begun or is complete."""
+    """A request's ASGI ``send`` that records whether the response has begun and is complete."""
 
     def __init__(self, send: Send, timeout: asyncio.Timeout) -> None:
         self._send, self._timeout = send, timeout
-        self.begun = self.complete = False
+        self.has_begun = self.is_complete = False
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start" and not self.begun:
-            self.begun = True
+        if message["type"] == "http.response.start" and not self.has_begun:
+            self.has_begun = True
             # Once the status is sent, a stream reports its timeout itself.
             if (when := self._timeout.when()) is not None and not self._timeout.expired():
                 self._timeout.reschedule(when + GRACE_SECONDS)
-        self.complete |= message["type"] == "http.response.body" and not message.get("more_body")
+        self.is_complete |= message["type"] == "http.response.body" and not message.get("more_body")
         await self._send(message)
 
 
 class _Queue:
-    """The slots of one kind of requests; as many requests may wait as run.
+    """The slots of one kind of requests; besides running requests, as many requests may wait.
 
     ``counts`` has the number of running and waiting requests by tenant.
     """
@@ -97,9 +97,9 @@ class _Queue:
 class Admission:
     """Middleware that bounds the number, size, JSON depth and time of requests.
 
-    A request's body is read before it is processed; a client's disconnection cancels the work.
+    The body of a request is read before the request is processed; a disconnection cancels the work.
     ``max_concurrency`` POST and PUT requests run at once, and as many wait; further requests get
-    503. Requests of other methods are counted separately, and those of open paths not at all.
+    503. Requests of other methods are counted separately, and requests of open paths not at all.
     ``path_limits`` maps paths to their own ``max_body_bytes``.
     """
 
@@ -107,10 +107,10 @@ class Admission:
         self, app: ASGIApp, *, options: ServiceOptions, path_limits: Mapping[str, int] | None = None
     ) -> None:
         self._app = app
-        self._bytes = options.max_body_bytes
+        self._max_body_bytes = options.max_body_bytes
         self._path_limits = path_limits or {}
-        self._seconds = options.request_seconds
-        self._posts = _Queue(options.max_concurrency, options.tenant_concurrency)
+        self._max_seconds = options.request_seconds
+        self._writes = _Queue(options.max_concurrency, options.tenant_concurrency)
         self._others = _Queue(options.max_concurrency, options.tenant_concurrency)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,7 +121,7 @@ class Admission:
         if is_open(scope):
             await self._handle(scope, receive, send, nullcontext())
             return
-        queue = self._posts if scope["method"] in ("POST", "PUT") else self._others
+        queue = self._writes if scope["method"] in ("POST", "PUT") else self._others
         tenant = tenant_of(scope)
         if queue.is_full_for(tenant):
             detail = "Too many requests are at work. Try again."
@@ -129,7 +129,7 @@ class Admission:
             await refusal(scope, receive, send)
             return
         queue.counts[tenant] += 1
-        # The threads of tool calls are counted by tenant, too.
+        # The threads of tool calls are counted by this tenant.
         owner_token = owner.set(tenant)
         try:
             await self._handle(scope, receive, send, queue.slots.hold(tenant))
@@ -138,7 +138,7 @@ class Admission:
             queue.counts[tenant] -= 1
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send, slot: _Slot) -> None:
-        deadline = asyncio.get_running_loop().time() + self._seconds
+        deadline = asyncio.get_running_loop().time() + self._max_seconds
         scope.setdefault("state", {})["deadline"] = deadline
         timeout = asyncio.timeout_at(deadline)
         sender = _Sender(send, timeout)
@@ -153,7 +153,7 @@ class Admission:
                     raise RefusedError(422, reason)
                 await self._work_until_disconnect(scope, receive, sender, body, slot)
         except RefusedError as error:
-            if sender.begun:
+            if sender.has_begun:
                 raise
             refusal = problem_response(error.status, str(error), error.headers)
             await refusal(scope, receive, send)
@@ -162,15 +162,15 @@ class Admission:
         except TimeoutError:
             if not timeout.expired():
                 raise
-            if sender.begun:
+            if sender.has_begun:
                 log.warning("A stream was cut: it exceeded its time.")
                 return
-            detail = f"The request took longer than {self._seconds:g} s. Ask something smaller."
+            detail = f"The request took longer than {self._max_seconds:g} s. Ask something smaller."
             await problem_response(504, detail)(scope, receive, send)
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
         headers = Headers(scope=scope)
-        limit = max(self._bytes, self._path_limits.get(scope["path"], 0))
+        limit = max(self._max_body_bytes, self._path_limits.get(scope["path"], 0))
         detail = f"The request's body is larger than {limit:,} bytes. Send less."
         too_large = RefusedError(413, detail, {"Connection": "close"})
         chunks = _chunks(receive)
@@ -207,8 +207,8 @@ class Admission:
         work = asyncio.ensure_future(handle())
         try:
             await asyncio.wait({work, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-            # The server reports a disconnect after a complete response, before the work ends.
-            if work.done() or sender.complete:
+            # After a complete response, the server reports a disconnection before the work ends.
+            if work.done() or sender.is_complete:
                 await work
         finally:
             disconnect.cancel()
@@ -216,7 +216,7 @@ class Admission:
                 work.cancel()
                 await asyncio.wait({work}, timeout=CANCEL_SECONDS)
             if work.done() and not work.cancelled():
-                # Nothing else retrieves the exception.
+                # Retrieve the exception, or asyncio logs it.
                 work.exception()
 
 
@@ -232,7 +232,7 @@ async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
 
 
 async def _discard(chunks: AsyncIterator[bytes]) -> None:
-    """Read the rest of a body, within limits."""
+    """Read the remaining chunks of a body, within limits."""
     remaining = DISCARD_BYTES
     with suppress(TimeoutError):
         async with asyncio.timeout(DISCARD_SECONDS):
@@ -243,22 +243,22 @@ async def _discard(chunks: AsyncIterator[bytes]) -> None:
 
 
 def json_refusal(body: bytes) -> str:
-    """Return why a body must not be parsed as JSON; empty if it may, even if it is invalid JSON.
+    """Return the reason not to parse a body as JSON; empty for other bodies, also invalid JSON.
 
-    The JSON parser, written in C, would block all other requests.
+    The JSON parser is written in C, and would block all other requests.
     """
     if not detect_encoding(body).startswith("utf-8"):
         return "The JSON is not UTF-8. Send it as UTF-8."
     depth = 0
-    for number, part in enumerate(_PARTS.finditer(body), 1):
-        if number > JSON_PARTS:
+    for count, token in enumerate(_JSON_TOKEN.finditer(body), 1):
+        if count > JSON_PARTS:
             return f"The JSON has more than {JSON_PARTS:,} texts, brackets and commas. Send less."
-        first = body[part.start()]
-        if first in b"[{":
+        first_byte = body[token.start()]
+        if first_byte in b"[{":
             depth += 1
             if depth > JSON_DEPTH:
                 return f"The JSON is nested deeper than {JSON_DEPTH} levels. Send it flatter."
-        elif first in b"]}":
+        elif first_byte in b"]}":
             depth -= 1
     return ""
 

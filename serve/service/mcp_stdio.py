@@ -1,4 +1,4 @@
-"""The MCP tools over this process's stdin and stdout."""
+"""Serves the MCP tools over this process's stdin and stdout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from casewright.serve.settings.settings import load_settings
 
 
 def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **flags: Any) -> None:
-    """Serve one client until it closes stdin; ``scope`` has texts of the form ``FIELD=VALUE``.
+    """Serve one client until it closes stdin; ``scope`` contains texts like ``FIELD=VALUE``.
 
     The settings (``config``, ``flags``) choose domain, planner and generator. Raise
     ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
@@ -39,10 +39,10 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
     configure_logging(loaded.settings.log_level)
     stdout_buffer = sys.stdout.buffer
     with closing(open_chosen(choice)) as session:
-        limits = loaded.settings.model_dump(include={"max_calls", "max_cost", "approve"})
+        option_values = loaded.settings.model_dump(include={"max_calls", "max_cost", "approve"})
         parts = service_parts(session, choice)
-        runs = Runs(parts, ServiceOptions(**limits), saver=None, answers=None)
-        # The prints of a tool must not mix with the messages.
+        runs = Runs(parts, ServiceOptions(**option_values), saver=None, answers=None)
+        # Text that a tool prints must not mix with the messages on stdout.
         with redirect_stdout(sys.stderr):
             asyncio.run(_serve(runs, user_scope, loaded.settings.request_seconds, stdout_buffer))
         runs.close()

@@ -1,6 +1,6 @@
 """The MCP tools ``plan``, ``run_plan`` and ``ask``, at ``/mcp`` and over stdio.
 
-The scope comes from a header (over stdio: an option), not from an argument: models write those.
+The scope comes from a header or, over stdio, an option. It is no argument: models write arguments.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from casewright.serve.service.tokens import tenant_of
 PATH = "/mcp"
 #: The header with the scope: ``customer=C001``, several fields joined by ``&``.
 SCOPE_HEADER = "Casewright-Scope"
-#: A call ends this long before its request's deadline, with a result that reports the timeout.
+#: Time before a request's deadline at which its call ends, with a result that reports the timeout.
 MARGIN_SECONDS = 0.5
-#: Fields of a body that arguments cannot set.
+#: Fields of a body that no argument can set.
 _NOT_ARGUMENTS = ("scope", "thread_id")
 #: By tool name: the model of its arguments, the model of its result, its description.
 _TOOLS: Mapping[str, tuple[type[AskBody], type[BaseModel], str]] = {
@@ -42,7 +42,7 @@ _TOOLS: Mapping[str, tuple[type[AskBody], type[BaseModel], str]] = {
 router = APIRouter(include_in_schema=False)
 
 
-def _definition(name: str) -> types.Tool:
+def _tool_definition(name: str) -> types.Tool:
     body_type, result_type, description = _TOOLS[name]
     schema = body_type.model_json_schema()
     for field in _NOT_ARGUMENTS:
@@ -59,22 +59,22 @@ def _definition(name: str) -> types.Tool:
 def tools_server(
     runs: Runs, tenant: str, scope: Mapping[str, str], seconds: float
 ) -> Server[Any, Any]:
-    """Return a server of the tools for a tenant; a call takes ``seconds`` at most.
+    """Return an MCP server of the tools for a tenant; a call may take ``seconds``.
 
-    An error is a result with ``isError`` and the message that the service's HTTP clients get.
+    A failed call returns a result with ``isError`` and the message that HTTP clients get.
     """
     server: Server[Any, Any] = Server("casewright", __version__, runs.parts.description or None)
 
     # The MCP library's decorators have no types.
     @server.list_tools()  # type: ignore[no-untyped-call, untyped-decorator]
     async def list_tools() -> list[types.Tool]:
-        return [_definition(name) for name in _TOOLS]
+        return [_tool_definition(name) for name in _TOOLS]
 
     @server.call_tool(validate_input=False)  # type: ignore[untyped-decorator]
     async def call(name: str, arguments: dict[str, Any]) -> Any:
         try:
             async with asyncio.timeout(seconds):
-                return await _cancelled_once(_call(runs, tenant, name, arguments, scope))
+                return await _await_in_own_task(_call_tool(runs, tenant, name, arguments, scope))
         except ValidationError as error:
             detail = invalid_detail(error.errors())
         except Exception as error:  # noqa: BLE001 - the client gets the detail only
@@ -85,11 +85,11 @@ def tools_server(
     return server
 
 
-async def _cancelled_once(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Await work in its own task, which is cancelled only once.
+async def _await_in_own_task(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """Return the result of work in its own task, which is cancelled only once.
 
-    anyio, in the MCP library, cancels a task again and again until it ends; that would interrupt
-    LangGraph while it stops the steps.
+    The MCP library's anyio cancels a task repeatedly until it ends, which would interrupt LangGraph
+    while it stops the steps.
     """
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
@@ -99,7 +99,7 @@ async def _cancelled_once(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str
         task.cancel()
 
 
-async def _call(
+async def _call_tool(
     runs: Runs, tenant: str, name: str, arguments: dict[str, Any], scope: Mapping[str, str]
 ) -> dict[str, Any]:
     if name not in _TOOLS:
@@ -147,13 +147,13 @@ class _Transport(Response):
 @router.post(PATH)
 async def mcp(request: Request) -> Response:
     """Answer a message of the streamable HTTP transport."""
-    # The MCP library would answer 500 to some bodies, and log others in full.
+    # The MCP library would answer 500 to some bodies, and log other bodies in full.
     try:
         message = types.JSONRPCMessage.model_validate(json.loads(await request.body())).root
     except (ValueError, RecursionError):
         raise InputError("The body is not a JSON-RPC message. Send one.") from None
     if not isinstance(message, types.JSONRPCRequest):
-        # A notification, or a reply without a request: there is no session.
+        # Without sessions, a notification or a reply has no effect.
         return Response(status_code=202)
     try:
         types.ClientRequest.model_validate(message.model_dump(by_alias=True, exclude_none=True))

@@ -18,8 +18,7 @@ from casewright.tools.deadline import abandoned_calls, running_calls
 
 #: Upper bounds of the histograms' buckets, in seconds.
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-#: Statuses that are counted as refusals.
-REFUSED = (400, 401, 413, 422, 503)
+REFUSAL_STATUSES = (400, 401, 413, 422, 503)
 router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error=False))])
 
 
@@ -33,40 +32,40 @@ class Metrics:
         gauge = partial(Gauge, namespace="casewright", registry=self.registry)
         self._requests = counter("requests", "Requests.", ["route", "status"])
         self._refused = counter("refused_requests", "Refused requests.", ["status"])
-        self._running = gauge("runs_in_flight", "Runs at work.")
-        self._seconds = Histogram(
+        self._active_runs = gauge("runs_in_flight", "Runs at work.")
+        self._phase_seconds = Histogram(
             "casewright_phase_seconds",
             "Seconds of a run's planning, execution and generation.",
             ["phase"],
             buckets=BUCKETS,
             registry=self.registry,
         )
-        self._calls = counter("tool_calls", "Ended steps of plans.", ["tool", "status"])
+        self._tool_calls = counter("tool_calls", "Ended steps of plans.", ["tool", "status"])
         gauge("tool_threads", "Threads of calls at work.").set_function(running_calls)
         abandoned = gauge("abandoned_tool_threads", "Threads of calls that no run waits for.")
         abandoned.set_function(abandoned_calls)
 
     def track_run(self) -> AbstractContextManager[Any]:
         """Return a context in which a run counts as in flight."""
-        return self._running.track_inprogress()
+        return self._active_runs.track_inprogress()
 
     def count_request(self, route: str, status: int) -> None:
         """Count a request by its route's template."""
         self._requests.labels(route, str(status)).inc()
-        if status in REFUSED:
+        if status in REFUSAL_STATUSES:
             self._refused.labels(str(status)).inc()
 
     def count_phase(self, name: str, milliseconds: float) -> None:
-        """Count the time of a run's ``planning``, ``execution`` or ``generation``."""
-        self._seconds.labels(name).observe(milliseconds / 1000)
+        """Record the time of a run's ``planning``, ``execution`` or ``generation``."""
+        self._phase_seconds.labels(name).observe(milliseconds / 1000)
 
     def count_event(self, event: Mapping[str, Any]) -> None:
-        """Count an event of the graph; other events, which a tool may write, are ignored."""
+        """Count an event of the graph; ignore other events, which a tool may have written."""
         match event:
             case {"event": "plan", "planner": {"milliseconds": milliseconds}}:
                 self.count_phase("planning", milliseconds)
             case {"event": "step_ended", "tool": tool, "status": status} if tool in self._tools:
-                self._calls.labels(tool, status).inc()
+                self._tool_calls.labels(tool, status).inc()
             case {
                 "event": "answer",
                 "usage": {"execution_ms": execution, "generation_ms": generation},
@@ -76,28 +75,28 @@ class Metrics:
 
 
 class RequestCounter:
-    """Middleware that counts requests, also refused ones, by route and status."""
+    """Middleware that counts all requests, including refused ones, by route and status."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Pass a request on, and count its response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
         async def count_and_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._metrics.count_request(_route(scope), message["status"])
+                self._metrics.count_request(_route_template(scope), message["status"])
             await send(message)
 
         await self._app(scope, receive, count_and_send)
 
 
-def _route(scope: Scope) -> str:
-    """Return the template of a request's route; ``other`` without a route."""
+def _route_template(scope: Scope) -> str:
+    """Return the path template of a request's route; ``other`` without a route."""
     if (route := scope.get("route")) is not None:
         return str(route.path)
     # A middleware refused the request before it was routed.

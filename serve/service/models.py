@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from casewright.planner.request import MAX_QUESTION_CHARACTERS, check_storable
 
-#: The name begins with a letter or a digit, since URLs with "." or ".." would be resolved.
+#: A name begins with a letter or a digit, since clients resolve "." and ".." in URLs.
 ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$")]
 Scope = Annotated[
     dict[str, str],
@@ -20,7 +20,7 @@ Scope = Annotated[
     ),
 ]
 
-#: Checked by ``Limits.within``.
+#: ``Limits.within`` checks the values.
 Budget = Annotated[
     dict[str, JsonValue],
     Field(
@@ -32,7 +32,7 @@ Budget = Annotated[
 
 Context = Annotated[
     dict[str, JsonValue],
-    # Plans are checked and drawn with all fields.
+    # Their number is limited, since each check of a plan reads all fields.
     Field(
         default_factory=dict,
         max_length=256,
@@ -58,7 +58,7 @@ class _Request(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _can_be_stored(cls, body: Any) -> Any:
+    def _check_can_be_stored(cls, body: Any) -> Any:
         try:
             check_storable(body)
         except UnicodeEncodeError:
@@ -122,7 +122,7 @@ class AskBody(PlanBody):
 
 
 class PinnedAsk(AskBody):
-    """A question with the planner that writes its pinned plan; not a body of a request."""
+    """A question with the planner that writes its pinned plan; no request has this body."""
 
     planner: Any = None
 
@@ -155,8 +155,8 @@ class PinBody(_Request):
 
     @model_validator(mode="after")
     def _check_source(self) -> PinBody:
-        written = {"question", "plan", "parameters"} & self.model_fields_set
-        if self.file is not None and written:
+        other_fields = {"question", "plan", "parameters"} & self.model_fields_set
+        if self.file is not None and other_fields:
             raise ValueError("file stands alone: leave out question, plan and parameters")
         if self.file is None and not (self.question.strip() and self.plan):
             raise ValueError("question and plan are needed, or file")
@@ -178,20 +178,20 @@ class RunPlanBody(_Request):
 
 
 class WrittenPlanBody(AskBody):
-    """A question with the plan that is run for it."""
+    """A question with the plan to run."""
 
     plan: PlanText
 
 
 class ResumeBody(_Request):
-    """The resumption of a run."""
+    """The scope and the replies with which a run resumes."""
 
     scope: Scope
     replies: dict[Annotated[str, Field(max_length=128)], JsonValue] | None = Field(
         None,
         min_length=1,
         max_length=256,
-        description="Question id to the reply for its tool; the reply to an approval is "
+        description="The reply to each question, by question id; the reply to an approval is "
         '"yes", "no", or the text of a plan.',
         examples=[{"7a1c….9f02…": "the red one"}],
     )
@@ -253,11 +253,11 @@ class PlanStepBody(_Response):
 
 
 class PlannedBody(_Response):
-    """A plan with its price, not run."""
+    """A plan that was not run, with its price."""
 
     plan: str
     plan_steps: list[PlanStepBody]
-    planner: dict[str, Any] = Field(description="With the price, and steps left out for a budget.")
+    planner: dict[str, Any] = Field(description="Has the price, and steps left out for a budget.")
 
 
 class PinnedBody(_Response):
@@ -267,7 +267,7 @@ class PinnedBody(_Response):
     question: str = Field(description="The question, with {parameter} for each parameter.")
     plan: str
     parameters: dict[str, Any] = Field(
-        description="Each parameter with its default, its value at pinning."
+        description="Each parameter with its default, which is its value at pinning."
     )
     context: list[str] = Field(description="The context fields that the plan needs.")
     tools: list[str]
@@ -283,7 +283,7 @@ class PinnedListBody(_Response):
 
 
 class DifferenceBody(_Response):
-    """Two plans, step by step."""
+    """The differences between two plans, by step."""
 
     same: bool
     steps: list[dict[str, Any]] = Field(
@@ -299,7 +299,7 @@ class ResumedBody(AnswerBody):
 
 
 class FinishedStep(_Response):
-    """A finished step, which is not repeated by a resumption."""
+    """A finished step, which a resumed run does not repeat."""
 
     id: str
     tool: str
@@ -319,11 +319,11 @@ class ThreadBody(_Response):
 
     thread_id: str
     status: Literal["answered", "running", "interrupted", "waiting"] = Field(
-        description="waiting: for replies to questions; interrupted: the run can be resumed."
+        description="waiting: questions need replies; interrupted: the run can be resumed."
     )
     question: str
     plan: str | None = None
-    plan_steps: list[PlanStepBody] = Field([], description="The plan's steps; not in /ask's 202.")
+    plan_steps: list[PlanStepBody] = Field([], description="The plan's steps; none in /ask's 202.")
     steps: list[FinishedStep] = Field([], description="The finished steps.")
     questions: list[QuestionBody] = Field([], description="The open questions.")
     answer: dict[str, Any] | None = None
@@ -380,7 +380,7 @@ class HealthBody(_Response):
 
 
 class Problem(BaseModel):
-    """An error by RFC 9457."""
+    """An error in the format of RFC 9457."""
 
     type: str
     title: str

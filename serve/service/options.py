@@ -1,4 +1,4 @@
-"""The service's parts and options."""
+"""The service's components and options."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts that answer questions, opened before the service starts.
+    """The components that answer questions; they are opened before the service starts.
 
     Attributes:
         domain: The domain's name; each domain has its own threads and retained answers.
-        scopes: Scope field to the values that a request may name, the default first.
-        stores: The stores that must answer for the service to be ready.
+        scopes: By scope field, the values that a request may name, the default first.
+        stores: The service is ready only if all these stores answer.
         description: The domain in one sentence.
         questions: Example questions.
     """
@@ -42,10 +42,10 @@ class ServiceOptions:
     """Options of the service; ``serve/settings/settings.py`` describes most of them.
 
     Attributes:
-        tokens: Bearer token to its grant; without tokens, all requests have the tenant ``local``.
-        changed_tokens: Returns the tokens if they have changed, else ``None``.
-        max_concurrency_per_tenant: By default ``share_of`` ``max_concurrency``.
-        compute_threads: Threads of planners and generators that compute, at least 1.
+        tokens: The grant of each bearer token; without tokens, the tenant is always ``local``.
+        changed_tokens: Returns the tokens if they changed since the last call, else ``None``.
+        max_concurrency_per_tenant: By default, ``share_of(max_concurrency)``.
+        compute_threads: Number of threads in which planners and generators compute, at least 1.
     """
 
     tokens: Mapping[str, Grant] = field(default_factory=dict, repr=False)
@@ -81,6 +81,6 @@ class ServiceOptions:
 
     @property
     def tenant_concurrency(self) -> int:
-        """The number of a tenant's questions that run at a time."""
+        """Maximum number of a tenant's questions that run at the same time."""
         share = self.max_concurrency_per_tenant or self.share_of(self.max_concurrency)
         return min(share, self.max_concurrency)

@@ -1,6 +1,6 @@
-"""The pages at ``/`` and ``/docs``: files of the package, which load nothing from other hosts.
+"""Serves the pages at ``/`` and ``/docs``, which load nothing from other hosts.
 
-FastAPI's own page at ``/docs`` loads its scripts from a CDN: offline it is blank.
+FastAPI's own page at ``/docs`` loads scripts from a CDN, so that it is blank offline.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from starlette.types import Scope
 
 from casewright.serve.service.problems import RefusedError
 
-#: Path to the file of its page.
+#: The file of the page at each path.
 _PAGES = {"/": "index.html", "/docs": "docs.html"}
-#: Content types by suffix, independent of the system's table.
+#: Content types by suffix; the system's own table may lack them.
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-#: The policy of the pages: no other host, only the package's scripts, no HTML made from text.
+#: The policy of the pages: they load only the package's files, and scripts parse no text as HTML.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # Browsers revalidate the files, since other versions have other files of the same names.
+    # Browsers must revalidate the files, whose names are the same in other versions.
     "Cache-Control": "no-cache",
 }
 
 
 class _Page(StaticFiles):
-    """The pages' files and errors, with the headers of the policy."""
+    """Serves the pages' files and errors with the headers of the policy."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         try:

@@ -20,7 +20,7 @@ from casewright.serve.service.routes import TheKey, TheRuns, TheTenant, openapi,
 from casewright.tools import Toolbox
 
 plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[routes.BEARER])
-#: The number of plans in the folder from which on no plan can be added over HTTP.
+#: With this number of plans in the folder, no plan can be added over HTTP.
 MAX_PLANS = 1000
 log = logging.getLogger("casewright.service")
 PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]
@@ -30,7 +30,7 @@ PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The pla
 async def list_plans(runs: TheRuns) -> Response:
     """Return the pinned plans of the service; none if the setting plans_folder names no folder."""
     folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
-    return reply({"plans": await asyncio.to_thread(_list, folder, toolbox)})
+    return reply({"plans": await asyncio.to_thread(_plans_as_json, folder, toolbox)})
 
 
 @plans.post("/diff", **openapi(models.DifferenceBody), summary="Compare two plans")
@@ -48,20 +48,20 @@ async def diff(body: models.DiffBody) -> Response:
     status_code=201,
     response_model=models.PinnedBody,
     responses={
-        200: {"description": "It replaced the plan of this name.", "model": models.PinnedBody},
+        200: {"description": "The plan replaced another plan.", "model": models.PinnedBody},
         **responses(409),
     },
     summary="Pin a plan",
 )
 async def pin(name: PlanName, body: models.PinBody, runs: TheRuns, tenant: TheTenant) -> Response:
-    """Keep a plan under a name for all tenants, if the setting pin_plans allows it."""
+    """Pin a plan under a name for all tenants, if the setting pin_plans allows it."""
     options, toolbox = runs.options, runs.parts.toolbox
     folder = options.plans_folder
     if folder is None or not options.pin_plans:
         raise RefusedError(
             409, "Plans cannot be pinned over HTTP: see the settings plans_folder and pin_plans."
         )
-    pinned, replaced = await asyncio.to_thread(_pin, folder, name, body, toolbox)
+    pinned, replaced = await asyncio.to_thread(_save_pinned, folder, name, body, toolbox)
     log.info("The tenant %s pinned the plan %s.", tenant, name)
     return reply({**pinned.to_json(), "differences": []}, 200 if replaced else 201)
 
@@ -74,18 +74,17 @@ async def run(
 ) -> Response:
     """Answer with a pinned plan; budgets, approval and citations are as in /ask."""
     folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
-    pinned = await asyncio.to_thread(_find, folder, name)
+    pinned = await asyncio.to_thread(_find_plan, folder, name)
     _check_tools(pinned, toolbox)
     with _refuse_invalid():
         question, planner = pinned.filled(toolbox, body.values)
         PlanRequest(question, toolbox, body.context).validate(planner.fixed)
-    content = body.model_dump()
-    attempt = runs.attempt(key, tenant, body.thread_id, "plans", name, content)
-    del content["values"]
-    ask = models.PinnedAsk.model_construct(
-        question=question, history=[], planner=planner, **content
-    )
-    return await routes.respond(runs, ask, tenant, attempt)
+    fields = body.model_dump()
+    attempt = runs.attempt(key, tenant, body.thread_id, "plans", name, fields)
+    del fields["values"]
+    fields |= {"question": question, "history": [], "planner": planner}
+    pinned_ask = models.PinnedAsk.model_construct(**fields)
+    return await routes.respond(runs, pinned_ask, tenant, attempt)
 
 
 @contextmanager
@@ -101,10 +100,10 @@ def _check_tools(pinned: PinnedPlan, toolbox: Toolbox) -> None:
         raise RefusedError(409, f"The tools of this plan have changed: {'; '.join(changes)}.")
 
 
-def _pin(
+def _save_pinned(
     folder: pathlib.Path, name: str, body: models.PinBody, toolbox: Toolbox
 ) -> tuple[PinnedPlan, bool]:
-    """Save a plan; return it, with ``True`` if it replaced another."""
+    """Save a plan; return it, and ``True`` if it replaced another plan."""
     with _refuse_invalid():
         if body.file is None:
             question, plan = body.question, parse_plan(body.plan)
@@ -115,7 +114,7 @@ def _pin(
             question, planner = pinned.filled(toolbox, {})
             plan = planner.fixed
         PlanRequest(question, toolbox, body.context).validate(plan)
-    existed = name in pinned_names(folder)
+    replaces_plan = name in pinned_names(folder)
     try:
         pinned.save(folder, replace=body.replace, most=MAX_PLANS)
     except InputError:
@@ -124,16 +123,16 @@ def _pin(
                 409, "There is a plan of this name. Choose another, or replace it."
             ) from None
         raise
-    return pinned, existed
+    return pinned, replaces_plan
 
 
-def _find(folder: pathlib.Path | None, name: str) -> PinnedPlan:
+def _find_plan(folder: pathlib.Path | None, name: str) -> PinnedPlan:
     if folder is None or name not in pinned_names(folder):
         raise RefusedError(404, "There is no such plan.")
     return read_pinned(folder, name)
 
 
-def _list(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[str, Any]]:
+def _plans_as_json(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[str, Any]]:
     plans_json: list[dict[str, Any]] = []
     if folder is None:
         return plans_json

@@ -1,4 +1,4 @@
-"""Reuse of the plans of retained answers for similar questions."""
+"""Reuses the plans of retained answers for similar questions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from casewright.planner import ListValue, Literal, Plan, parse_plan
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.serve.service.answers import AnswerStore
 
-#: The lowest similarity of questions that have the same meaning.
+#: Minimum similarity of two questions for the reuse of a plan.
 MIN_SIMILARITY = 0.9
 
 
 class PlanReusingPlanner:
     """A planner that reuses the plan of a tenant's retained answer to nearly the same question.
 
-    The plan runs again; texts that it took from the earlier question must be in the new one too.
-    ``planner`` plans other questions, and those with a history or context, which change meanings.
+    The plan runs again. Its texts from the earlier question must also be in the new question.
+    ``planner`` plans other questions, and all questions with a history or context.
     """
 
     def __init__(self, planner: Planner, answers: AnswerStore, tenant: str, pool: Executor) -> None:
@@ -40,7 +40,7 @@ class PlanReusingPlanner:
         return reused or await self._planner.aplan(request)
 
     def _reused_plan(self, request: PlanRequest) -> PlanResult | None:
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         if request.history or request.context or request.failures:
             return None
         try:
@@ -50,19 +50,19 @@ class PlanReusingPlanner:
             plan = parse_plan(str(hit.case.solution["plan"]))
             earlier_question = str(hit.case.problem["question"]).casefold()
             question = request.question.casefold()
-            texts = [text.casefold() for text in _literals(plan)]
-            if not all(text in question for text in texts if text in earlier_question):
+            literals = [literal.casefold() for literal in _literal_texts(plan)]
+            if not all(literal in question for literal in literals if literal in earlier_question):
                 return None
             request.validate(plan)
         except CasewrightError:
             # A store that does not answer, or a plan that does not fit, must not stop planning.
             return None
-        milliseconds = (time.perf_counter() - started) * 1000
+        milliseconds = (time.perf_counter() - start_time) * 1000
         return PlanResult(plan, f"earlier:{hit.case.id}", milliseconds=milliseconds)
 
 
-def _literals(plan: Plan) -> list[str]:
-    """Return the literal texts in a plan's arguments, also within lists."""
-    values = [value for step in plan.steps for _, value in step.arguments]
-    parts = [part for v in values for part in (v.items if isinstance(v, ListValue) else (v,))]
-    return [p.value for p in parts if isinstance(p, Literal) and isinstance(p.value, str)]
+def _literal_texts(plan: Plan) -> list[str]:
+    """Return the literal texts in a plan's arguments and in their lists."""
+    arguments = [value for step in plan.steps for _, value in step.arguments]
+    values = [v for a in arguments for v in (a.items if isinstance(a, ListValue) else (a,))]
+    return [v.value for v in values if isinstance(v, Literal) and isinstance(v.value, str)]

@@ -1,4 +1,4 @@
-"""Threads in a PostgreSQL database that several services share."""
+"""Stores threads in a PostgreSQL database that several services share."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from casewright.serve.service.thread_locks import ThreadLocks, busy_thread
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-#: The timeout of a new connection, and of the wait for a connection of the pool.
+#: Timeout for opening a connection, and for the wait for a connection of the pool.
 CONNECT_SECONDS = 5
-#: The interval between checks of the session with the locks.
+#: Interval between checks of the session that holds the locks.
 WATCH_SECONDS = 2.0
 #: Maximum number of connections for checkpoints.
 CONNECTIONS = 8
-#: Settings of a session: the server ends it about ten seconds after its machine is lost.
+#: With these settings, the server ends a session about ten seconds after it loses the client.
 _KEEPALIVES = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: The advisory lock of the service that makes the tables. Other services try it again and again: a
-#: statement that waited for the lock would block CREATE INDEX CONCURRENTLY.
+#: The advisory lock of the service that creates the tables. Other services poll it: a statement
+#: that waits for the lock would block CREATE INDEX CONCURRENTLY.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
 
 def check_threads_url(url: str) -> None:
-    """Check that a database can store threads, and make their tables if they are missing.
+    """Check that a database can store threads, and create missing tables.
 
     Raises:
         DependencyError: LangGraph's Postgres checkpointer is not installed.
@@ -76,7 +76,7 @@ def _short_message(error: BaseException) -> str:
 
 @asynccontextmanager
 async def open_postgres(url: str) -> AsyncIterator[tuple[Any, PostgresLocks, Any]]:
-    """Open checkpointer, locks and connection pool of a database."""
+    """Open a database, and yield its checkpointer, locks and connection pool."""
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from psycopg.rows import dict_row
     from psycopg_pool import AsyncConnectionPool
@@ -88,7 +88,7 @@ async def open_postgres(url: str) -> AsyncIterator[tuple[Any, PostgresLocks, Any
         min_size=1,
         max_size=CONNECTIONS,
         timeout=CONNECT_SECONDS,
-        # A restarted database has closed the connections.
+        # A restart of the database closes the pool's connections.
         check=AsyncConnectionPool.check_connection,
         open=False,
     )
@@ -103,27 +103,27 @@ async def open_postgres(url: str) -> AsyncIterator[tuple[Any, PostgresLocks, Any
 class PostgresLocks(ThreadLocks):
     """The locks of threads among all services that share a database.
 
-    The locks belong to a session, so that a killed service holds none. If the session breaks, its
-    locks are lost, and the work on their threads is cancelled: another service may have begun it.
+    The locks belong to a database session, so that a killed service holds none. If the session
+    breaks, the locks are lost, and work on their threads is cancelled: another service may run it.
     """
 
     def __init__(self, url: str) -> None:
         super().__init__()
         self._url = url
         self._session: AsyncConnection[Any] | None = None
-        self._opening = asyncio.Lock()
-        self._watching: asyncio.Task[None] | None = None
+        self._opening_lock = asyncio.Lock()
+        self._watch_task: asyncio.Task[None] | None = None
         self._timeouts: dict[str, asyncio.Timeout] = {}
 
     @asynccontextmanager
     async def lock(self, key: str | None) -> AsyncIterator[None]:
-        """Lock a thread among all services; raise ``RefusedError`` if that fails, or breaks off."""
+        """Lock a thread in all services; raise ``RefusedError`` if it is busy or the lock fails."""
         async with super().lock(key):
             if key is None:
                 yield
                 return
-            session, number = await self._open_session(), _number(key)
-            if not await _query(session, "SELECT pg_try_advisory_lock(%s)", number):
+            session, lock_number = await self._open_session(), _lock_number(key)
+            if not await _query(session, "SELECT pg_try_advisory_lock(%s)", lock_number):
                 raise busy_thread()
             try:
                 async with asyncio.timeout(None) as timeout:
@@ -138,39 +138,39 @@ class PostgresLocks(ThreadLocks):
                 del self._timeouts[key]
                 # A broken session holds no locks.
                 with suppress(Exception):
-                    unlocking = _query(session, "SELECT pg_advisory_unlock(%s)", number)
+                    unlocking = _query(session, "SELECT pg_advisory_unlock(%s)", lock_number)
                     await asyncio.shield(unlocking)
 
     async def is_locked(self, key: str) -> bool:
         """Return ``True`` if a thread is locked in any service."""
-        number = _number(key) % 2**64
+        lock_number = _lock_number(key) % 2**64
         return await super().is_locked(key) or await _query(
             await self._open_session(),
             "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
             "database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND "
             "classid = %s::bigint::oid AND objid = %s::bigint::oid)",
-            number >> 32,
-            number % 2**32,
+            lock_number >> 32,
+            lock_number % 2**32,
         )
 
     async def close(self) -> None:
         """End the session."""
-        if self._watching is not None:
-            self._watching.cancel()
+        if self._watch_task is not None:
+            self._watch_task.cancel()
         if self._session is not None:
             await self._session.close()
 
     async def _open_session(self) -> AsyncConnection[Any]:
         from psycopg import AsyncConnection
 
-        async with self._opening:
+        async with self._opening_lock:
             if self._session is None:
                 session = await AsyncConnection.connect(
                     self._url, autocommit=True, connect_timeout=CONNECT_SECONDS
                 )
                 await session.execute(_KEEPALIVES)
                 self._session = session
-                self._watching = asyncio.ensure_future(self._watch(session))
+                self._watch_task = asyncio.ensure_future(self._watch(session))
             return self._session
 
     async def _watch(self, session: AsyncConnection[Any]) -> None:
@@ -195,6 +195,6 @@ async def _query(session: AsyncConnection[Any], statement: Any, *values: int) ->
     return bool(row and row[0])
 
 
-def _number(key: str) -> int:
+def _lock_number(key: str) -> int:
     """Return the signed 64-bit number of a thread's lock from its hexadecimal key."""
     return int.from_bytes(bytes.fromhex(key)[:8], "big", signed=True)

@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457), without paths of this machine."""
+"""Turns errors into problem documents (RFC 9457), without file paths of this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from casewright.errors import CasewrightError
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger("casewright.service")
 
-# A file's path, quoted or not, or a file's URL, but no web address.
+# A file path, quoted or not, or a file URL, but no web address.
 _PATH = re.compile(
     r"""(?x)
       (?<=') (?: [/\\~] [^']* [/\\] [^']+ | / [^/'] [^']+ ) (?=')
@@ -67,14 +67,14 @@ def problem(status: int, detail: str, **fields: Any) -> dict[str, Any]:
 def problem_response(
     status: int, detail: str, headers: Mapping[str, str] | None = None, **fields: Any
 ) -> Response:
-    """Return the response with a problem document."""
+    """Return a response with a problem document."""
     # ASCII, since the detail may be invalid Unicode.
     body = json.dumps(problem(status, detail, **fields))
     return Response(body, status, dict(headers or {}), MEDIA_TYPE)
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return OpenAPI's responses for statuses, and for those of the middleware."""
+    """Return OpenAPI's error responses for these statuses and those of the middleware."""
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": _DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
@@ -83,17 +83,17 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def without_paths(text: str) -> str:
-    """Return a text with an ellipsis for every file's path."""
+    """Return a text in which an ellipsis replaces every file path."""
     return _PATH.sub("…", text)
 
 
 def paths_in(texts: Iterable[str]) -> set[str]:
-    """Return the files' paths in texts."""
+    """Return the file paths in texts."""
     return {path for text in texts for path in _PATH.findall(text)}
 
 
 def redact(text: str, paths: Iterable[str]) -> str:
-    """Return a text with an ellipsis for each of the paths."""
+    """Return a text in which an ellipsis replaces each of the paths."""
     for path in sorted(paths, key=len, reverse=True):
         # A short path may occur within a word: /h in km/h.
         text = re.sub(rf"(?<!\w){re.escape(path)}(?!\w)", "…", text)
@@ -101,7 +101,7 @@ def redact(text: str, paths: Iterable[str]) -> str:
 
 
 def answer_without_paths(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer without the paths in its tools' errors."""
+    """Return an answer without the file paths that occur in its tools' errors."""
     paths = paths_in(str(step["error"]) for step in answer["steps"] if step["error"])
     if not paths:
         return dict(answer)
@@ -114,7 +114,7 @@ def answer_without_paths(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def status_and_detail(error: BaseException) -> tuple[int, str]:
-    """Return the status and the detail of an error for its client; log private details."""
+    """Return the status and the detail of an error for the client; log private details."""
     match error:
         case RefusedError():
             return error.status, str(error)
@@ -143,11 +143,11 @@ def status_and_detail(error: BaseException) -> tuple[int, str]:
 
 
 def _has_class(name: str, error: BaseException) -> bool:
-    return any(kind.__name__ == name for kind in type(error).__mro__)
+    return any(base.__name__ == name for base in type(error).__mro__)
 
 
 def _is_sqlite_defect(error: BaseException) -> bool:
-    """Return ``True`` for an error in SQL or a SQLite file, not one of the disk or of a lock."""
+    """Return ``True`` for an error in SQL or in a SQLite file; ``False`` for a disk or a lock."""
     code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
     return type(error).__module__ == "sqlite3" and code == "SQLITE_ERROR"
 
@@ -170,7 +170,7 @@ def install(app: FastAPI) -> None:
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
-        if error.status_code == 405 and (methods := _methods(app, request)):
+        if error.status_code == 405 and (methods := _allowed_methods(app, request)):
             # Starlette lists only the methods of the path's first route.
             headers["Allow"] = ", ".join(sorted(methods))
         return problem_response(error.status_code, without_paths(str(error.detail)), headers)
@@ -183,33 +183,33 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, on_http_error)
 
 
-def _methods(app: FastAPI, request: Request) -> set[str]:
-    """Return the methods of a request's path in OpenAPI."""
+def _allowed_methods(app: FastAPI, request: Request) -> set[str]:
+    """Return the methods that OpenAPI allows for the path of a request."""
     paths = app.openapi()["paths"]
-    found = templates(app, request.scope["path"])
-    return {method.upper() for template in found for method in paths[template]}
+    matching = templates(app, request.scope["path"])
+    return {method.upper() for template in matching for method in paths[template]}
 
 
 def templates(app: FastAPI, path: str) -> Iterator[str]:
-    """Yield the templates in OpenAPI that match a path."""
+    """Yield the path templates in OpenAPI that match a path."""
     for template in app.openapi()["paths"]:
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path):
             yield template
 
 
 def invalid_detail(entries: Sequence[Any]) -> str:
-    """Return a message for pydantic's errors of a request, without its values."""
+    """Return a message about pydantic's errors in a request, without the request's values."""
     fields = [_invalid_field(entry) for entry in entries[:3]]
     messages = "; ".join(f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields)
     return f"The request does not fit the schema: {messages}."
 
 
 def _invalid_field(error: Any) -> dict[str, str]:
-    """Return a pydantic error without its input."""
+    """Return the position and the message of a pydantic error, without its input."""
     if not isinstance(error, Mapping):
         return {"at": "", "message": str(error)}
-    at = ".".join(str(part) for part in error.get("loc", ()))
-    return {"at": at[:200], "message": str(error.get("msg", ""))[:300]}
+    position = ".".join(str(part) for part in error.get("loc", ()))
+    return {"at": position[:200], "message": str(error.get("msg", ""))[:300]}
 
 
 class ErrorBoundary:
@@ -219,17 +219,17 @@ class ErrorBoundary:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
-        begun = False
+        """Pass a request on, and answer its uncaught error."""
+        has_begun = False
 
-        async def record_begin(message: Message) -> None:
-            nonlocal begun
-            begun = True
+        async def record_and_send(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
             await send(message)
 
         try:
-            await self._app(scope, receive, record_begin)
+            await self._app(scope, receive, record_and_send)
         except Exception as error:
-            if scope["type"] != "http" or begun:
+            if scope["type"] != "http" or has_begun:
                 raise
             await problem_response(*status_and_detail(error))(scope, receive, send)

@@ -34,7 +34,7 @@ class TenantLru(Generic[T]):
         return evicted
 
     def get(self, tenant: str, key: str) -> T | None:
-        """Return a tenant's item by its key; ``None`` without one."""
+        """Return a tenant's item by its key; ``None`` if it does not exist."""
         items = self._items.get(tenant)
         return None if items is None else items.get(key)
 

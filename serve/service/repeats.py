@@ -1,7 +1,7 @@
-"""Responses to repeated requests, which a client sends if it received no response.
+"""Answers repeated requests, which a client sends if it received no response.
 
 With an ``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header), a repeated request returns
-the response of the first request, or continues the first request's run if that did not end.
+the response of the first request, or continues the first request's run if the run did not end.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from casewright.serve.service.events import Event
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.recent import TenantLru
 
-#: The time for which a store keeps responses, in minutes.
+#: Minutes after which a store deletes a response, and between its searches for such responses.
 TTL: Any = {"default_ttl": 24 * 60, "refresh_on_read": False, "sweep_interval_minutes": 60}
-#: Maximum number of responses of all tenants in memory, where responses do not expire.
+#: Maximum number of responses in memory, of all tenants together; in memory, none expires.
 MAX_IN_MEMORY = 1000
 _NAMESPACE = ("casewright", "requests")
 
@@ -45,8 +45,8 @@ class Attempt:
     Attributes:
         id: A digest of domain, tenant and key.
         content: A digest of the request's content.
-        thread: The checkpointer's key of its thread, if it has one.
-        run: The id of the run that an attempt of the request last resumed, if any.
+        thread: The checkpointer's key of the request's thread, if it has a thread.
+        run: The id of the run that the latest attempt of the request resumed, if any.
     """
 
     id: str
@@ -61,7 +61,7 @@ def attempt_of(
 ) -> Attempt | None:
     """Return the attempt of a request; ``None`` if it has no idempotency key.
 
-    The key may be quoted. ``content`` is JSON-plain, and differs between two requests.
+    The key may be quoted. ``content`` has JSON types, and equals that of a repeated request.
     """
     if key is None:
         return None
@@ -80,9 +80,9 @@ class Repeats:
     async def once(
         self, attempt: Attempt | None, work: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return the stored response of an earlier attempt, or else that of ``work``.
+        """Return the stored response of an earlier attempt, or else the response of ``work``.
 
-        Raise ``RefusedError`` if an earlier attempt is in progress, or had other content.
+        Raise ``RefusedError`` if an earlier attempt is in progress, or its content differs.
         """
         if attempt is None:
             return await work()
@@ -104,8 +104,8 @@ class Repeats:
                 return
             async with self._claim(attempt) as earlier:
                 if earlier is not None and earlier["status"]:
-                    last = json.loads(earlier["body"])
-                    yield Event(last["event"], last["data"])
+                    last_event = json.loads(earlier["body"])
+                    yield Event(last_event["event"], last_event["data"])
                     return
                 async for event in events:
                     if event.name in ("done", "waiting"):
@@ -123,10 +123,10 @@ class Repeats:
         self._in_progress.add(attempt.id)
         try:
             try:
-                stored = await self._store.aget(_NAMESPACE, attempt.id)
+                stored_item = await self._store.aget(_NAMESPACE, attempt.id)
             except ValueError as error:
                 raise damaged_thread(f"the repeated request's answer: {error}") from error
-            earlier: dict[str, Any] | None = dict(stored.value) if stored else None
+            earlier: dict[str, Any] | None = dict(stored_item.value) if stored_item else None
             # Earlier versions stored no checksum.
             if earlier and earlier.pop("sum", None) not in (None, _digest(earlier)):
                 raise damaged_thread("the checksum of the repeated request's answer is wrong")
@@ -140,7 +140,7 @@ class Repeats:
             self._in_progress.discard(attempt.id)
 
     async def begin(self, attempt: Attempt, run: str | None) -> None:
-        """Record that an attempt resumes a run; status 0 stands for no response yet."""
+        """Record that an attempt resumes a run; status 0 means that there is no response yet."""
         attempt.run = run
         await self._store_response(attempt, 0, "")
 

@@ -32,14 +32,14 @@ from casewright.stores import Case
 PATH_LIMITS = {"/runs/read": 8 * 1024 * 1024}
 #: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
 MAX_CORRECTION_BYTES = 64 * 1024 * 1024
-#: A service whose stores and threads' database take longer to answer is not ready.
+#: Maximum time for the stores and the threads' database to answer; else the service is not ready.
 READY_SECONDS = 5.0
 log = logging.getLogger("casewright.service")
 
 
-# These dependencies are coroutines, since FastAPI calls plain functions in a thread.
+# These dependencies are coroutines, since FastAPI would call plain functions in a thread.
 async def _runs(request: Request) -> Runs:
-    """Return the object that plans, runs and resumes for all routes of the service."""
+    """Return the object that answers, plans and resumes for all routes of the service."""
     runs: Runs = request.app.state.runs
     return runs
 
@@ -49,12 +49,12 @@ async def _tenant(request: Request) -> str:
 
 
 def reply(value: Mapping[str, Any], status: int = 200) -> Response:
-    """Return a JSON response of a value of JSON types, without validation."""
+    """Return a JSON response with a value of JSON types, which is not validated."""
     body = json_text(value, separators=(",", ":"))
     return Response(body, status, media_type="application/json")
 
 
-# Only for OpenAPI: ``tokens.Authentication`` checks the token before any route.
+# This is for OpenAPI only: ``tokens.Authentication`` checks the token before any route.
 BEARER = Security(HTTPBearer(auto_error=False, description="A token of a tenant."))
 TheRuns = Annotated[Runs, Depends(_runs)]
 TheTenant = Annotated[str, Depends(_tenant)]
@@ -80,8 +80,8 @@ def openapi(body: type[BaseModel], *errors: int, waits: bool = False) -> dict[st
         errors: Statuses of errors, in addition to those of the middleware.
         waits: Add the response 202, for a run that waits for a reply.
     """
-    waiting = {"description": "The run waits for a reply.", "model": models.ThreadBody}
-    accepted: dict[int | str, Any] = {202: waiting} if waits else {}
+    waiting_response = {"description": "The run waits for a reply.", "model": models.ThreadBody}
+    accepted: dict[int | str, Any] = {202: waiting_response} if waits else {}
     return {"response_model": body, "responses": {**accepted, **responses(*errors)}}
 
 
@@ -93,7 +93,7 @@ retained = APIRouter(tags=["cases"], dependencies=[BEARER])
 corrections = APIRouter(tags=["corrections"], dependencies=[BEARER])
 health = APIRouter(tags=["health"])
 ROUTERS = (asking, threads, information, saved_runs, retained, corrections, health)
-_EVENTS = """\
+_EVENTS_TEXT = """\
 Server-sent events; the data of each is JSON.
 
 | event | data |
@@ -111,8 +111,8 @@ when mending adds steps |
 The last event is `done`, `waiting` or `error`. Only the text of `done` is final: its citations \
 are checked. It replaces the texts of `token`.
 """
-_FILE_BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
-_EVENT = {
+_RUN_FILE_BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
+_EVENT_SCHEMA = {
     "type": "object",
     "properties": {
         "event": {"enum": ["plan", "step", "report", "token", "waiting", "done", "error"]},
@@ -135,14 +135,14 @@ async def respond(runs: Runs, body: AskBody, tenant: str, attempt: Attempt | Non
     ``attempt`` is ``None`` for a request without an ``Idempotency-Key``.
     """
 
-    async def work() -> Response:
+    async def answer() -> Response:
         result = await runs.ask(body, tenant, attempt)
         if isinstance(result, Waiting):
             status = {"thread_id": body.thread_id, "status": "waiting", "question": body.question}
             return reply({**status, "questions": result.questions}, 202)
         return reply(result)
 
-    return await runs.repeats.once(attempt, work)
+    return await runs.repeats.once(attempt, answer)
 
 
 @asking.post("/plan", **openapi(models.PlannedBody), summary="Plan without running")
@@ -156,7 +156,7 @@ async def plan(body: models.PlanBody, runs: TheRuns, tenant: TheTenant) -> Respo
     status_code=200,
     response_class=EventStream,
     responses={
-        200: {"description": _EVENTS, "content": {MEDIA_TYPE: {"schema": _EVENT}}},
+        200: {"description": _EVENTS_TEXT, "content": {MEDIA_TYPE: {"schema": _EVENT_SCHEMA}}},
         **responses(),
     },
     summary="Ask, and stream the run",
@@ -195,18 +195,18 @@ async def resume(
     content = body.model_dump(exclude_unset=True)
     attempt = runs.attempt(key, tenant, thread_id, "resume", content)
 
-    async def work() -> Response:
+    async def continue_run() -> Response:
         result = await runs.resume(thread_id, body, tenant, attempt)
         if isinstance(result, Waiting):
             state = await state_of(runs, thread_id, runs.thread_key(thread_id, tenant))
-            # Another request may have continued the run since. The response still has the questions
-            # at which this request's run stopped.
+            # Another request may have continued the run meanwhile. The response nevertheless has
+            # the questions at which this request's run stopped.
             waiting = {"status": "waiting", "questions": result.questions, "answer": None}
             return reply({**state, **waiting}, 202)
-        # With the steps, since a reply may have edited the plan that the client shows.
+        # The response has the steps, since a reply may have edited the plan that the client shows.
         return reply({**result, "plan_steps": steps_if_plan(result["plan"])})
 
-    return await runs.repeats.once(attempt, work)
+    return await runs.repeats.once(attempt, continue_run)
 
 
 @threads.delete("/{thread_id}", status_code=204, responses=responses(404, 409), summary="Delete")
@@ -250,7 +250,7 @@ def _step_number(outcome: Mapping[str, Any]) -> int:
 async def about(runs: TheRuns) -> Response:
     """Return the domain with its tools, planner and generator."""
     parts, options = runs.parts, runs.options
-    # With tokens there may be several tenants, and the values may name users of another one.
+    # With tokens, there may be several tenants, and the values may name users of another tenant.
     scopes = {name: [] if options.tokens else list(values) for name, values in parts.scopes.items()}
     return reply(
         {
@@ -273,23 +273,23 @@ async def about(runs: TheRuns) -> Response:
     "/runs/read",
     **openapi(models.RunBody),
     summary="Read a saved run",
-    openapi_extra={"requestBody": _FILE_BODY},
+    openapi_extra={"requestBody": _RUN_FILE_BODY},
 )
 async def read(request: Request) -> Response:
     """Check a file of ``casewright ask --save``, and return it with its plan's steps."""
-    return await asyncio.to_thread(_read, await request.body())
+    return await asyncio.to_thread(_read_run, await request.body())
 
 
-def _read(body: bytes) -> Response:
+def _read_run(body: bytes) -> Response:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
         raise RefusedError(422, "The file is not a saved run: it is not UTF-8.") from None
-    saved = parse_run(text, "The file")
+    saved_run = parse_run(text, "The file")
     try:
-        steps = plan_steps(saved.answer.plan)
-        answer = saved.answer.to_json()
-        return reply({"question": saved.question, "answer": answer, "plan_steps": steps})
+        steps = plan_steps(saved_run.answer.plan)
+        answer = saved_run.answer.to_json()
+        return reply({"question": saved_run.question, "answer": answer, "plan_steps": steps})
     except PlanError as error:
         # A plan without steps cannot be drawn by the page; `casewright show` prints its text.
         raise RefusedError(422, f"The file is a damaged run: {cleaned(str(error), 200)}") from None
@@ -340,7 +340,7 @@ async def approve(run_id: RunPath, runs: TheRuns, tenant: TheTenant) -> Response
 
 
 def _case_body(case: Case) -> dict[str, Any]:
-    """Return a retained answer, which is stored as a case, in the form of ``CaseBody``."""
+    """Return the fields of ``CaseBody`` for a retained answer, which is stored as a case."""
     return {
         "id": case.id,
         "question": case.problem["question"],
@@ -352,7 +352,7 @@ def _case_body(case: Case) -> dict[str, Any]:
 
 @corrections.post("/corrections", **openapi(models.CorrectedBody, 409), summary="Correct a plan")
 async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant) -> Response:
-    """Keep a question with its right plan as an annotated message, an example for planners.
+    """Store a question with its right plan as an annotated message, an example for planners.
 
     The plan is checked against the tools. Planners use the example only once the operator adds it.
     """
@@ -364,11 +364,11 @@ async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant)
     record = correction_record(
         body.question, body.plan, runs.parts.toolbox, body.context, history, tenant
     )
-    outcome = await asyncio.to_thread(_keep, file, record)
+    outcome = await asyncio.to_thread(_store_correction, file, record)
     return reply({"id": record["id"], "outcome": outcome})
 
 
-def _keep(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
+def _store_correction(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
     return keep_correction(file, record, MAX_CORRECTION_BYTES)
 
 
@@ -400,8 +400,8 @@ async def _wait_for_stores(request: Request, runs: Runs) -> None:
     store_check: asyncio.Future[None] | None = getattr(request.app.state, "store_check", None)
     if store_check is None or store_check.done():
         store_check = asyncio.ensure_future(asyncio.to_thread(_check_stores, runs))
-        # Its exception is retrieved even if no request waits any more.
-        store_check.add_done_callback(lambda done: done.cancelled() or done.exception())
+        # The callback retrieves the exception even if no request waits any more.
+        store_check.add_done_callback(lambda check: check.cancelled() or check.exception())
         request.app.state.store_check = store_check
     await asyncio.shield(store_check)
 

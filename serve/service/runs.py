@@ -1,4 +1,4 @@
-"""Runs the graph for all routes of the service, including LangServe's."""
+"""Plans, answers and resumes questions for all routes of the service, including LangServe's."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from casewright.tools.body import arun
 MAX_RECENT = 1000
 #: The stream modes that every run of the graph needs.
 _MODES: list[Any] = ["custom", "values"]
-#: A piece of up to six words: a text that its generator did not stream is sent in such pieces.
-_PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
+#: Up to six words: if the generator does not stream a text, the service sends it in such pieces.
+_SIX_WORDS = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Waiting:
 class Runs:
     """Runs questions on graphs that are compiled once per service.
 
-    A question with a thread runs with the checkpointer ``saver``, other questions without one. By
-    default the locks of threads, and ``store`` with the responses to repeated requests, are in
-    memory. ``answers`` is the store of retained answers, if the service retains any.
+    A question with a thread runs with the checkpointer ``saver``, other questions run without one.
+    By default, the locks of threads and ``store``, which keeps the responses to repeated requests,
+    are in memory. ``answers`` is the store of retained answers, if the service retains any.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Runs:
         # LangGraph streams the tokens of a chat model in the mode "messages".
         self._modes = [*_MODES, *(["messages"] if isinstance(generator, ChatGenerator) else [])]
         limits = {"calls": options.max_calls, "cost": options.max_cost}
-        self._limits = Limits().within({n: bound for n, bound in limits.items() if bound})
+        self._limits = Limits().within({name: limit for name, limit in limits.items() if limit})
         self._latencies = Latencies()
         settings: Any = {"limits": self._limits, "latencies": self._latencies}
         settings["approve"] = options.approve
@@ -99,7 +99,7 @@ class Runs:
         self.graph = build(checkpointer=self.saver)
 
     def close(self) -> None:
-        """Shut the worker threads down."""
+        """Shut down the worker threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def plan(self, body: PlanBody, tenant: str) -> dict[str, Any]:
@@ -224,9 +224,9 @@ class Runs:
             return []
         lock = self._read_locks[tenant]
         await lock.acquire()
-        read = asyncio.ensure_future(asyncio.to_thread(self.answer_store.all, tenant))
-        read.add_done_callback(lambda done: lock.release())
-        return await asyncio.shield(read)
+        reading = asyncio.ensure_future(asyncio.to_thread(self.answer_store.all, tenant))
+        reading.add_done_callback(lambda _: lock.release())
+        return await asyncio.shield(reading)
 
     def attempt(
         self, request_key: str | None, tenant: str, thread_id: str | None, *content: Any
@@ -254,7 +254,7 @@ class Runs:
     ) -> AsyncGenerator[Event, None]:
         """Run the graph for a question, yield its events, and write its last state to ``state``.
 
-        Without ``emit``, the graph's own events are only counted.
+        Without ``emit``, the metrics count the graph's events, and no event is yielded.
         """
         inputs: Any = {"question": body.question, "context": dict(body.context)}
         inputs["history"] = _turns(body)
@@ -291,7 +291,7 @@ class Runs:
         self, chunks: Any, state: dict[str, Any], *, emit: bool
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a graph's stream, and write the graph's last state to ``state``."""
-        streamed = False
+        has_tokens = False
         paths: set[str] = set()
         with self.metrics.track_run():
             async with aclosing(chunks):
@@ -304,11 +304,11 @@ class Runs:
                         node = metadata.get("langgraph_node")
                         # Only the tokens of the chat model that writes the answer are streamed.
                         if node == "generate" and (text := str(message.text)):
-                            streamed = True
+                            has_tokens = True
                             yield Event("token", {"text": text})
                     elif isinstance(chunk, Mapping):
                         self.metrics.count_event(chunk)
-                        events = _custom_events(chunk, paths, streamed=streamed) if emit else ()
+                        events = _run_events(chunk, paths, has_tokens=has_tokens) if emit else ()
                         for event in events:
                             yield event
 
@@ -333,7 +333,7 @@ class Runs:
         planner = None
         if self.answer_store is not None and self.options.retain != "off":
             planner = PlanReusingPlanner(self._planner, self.answer_store, tenant, self._pool)
-        # The default values of scope fields are for trials without tokens.
+        # Only a service without tokens, which is for trials, has default values of scope fields.
         if resumed or self.options.tokens:
             require_all_fields(self.parts.scopes, scope)
         scope = {**scope_of(self.parts.scopes, scope), "tenant": tenant}
@@ -342,7 +342,7 @@ class Runs:
     async def _result(
         self, state: Mapping[str, Any], body: AskBody, tenant: str, thread_id: str | None
     ) -> dict[str, Any] | Waiting:
-        """Return the result of a run; retain its answer as the options say."""
+        """Return the result of a run; retain its answer if the options say so."""
         if state.get("__interrupt__"):
             if thread_id is None:
                 raise RefusedError(409, "The run waits for a reply. POST /ask with a thread_id.")
@@ -358,7 +358,7 @@ class Runs:
         ):
             return result
         if isinstance(body, (models.PinnedAsk, models.WrittenPlanBody)):
-            # The client chose the plan: no later question may reuse it.
+            # The client chose the plan, which no later question may reuse.
             return result
         self._recent.put(tenant, str(answer["run_id"]), (body.question, answer))
         if self.options.retain == "verified":
@@ -379,12 +379,12 @@ def _turns(body: PlanBody) -> list[Turn]:
 
 
 def unknown_thread() -> RefusedError:
-    """Return the error for a thread that does not exist, or is another tenant's."""
+    """Return the error for a thread that does not exist, or belongs to another tenant."""
     return RefusedError(404, "There is no such thread.")
 
 
 def plan_steps(text: str) -> list[dict[str, Any]]:
-    """Return a plan's steps, JSON-plain: ``id``, ``tool``, ``call``, and needed steps' ids."""
+    """Return ``id``, ``tool``, ``call``, and the ids of needed steps, for each step of a plan."""
     return [
         {
             "id": f"s{number}",
@@ -412,7 +412,7 @@ def _config(key: str, request: str | None = None) -> Any:
 def _resumption(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Command[Any] | None:
     """Return the command that resumes a thread; ``None`` if there is no new reply.
 
-    ``is_retry`` is true if an earlier attempt of the same request may have given these replies.
+    ``is_retry`` is true if an earlier attempt of this request may already have sent the replies.
     """
     replies, interrupts = body.replies or {}, thread.interrupts
     open_replies = {interrupts[id_]: reply for id_, reply in replies.items() if id_ in interrupts}
@@ -431,25 +431,25 @@ def _resumption(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Com
     return None
 
 
-def _custom_events(chunk: Mapping[str, Any], paths: set[str], *, streamed: bool) -> Iterator[Event]:
-    """Yield the service's events for a graph's event; omit others, which a tool may write.
+def _run_events(chunk: Mapping[str, Any], paths: set[str], *, has_tokens: bool) -> Iterator[Event]:
+    """Yield the service's events for an event of the graph; ignore events that a tool wrote.
 
-    ``paths`` collects the paths in errors. ``streamed`` omits the answer's text, sent as tokens.
+    ``paths`` collects the file paths in errors. With ``has_tokens``, the text was sent already.
     """
-    kind = chunk.get("event")
-    if kind == "plan":
+    name = chunk.get("event")
+    if name == "plan":
         plan = chunk["plan"]
         yield Event("plan", {"plan": plan, "steps": plan_steps(plan), "planner": chunk["planner"]})
-    elif kind == "step_started":
+    elif name == "step_started":
         yield Event("step", {"id": chunk["step"], "tool": chunk["tool"], "status": "started"})
-    elif kind == "step_ended":
+    elif name == "step_ended":
         error = str(chunk["error"])
         paths |= paths_in([error])
-        names = ("tool", "status", "milliseconds", "results", "evidence", "sentences")
-        data = {name: chunk[name] for name in names}
+        fields = ("tool", "status", "milliseconds", "results", "evidence", "sentences")
+        data = {field: chunk[field] for field in fields}
         yield Event("step", {"id": chunk["step"], **data, "error": redact(error, paths)})
-    elif kind == "step_report":
+    elif name == "step_report":
         yield Event("report", {"id": chunk["step"], "report": chunk["report"]})
-    elif kind == "answer" and not streamed:
-        for piece in _PIECE.findall(redact(chunk["text"], paths)):
+    elif name == "answer" and not has_tokens:
+        for piece in _SIX_WORDS.findall(redact(chunk["text"], paths)):
             yield Event("token", {"text": piece})

@@ -1,4 +1,4 @@
-"""Runs the service: socket, signals, shutdown and log."""
+"""Runs the service, with its socket, signals, shutdown and log."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from fastapi import FastAPI
 from casewright.errors import InputError, StoreError
 from casewright.serve.service import connections as bounds
 
-#: Time after a request's deadline in which its cancelled work ends; then its connection is closed.
+#: Time for cancelled work to end after a request's deadline; then the connection is closed.
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
-#: Maximum number of log lines from one place in the code in a window of this many seconds.
+#: Maximum number of log lines from one place in the code within a time window, and its length.
 MAX_LINES = 20
 WINDOW_SECONDS = 60.0
 
 
 class _Server(uvicorn.Server):
-    """A server that ends open requests at a signal, and then exits normally.
+    """A server that waits for open requests at a signal, and then exits normally.
 
-    Uvicorn raises the signal again at its end, which would kill the process. LangServe's
-    sse-starlette replaces Uvicorn's ``handle_exit`` to end streams at once, but not this class's.
+    Uvicorn itself raises the signal again when it ends, which would kill the process. LangServe's
+    sse-starlette replaces Uvicorn's ``handle_exit`` to end streams at once, but not this method.
     """
 
     def __init__(self, config: uvicorn.Config, connections: bounds.Connections) -> None:
@@ -57,26 +57,26 @@ class _Server(uvicorn.Server):
 
 
 def listening_socket(host: str, port: int, *, share: bool = False) -> socket.socket:
-    """Return a listening socket; port 0 takes a free one.
+    """Return a listening socket; port 0 takes a free port.
 
-    With ``share`` other services of this user that share the port can listen too: the system gives
-    each new connection to one of them. Raise ``InputError`` if listening fails.
+    With ``share``, other services of this user can listen on the port too: the system gives each
+    new connection to one of them. Raise ``InputError`` if listening fails.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        server = socket.create_server(
+        listener = socket.create_server(
             (host, port), family=family, backlog=bounds.BACKLOG, reuse_port=share
         )
     except (OSError, OverflowError) as error:
         raise InputError(_listen_error(host, port, error)) from error
-    # Connections inherit the option, which asyncio sets only on sockets that name TCP as protocol.
-    # Without it a body would wait some 40 ms for the acknowledgement of its headers.
-    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return server
+    # Connections inherit TCP_NODELAY, which asyncio sets only on sockets that name TCP as protocol.
+    # Without it, a body would wait some 40 ms for the acknowledgement of its headers.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _listen_error(host: str, port: int, error: OSError | OverflowError) -> str:
-    # create_server replaces the original error.
+    # create_server raises an error of its own, whose context is the original error.
     if isinstance(error.__context__, socket.gaierror):
         return f"The host {host} is unknown: give another by --host."
     if isinstance(error, OverflowError):
@@ -118,7 +118,7 @@ def run(
         header_seconds,
         request_seconds + END_SECONDS,
     )
-    # Uvicorn calls it as it calls its own protocol class.
+    # Uvicorn calls this function in place of a protocol class.
     protocol: Any = partial(bounds.BoundedProtocol, connections=connections)
     config = uvicorn.Config(
         app,
@@ -144,16 +144,16 @@ def run(
 
 @dataclass(slots=True)
 class _Window:
-    ends: float
+    end_time: float
     written: int = 0
-    left_out: int = 0
+    omitted: int = 0
 
 
 class RepeatedLineFilter(logging.Filter):
     """A filter that omits log lines that one place in the code writes too often.
 
-    Otherwise an error of every request would fill the disk. A time window counts lines of the same
-    place and class of exception. The first line after it says how many were omitted.
+    Otherwise, an error in every request would fill the disk. A time window counts the lines with
+    the same place and class of exception; the next line after it states how many were omitted.
     """
 
     def __init__(self, limit: int = MAX_LINES, seconds: float = WINDOW_SECONDS) -> None:
@@ -164,24 +164,24 @@ class RepeatedLineFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return ``True`` if the line is written."""
-        kind = record.exc_info[0] if record.exc_info else None
-        origin = (record.name, record.pathname, record.lineno, kind)
+        error_class = record.exc_info[0] if record.exc_info else None
+        origin = (record.name, record.pathname, record.lineno, error_class)
         now = time.monotonic()
         window = self._windows.get(origin)
-        if window is None or now >= window.ends:
-            if window is not None and window.left_out:
-                record.msg = f"{record.getMessage()} ({window.left_out:,} similar ones omitted.)"
+        if window is None or now >= window.end_time:
+            if window is not None and window.omitted:
+                record.msg = f"{record.getMessage()} ({window.omitted:,} similar ones omitted.)"
                 record.args = ()
             window = self._windows[origin] = _Window(now + self._seconds)
         if window.written >= self._limit:
-            window.left_out += 1
+            window.omitted += 1
             return False
         window.written += 1
         return True
 
 
 def configure_logging(level: str) -> None:
-    """Write the log to stderr, from a level on; the level ``debug`` omits no line."""
+    """Write log lines of at least this level to stderr; ``debug`` omits no repeated line."""
     handler = logging.StreamHandler(sys.stderr)
     if level != "debug":
         handler.addFilter(RepeatedLineFilter())

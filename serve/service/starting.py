@@ -1,4 +1,4 @@
-"""Start of the service from its settings."""
+"""Starts the service from its settings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
     """
     loaded = load_settings(config, **flags)
     settings = loaded.settings
-    # A flag for the file or the database replaces both settings.
+    # A flag for the file or the database overrides the settings of both.
     if flags.get("threads_url") is not None:
         settings = settings.model_copy(update={"threads_file": None})
     elif flags.get("threads_file") is not None:
@@ -54,18 +54,18 @@ def start(config: Path | None = None, **flags: Any) -> None:
     choice = choice_of(loaded)
     refuse_single_user_planner(choice.planner)
     with ExitStack() as stack:
-        # First the socket: a taken port is an error at once.
+        # The socket is opened first, so that a taken port is reported at once.
         server_socket = stack.enter_context(
             listening_socket(settings.host, settings.port, share=settings.share_port)
         )
         session = stack.enter_context(closing(open_chosen(choice)))
         parts = service_parts(session, choice)
-        names = {option.name for option in fields(ServiceOptions)} - {"tokens", "threads_url"}
+        option_names = {field.name for field in fields(ServiceOptions)} - {"tokens", "threads_url"}
         options = ServiceOptions(
             tokens=tokens,
             changed_tokens=TokensFile(settings).reread,
             threads_url=settings.threads_url.get_secret_value() if settings.threads_url else None,
-            **settings.model_dump(include=names),
+            **settings.model_dump(include=option_names),
         )
         stack.enter_context(export_spans() if settings.otel else nullcontext())
         answers = None
@@ -74,7 +74,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             answers = stack.enter_context(closing(AnswerStore(session.encoder, folder)))
         app = create_app(parts, options, answers)
-        # These objects stay; a full garbage collection would walk them while all requests wait.
+        # These objects live until the end; a collection of them would delay all requests.
         gc.collect()
         gc.freeze()
         run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))

@@ -1,4 +1,4 @@
-"""Export of OpenTelemetry spans, configured by the standard ``OTEL_…`` variables."""
+"""Exports OpenTelemetry spans; the standard ``OTEL_…`` variables configure the export."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def export_spans() -> Iterator[None]:
         case "none":
             yield
             return
-        case other:
-            raise InputError(f"{_EXPORTER}={other:.80} is unknown. Give otlp, console or none.")
+        case name:
+            raise InputError(f"{_EXPORTER}={name:.80} is unknown. Give otlp, console or none.")
     provider.add_span_processor(export.BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     try:

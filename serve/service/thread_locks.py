@@ -1,4 +1,4 @@
-"""Locks of threads: a thread handles one request at a time."""
+"""Locks threads, so that each handles one request at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from casewright.serve.service.problems import RefusedError
 
 
 class ThreadLocks:
-    """The locks of threads within this process; ``keys`` has the locked threads' keys."""
+    """The locks of threads within this process; ``keys`` contains the locked threads' keys."""
 
     def __init__(self) -> None:
         self.keys: set[str] = set()

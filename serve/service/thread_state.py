@@ -1,4 +1,4 @@
-"""The stored state of a thread's last run."""
+"""Reads the stored state of a thread's last run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from casewright.errors import one_line
 from casewright.serve.service.checkpoint_sums import damaged_thread
 
-#: The input, and the graph's nodes in their order; revise may lead back to plan.
+#: The graph's nodes in their order, after LangGraph's input node; revise may lead back to plan.
 NODES = ("__start__", "plan", "approve", "execute", "revise", "retain", "generate")
-#: LangGraph's channel with the return value of a task, until the task's node ends.
+#: LangGraph's channel for the return value of a task, until the task's node ends.
 _RETURNED = "__return__"
-#: LangGraph's channel with the interrupts of a task.
+#: LangGraph's channel for the interrupts of a task.
 _INTERRUPT = "__interrupt__"
-#: The metadata key of a run's checkpoints with the attempt's id, if its request had a key.
+#: Key in the metadata of a run's checkpoints: the attempt's id, if its request had a key.
 REQUEST = "casewright_request"
 
 
@@ -24,11 +24,11 @@ class ThreadState:
     """The stored state of a thread's last run.
 
     Attributes:
-        ended_nodes: How many of ``NODES`` have ended, in their order.
-        values: The graph's state; until a node has ended, its values are those of an earlier run.
-        outcomes: The finished steps, JSON-plain, in the order in which they ended.
+        ended_nodes: The number of ``NODES`` that have ended, in their order.
+        values: The graph's state; until a node has ended, the node's values are of an earlier run.
+        outcomes: The finished steps as JSON types, in the order in which they ended.
         questions: The open questions of tools or an approval, each with the ``id`` for a reply.
-        interrupts: The id of a question to LangGraph's id of its interrupt.
+        interrupts: LangGraph's id of the interrupt, by the id of its question.
         request: The id of the attempt that began the run, if it had an Idempotency-Key.
     """
 
@@ -61,17 +61,17 @@ class ThreadState:
 
 
 async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
-    """Return the state of a thread; ``None`` if a checkpointer has none.
+    """Return the state of a thread; ``None`` if the checkpointer has no such thread.
 
     Raise ``StoreDamagedError`` if the stored data is damaged.
     """
     config = {"configurable": {"thread_id": key}}
     try:
         snapshot = await graph.aget_state(config)
-        saved = await saver.aget_tuple(config)
+        checkpoint = await saver.aget_tuple(config)
     except (ValueError, LookupError, TypeError) as error:
         raise damaged_thread(one_line(error)) from error
-    if saved is None:
+    if checkpoint is None:
         return None
     next_nodes = [task.name for task in snapshot.tasks if task.name in NODES]
     # A node's results are stored before the next checkpoint; the node has ended in between.
@@ -80,12 +80,12 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         ended_nodes += 1
     values = snapshot.values
     if ended_nodes == 0:
-        # The state's values are of an earlier run, and the new input is not in the state yet.
-        values = {**values, **saved.checkpoint["channel_values"].get(NODES[0], {})}
+        # The state has the values of an earlier run, and not yet the new input.
+        values = {**values, **checkpoint.checkpoint["channel_values"].get(NODES[0], {})}
     if "question" not in values:
         # The first checkpoint was deleted during the run.
         return None
-    writes = saved.pending_writes or ()
+    writes = checkpoint.pending_writes or ()
     returned = {task: value for task, channel, value in writes if channel == _RETURNED}
     earlier_outcomes: Sequence[Mapping[str, Any]] = ()
     # While steps run that a replanning added, the state has the outcomes of the earlier steps.
@@ -100,8 +100,8 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         ended_nodes=ended_nodes,
         values=values,
         outcomes=[*earlier_outcomes, *returned.values()],
-        questions=[{"id": id_, "question": i.value} for id_, i in interrupts.items()],
-        interrupts={id_: interrupt.id for id_, interrupt in interrupts.items()},
+        questions=[{"id": id_, "question": item.value} for id_, item in interrupts.items()],
+        interrupts={id_: item.id for id_, item in interrupts.items()},
         request=(snapshot.metadata or {}).get(REQUEST),
     )
 
@@ -111,8 +111,8 @@ def _open_interrupts(
 ) -> list[Any]:
     """Return the interrupts without a reply, in the order of their steps.
 
-    Only the interrupts of the steps' tasks are read. The execute node stores these again later:
-    if the process was killed in between, they may already have a reply.
+    Only interrupts of the steps' own tasks are read. The execute node stores them again later; if
+    the process was killed in between, these copies may already have a reply.
     """
     execute_tasks = {task.id for task in snapshot.tasks if task.name == "execute"}
     unanswered = [
@@ -121,5 +121,5 @@ def _open_interrupts(
         if channel == _INTERRUPT and task not in execute_tasks and task not in returned
         for interrupt in interrupts
     ]
-    order = [interrupt.id for interrupt in snapshot.interrupts]
-    return sorted(unanswered, key=lambda i: order.index(i.id) if i.id in order else len(order))
+    ids = [interrupt.id for interrupt in snapshot.interrupts]
+    return sorted(unanswered, key=lambda item: ids.index(item.id) if item.id in ids else len(ids))

@@ -1,4 +1,4 @@
-"""Authentication: the bearer token alone determines a request's tenant."""
+"""Authenticates requests; the bearer token alone determines a request's tenant."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from casewright.errors import InputError
 from casewright.serve.service.problems import problem_response
 from casewright.serve.settings.tokens import Grant
 
-#: The shortest interval between checks for changed tokens.
+#: Minimum interval between checks for changed tokens.
 CHECK_SECONDS = 1.0
 #: Tenant of all requests of a service without tokens.
 LOCAL_TENANT = "local"
 #: Paths without authentication: health, documentation and the page.
 OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
-#: Path of the page's files, also without authentication.
+#: Prefix of the paths of the page's files, which need no authentication either.
 PAGE = "/page/"
 
 
 def tenant_of(scope: Scope) -> str:
     """Return the tenant of an authenticated request."""
-    # Without authentication the state has none: the request fails, and is not somebody else's.
+    # An unauthenticated request has no tenant: it fails, and does not get another user's tenant.
     return str(scope["state"]["tenant"])
 
 
 class Tokens:
-    """Finds the tenant of a token; ``bool`` is false if the service was started without tokens.
+    """Finds the tenant of a token; the object is false if the service started without tokens.
 
     A token is compared with all tokens in constant time, by their digests. ``changed`` returns the
-    tokens if they have changed, else ``None``; it is called at most once per second.
+    tokens if they have changed, else ``None``. It is called at most once per second.
     """
 
     def __init__(
@@ -44,29 +44,30 @@ class Tokens:
         tokens: Mapping[str, Grant],
         changed: Callable[[], Mapping[str, Grant] | None] = lambda: None,
     ) -> None:
-        self._required = bool(tokens)
+        self._are_required = bool(tokens)
         self._changed_tokens = changed
-        self._checked = time.monotonic()
-        self._set(tokens)
+        self._checked_at = time.monotonic()
+        self._set_grants(tokens)
 
     def __bool__(self) -> bool:
-        return self._required
+        return self._are_required
 
     def tenant(self, token: str) -> str | None:
         """Return a token's tenant; ``None`` if the token is unknown or has expired."""
-        if (now := time.monotonic()) - self._checked >= CHECK_SECONDS:
-            self._checked = now
+        if (now := time.monotonic()) - self._checked_at >= CHECK_SECONDS:
+            self._checked_at = now
             if (tokens := self._changed_tokens()) is not None:
-                self._set(tokens)
-        digest, match = _digest(token), None
+                self._set_grants(tokens)
+        digest, found_grant = _digest(token), None
         for token_digest, grant in self._grants:
             if hmac.compare_digest(token_digest, digest):
-                match = grant
-        if match is None or (match.expires is not None and match.expires <= datetime.now(UTC)):
+                found_grant = grant
+        if found_grant is None:
             return None
-        return match.tenant
+        is_expired = found_grant.expires and found_grant.expires <= datetime.now(UTC)
+        return None if is_expired else found_grant.tenant
 
-    def _set(self, tokens: Mapping[str, Grant]) -> None:
+    def _set_grants(self, tokens: Mapping[str, Grant]) -> None:
         self._grants = [(_digest(token), grant) for token, grant in tokens.items()]
 
 
@@ -89,8 +90,8 @@ class Authentication:
         headers = Headers(scope=scope)
         state = scope.setdefault("state", {})
         if not self._tokens:
-            if refusal := _foreign_page_reason(headers):
-                await problem_response(400, refusal)(scope, receive, send)
+            if reason := _foreign_page_reason(headers):
+                await problem_response(400, reason)(scope, receive, send)
                 return
             state["tenant"] = LOCAL_TENANT
         elif not is_open(scope):
@@ -98,8 +99,8 @@ class Authentication:
             tenant = self._tokens.tenant(token.strip()) if scheme.lower() == "bearer" else None
             if tenant is None:
                 detail = "Send a known token that has not expired: Authorization: Bearer TOKEN."
-                unknown = problem_response(401, detail, {"WWW-Authenticate": "Bearer"})
-                await unknown(scope, receive, send)
+                refusal = problem_response(401, detail, {"WWW-Authenticate": "Bearer"})
+                await refusal(scope, receive, send)
                 return
             state["tenant"] = tenant
         await self._app(scope, receive, send)
@@ -138,17 +139,17 @@ def is_loopback(host: str) -> bool:
 
 
 def _foreign_page_reason(headers: Headers) -> str:
-    """Return the reason to refuse a request that a web page may have sent; empty without one."""
-    if not is_loopback(_host(headers.get("host", ""))):
+    """Return the reason to refuse a request that a web page may have sent; empty for others."""
+    if not is_loopback(_host_name(headers.get("host", ""))):
         return "Without tokens the service answers on a loopback address only."
     # Browsers send Origin with every POST; "null" hides the page.
     origin = headers.get("origin")
-    if origin is not None and not is_loopback(_host(origin.partition("://")[2])):
+    if origin is not None and not is_loopback(_host_name(origin.partition("://")[2])):
         return "Without tokens the service answers no web page of another host."
     return ""
 
 
-def _host(header: str) -> str:
+def _host_name(header: str) -> str:
     if header.startswith("["):
         return header[1:].partition("]")[0]
     return header.partition(":")[0].lower()

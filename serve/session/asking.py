@@ -37,7 +37,7 @@ def ask(
         scope: The values of the domain's scope fields, which identify the user. A field that is not
             given has the first value that the domain lists.
         history: Earlier turns of the conversation, the earliest first.
-        planner: Name of a planner, as for ``--planner``; the domain's default planner by default.
+        planner: Name of a planner, as for ``--planner``; by default the domain's planner.
         generator: Name of a generator, as for ``--generator``.
         full: Quote whole results, if no language model writes the answer.
         mend: Replanning after steps that failed or found nothing; see ``build_graph``.

@@ -1,4 +1,4 @@
-"""Chooses domain, planner, generator and models from a command's flags and settings."""
+"""Chooses a domain, a planner, a generator and models from a command's flags and settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Choice:
     """A domain, with the names of its planner, generator, encoder and judge (``feedback``).
 
-    ``None`` is the packaged encoder, or no judge; ``model`` is for planners with a language model.
+    ``None`` means the packaged encoder, or no judge. ``model`` is for language models of planners.
     """
 
     domain: Domain
@@ -39,13 +39,13 @@ def read_choice(
 
 
 def chosen_domain(loaded: Loaded) -> Domain:
-    """Return the domain in the settings; raise ``InputError`` if a settings file names code."""
+    """Return the domain in the settings; raise ``InputError`` if a settings file names its code."""
     from casewright.domains import find_domain
     from casewright.domains.python_file import is_file_reference
 
     name, origin = loaded.settings.domain, loaded.origins["domain"]
     if is_file_reference(name) and origin.kind == "file":
-        # A settings file may be found without the user's knowledge: it must not run code.
+        # The user may not know of the settings file, which therefore must not run code.
         raise InputError(
             f"{origin}: the domain {name} is Python code, which a settings file may not name. "
             "Give it as --domain, or in CASEWRIGHT_DOMAIN."
@@ -57,7 +57,7 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
     """Return the choice in loaded settings, and set this process's folders of stores and caches.
 
     A setting that does not apply to the domain or the planner is ignored, so that one settings file
-    serves all of them; a flag that does not apply is kept, and ``open_session`` refuses it.
+    serves all domains and planners. ``open_session`` refuses a flag that does not apply.
     """
     from casewright.planner.named import ModelSettings, named_planner, planner_for_adapter
     from casewright.serve.session.defaults import default_planner
@@ -68,7 +68,7 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
     domain = domain or chosen_domain(loaded)
     planner, adapter = settings.planner, settings.adapter
     if origins["adapter"].kind == "flag" and origins["planner"].kind != "flag":
-        # The flag overrides a planner in the settings that takes no adapter.
+        # The flag overrides the planner of the settings if that planner takes no adapter.
         takes_adapter = planner is not None and "adapter" in named_planner(planner).takes
         planner, adapter = planner_for_adapter(planner if takes_adapter else None, adapter)
     planner = planner or default_planner(domain)

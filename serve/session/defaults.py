@@ -1,4 +1,4 @@
-"""Defaults of a domain: its planner, and the folder of its stores."""
+"""Finds the defaults of a domain: its planner, and the folder of its stores."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from casewright.stores.paths import data_folder
 
 
 def default_planner(domain: Domain) -> str:
-    """Return the name of a domain's planner; a substitute if its language model cannot run here.
+    """Return the name of a domain's planner, or a substitute if its model cannot run here.
 
     The case planner replaces the packaged language model, and the plan parser alone the ensemble.
     """
-    without_model = {SHIPPED: CASE_PLANNER, ENSEMBLE: PARSER}
-    return domain.planner if is_runnable() else without_model.get(domain.planner, domain.planner)
+    substitutes = {SHIPPED: CASE_PLANNER, ENSEMBLE: PARSER}
+    return domain.planner if is_runnable() else substitutes.get(domain.planner, domain.planner)
 
 
 def store_folder(domain: str, encoder: str | None = None) -> Path:
@@ -28,7 +28,7 @@ def store_folder(domain: str, encoder: str | None = None) -> Path:
 
 
 def open_stores(domain: Domain, *, rebuild: bool = False) -> OpenDomain:
-    """Return a domain, opened with the packaged encoder and without a planner."""
+    """Open a domain with the packaged encoder, without a planner."""
     from casewright.stores import default_encoder
 
     return domain.open(store_folder(domain.name), default_encoder(), rebuild)

@@ -1,4 +1,4 @@
-"""A conversation with a compiled graph."""
+"""Holds a conversation with a compiled graph."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from casewright.graph import Approve
     from casewright.graph.build import Graph
 
-#: Maximum number of turns that are kept; questions seldom refer to older turns.
+#: Maximum number of earlier turns; questions seldom refer to older turns.
 MAX_TURNS = 20
 
 
 @dataclass(eq=False)
 class Dialogue:
-    """A conversation with a graph in one scope; the graph itself does not store the turns.
+    """A conversation with a graph in one scope; this object stores the turns, not the graph.
 
     Attributes:
         graph: The graph, with a checkpointer if ``replies`` is given.
         scope: The user's scope.
         turns: Earlier turns, the earliest first.
-        replies: Returns a person's replies to all pending interrupts, which are errors without it.
+        replies: Returns a person's replies to all open interrupts; without it, these are errors.
         limits: The budgets of each question; see ``RunContext``.
         approve: Plans that need approval; see ``build_graph``.
     """
@@ -39,7 +39,7 @@ class Dialogue:
     approve: Approve = "declared"
 
     def ask(self, question: str, context: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the graph's state after an answer; a failed question adds no turn."""
+        """Return the graph's state after the answer; a question that fails adds no turn."""
         from langgraph.types import Command
 
         from casewright.graph import Answer, RunContext

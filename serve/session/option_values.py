@@ -1,4 +1,4 @@
-"""Parses command options: context, history, budget, scope, and NAME=VALUE pairs."""
+"""Parses the values of command options: context, history, budget, scope, NAME=VALUE pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_context(text: str | None) -> dict[str, Any]:
-    """Return the context in a JSON object, ``{}`` for ``None``; raise ``InputError`` if invalid."""
+    """Return the context in a JSON text, ``{}`` for ``None``; raise ``InputError`` if invalid."""
     if text is None:
         return {}
     try:
@@ -49,8 +49,8 @@ def read_history(file: Path | None) -> list[Turn]:
 def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the budget in an option's NAME=NUMBER texts, in the form of ``RunContext.limits``.
 
-    A name that is not a field of the budget is a tool's name, whose calls the number limits. Raise
-    ``InputError`` if a text is not NAME=NUMBER, or the number is not valid.
+    A name that is not a field of the budget is a tool's name; the number limits the tool's calls.
+    Raise ``InputError`` if a text is not NAME=NUMBER, or the number is not valid.
     """
     from casewright.graph.limits import BUDGET, Limits
 
@@ -75,10 +75,10 @@ def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
 def command_scope(
     fields: Scopes, texts: Sequence[str] | None, by_option: Mapping[str, str], tenant: str | None
 ) -> dict[str, str]:
-    """Return the scope in a command line, with the tenant.
+    """Return the scope that a command line gives, with the tenant.
 
     Args:
-        fields: Scope field to its valid values.
+        fields: The valid values of each scope field.
         texts: Texts of the form ``FIELD=VALUE``.
         by_option: Values of scope fields that have options of their own, such as ``--customer``.
         tenant: The tenant, which tools read from the scope.
@@ -99,8 +99,8 @@ def read_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
     """Return the values in an option's ``NAME=VALUE`` texts; a name may not be given twice."""
     pairs: dict[str, str] = {}
     for text in texts or ():
-        name, sign, value = text.partition("=")
-        if not (name and sign):
+        name, separator, value = text.partition("=")
+        if not (name and separator):
             raise InputError(f"{option} {text:.80} lacks a name or a value. Write NAME=VALUE.")
         if name in pairs:
             raise InputError(f"{option} gives {name:.80} twice. Give it once.")
@@ -109,7 +109,7 @@ def read_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def json_or_text(text: str) -> Any:
-    """Return the string, number or boolean of a JSON text; any other text itself."""
+    """Return the string, number or boolean of a JSON text; other texts are returned unchanged."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

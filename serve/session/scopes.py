@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from casewright.errors import InputError
 
 Scopes = Mapping[str, Sequence[str]]
-#: Words in the names of fields that may identify a tenant.
+#: Words in the names of scope fields that may identify a tenant.
 _TENANT_WORDS = {
     *("account", "client", "company", "enterprise", "firm", "org", "organisation"),
     *("organization", "tenant", "workspace", "accountid", "companyid", "orgid", "tenantid"),
@@ -23,7 +23,7 @@ def default_scope(fields: Scopes) -> dict[str, str]:
 def scope_of(
     fields: Scopes, values: Mapping[str, str], *, list_values: bool = False
 ) -> dict[str, str]:
-    """Return a request's scope; a field that is not given has its first listed value.
+    """Return a request's scope; the default of a field is its first listed value.
 
     A field without listed values accepts any value and is required. Errors list values only if
     ``list_values`` is true, since a service must not reveal its users. Raise ``InputError`` if a
@@ -44,7 +44,7 @@ def scope_of(
 def tenant_like_fields(fields: Scopes, tenants: Collection[str]) -> list[str]:
     """Return the scope fields that may identify a tenant, sorted; empty if there are no tenants.
 
-    The scope of a request is not authenticated, but the tenant is: see ``casewright.tools.Tenant``.
+    The tenant of a request is authenticated, the scope is not: see ``casewright.tools.Tenant``.
     """
     if not tenants:
         return []

@@ -1,4 +1,4 @@
-"""Opens domains with planner, generator and graph."""
+"""Opens domains with a planner, and makes their generators and graphs."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Session:
     def graph(
         self, generator: str, checkpointer: Any = None, *, full: bool = False, **options: Any
     ) -> Graph:
-        """Return the graph with the generator of this name; ``options`` are of ``build_graph``."""
+        """Return the graph with the generator of this name; ``options`` go to ``build_graph``."""
         from casewright.graph import build_graph
 
-        parts = (self.opened.toolbox, self.planner, self.generator(generator, full=full))
-        return build_graph(*parts, checkpointer=checkpointer, **options)
+        components = (self.opened.toolbox, self.planner, self.generator(generator, full=full))
+        return build_graph(*components, checkpointer=checkpointer, **options)
 
     def close(self) -> None:
         """Close the stores."""
@@ -78,18 +78,19 @@ def open_session(
     if isinstance(domain, str):
         domain = find_domain(domain)
     planner = planner or default_planner(domain)
-    name = planner if isinstance(planner, str) else None
-    if name:
-        named.check_planner(name, model)
+    planner_name = planner if isinstance(planner, str) else None
+    if planner_name:
+        named.check_planner(planner_name, model)
     _check_feedback(feedback, domain)
-    if name and named.is_local(name):
-        named.local_model(name, model or ModelSettings())
+    if planner_name and named.is_local(planner_name):
+        named.local_model(planner_name, model or ModelSettings())
     from casewright.planner.narrowing import narrowing
     from casewright.stores.encoders.sources import named_encoder, preload
 
     encoder = named_encoder(encoder_name)
     preload(encoder)
-    reader = domain.open_reader() if name and named.named_planner(name).reads else None
+    takes_reader = planner_name is not None and named.named_planner(planner_name).reads
+    reader = domain.open_reader() if takes_reader else None
     if reader is not None:
         reader.preload()
     folder = store_folder(domain.name, encoder_name)
@@ -103,8 +104,8 @@ def open_session(
         cases = opened.plan_cases
         if isinstance(planner, str):
             scope = default_scope(domain.scopes) if scope is None else scope
-            details: Any = {"queries": domain.queries, "encoder": encoder, "scope": scope}
-            planner = named.make_planner(planner, cases, reader, model, **details)
+            arguments: Any = {"queries": domain.queries, "encoder": encoder, "scope": scope}
+            planner = named.make_planner(planner, cases, reader, model, **arguments)
             planner = narrowing(planner, opened.toolbox, encoder, cases)
         return Session(domain, opened, planner, encoder)
     except BaseException:
@@ -119,7 +120,7 @@ def open_chosen(
     planner: Planner | None = None,
     **model: Any,
 ) -> Session:
-    """Open the domain of a choice; ``planner`` and ``model`` fields replace the choice's."""
+    """Open the domain of a choice; ``planner`` and ``model`` override fields of the choice."""
     return open_session(
         choice.domain,
         planner or choice.planner,
@@ -158,6 +159,6 @@ def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenD
 
 
 def rebuild(domain_name: str) -> dict[str, int]:
-    """Rebuild a domain's stores, even if they are damaged; return their numbers of cases."""
+    """Rebuild a domain's stores, even damaged ones; return the number of cases by store."""
     with closing(open_stores(find_domain(domain_name), rebuild=True)) as opened:
         return {name: store.count() for name, store in opened.stores.items()}

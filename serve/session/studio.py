@@ -1,8 +1,8 @@
-"""The graph for LangGraph's own server and Studio; ``langgraph.json`` names ``make_graph``.
+"""Makes the graph for LangGraph's own server and Studio; ``langgraph.json`` names ``make_graph``.
 
 LangGraph's server and LangServe cannot be installed together: langgraph-api needs sse-starlette
-2.1.3 or later, langserve a version before 2. This module imports nothing of the service, and
-``langgraph dev`` needs an environment without the extra ``serve``; see docs/serve.md.
+2.1.3 or later, langserve needs a version before 2. This module imports nothing of the service,
+and ``langgraph dev`` needs an environment without the extra ``serve``; see docs/serve.md.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _lock = threading.Lock()
 async def make_graph() -> Any:
     """Open the domain in the settings, and return its graph without a checkpointer.
 
-    The graph is built once: LangGraph's server calls this for every run, on its event loop. Raise
-    ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
+    LangGraph's server calls this function on its event loop for every run, but the graph is built
+    once. Raise ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
     """
     return await asyncio.to_thread(_locked_graph)
 
@@ -44,5 +44,5 @@ def _build_once() -> Any:
     refuse_single_user_planner(choice.planner)
     session = open_chosen(choice)
     generator = session.generator(choice.generator)
-    threads = ThreadPoolExecutor(4, "casewright-compute")
-    return build_graph(session.opened.toolbox, *run_in_threads(session.planner, generator, threads))
+    pool = ThreadPoolExecutor(4, "casewright-compute")
+    return build_graph(session.opened.toolbox, *run_in_threads(session.planner, generator, pool))

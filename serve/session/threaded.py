@@ -1,4 +1,4 @@
-"""Planners and generators that compute in threads, so that they do not block an event loop."""
+"""Wraps planners and generators to compute in threads, so that they block no event loop."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ R = TypeVar("R")
 
 async def _in_thread(threads: Executor, compute: Callable[[T], R], request: T) -> R:
     # The copied context carries the parent span into the thread.
-    run = copy_context().run
-    return await asyncio.get_running_loop().run_in_executor(threads, run, compute, request)
+    run, loop = copy_context().run, asyncio.get_running_loop()
+    return await loop.run_in_executor(threads, run, compute, request)
 
 
 class _ThreadedPlanner:
@@ -46,7 +46,7 @@ class _ThreadedGenerator:
 def run_in_threads(
     planner: Planner, generator: Generator, threads: Executor
 ) -> tuple[Planner, Generator]:
-    """Return a planner and a generator that do not block the event loop; chat models never do."""
+    """Return a planner and a generator that block no event loop; chat models are not wrapped."""
     if not isinstance(planner, ChatPlanner):
         planner = _ThreadedPlanner(planner, threads)
     if not isinstance(generator, ChatGenerator):

@@ -1,4 +1,4 @@
-"""The TOML file of settings: its location and values."""
+"""Finds and reads the TOML file of settings."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from casewright.errors import InputError, cleaned
 
 #: The file's name, in the working directory and in the user's settings folder.
 FILE_NAME = "casewright.toml"
-#: The environment variable that names the file.
+#: The environment variable that names the settings file.
 VARIABLE = "CASEWRIGHT_CONFIG"
-#: Settings whose value is the name or the folder of a model.
+#: Settings whose value is a model's name or folder.
 MODELS = ("encoder", "adapter", "planner", "generator", "feedback")
 
 
 def find_settings_file(config: Path | None = None) -> Path | None:
     """Return the settings file of ``--config``, the environment or a default path, if any."""
-    chosen = config or os.environ.get(VARIABLE)
-    if not chosen:
+    named_file = config or os.environ.get(VARIABLE)
+    if not named_file:
         import platformdirs
 
         paths = (Path(FILE_NAME), platformdirs.user_config_path("casewright") / FILE_NAME)
         return next((path for path in paths if path.is_file()), None)
-    if not (file := Path(chosen)).is_file():
+    if not (file := Path(named_file)).is_file():
         source = "--config" if config else VARIABLE
         raise InputError(f"{source}: {file} is not a file. Give a TOML file of settings.")
     return file
 
 
 def read_settings(file: Path, known: Collection[str], paths: Collection[str]) -> dict[str, Any]:
-    """Return a file's values by setting; those of ``paths`` are relative to the file's folder."""
+    """Return a file's values by setting; values of ``paths`` are relative to the file's folder."""
     values = read_toml(file)
     if unknown := [name for name in values if name not in known]:
         suggestion = nearest(unknown[0], known)
@@ -48,7 +48,7 @@ def read_settings(file: Path, known: Collection[str], paths: Collection[str]) ->
 def check_no_paths(file: Path, values: Mapping[str, Any], paths: Collection[str]) -> None:
     """Raise ``InputError`` if a file that was found in the working directory names a path.
 
-    Somebody else may have written the file, while commands trust the paths in settings.
+    Another person may have written the file, and commands trust the paths in settings.
     """
     if file != Path(FILE_NAME):
         return
@@ -86,5 +86,5 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known name most similar to a misspelled one, if any."""
+    """Return the known name that is most similar to a misspelled name, if any is similar."""
     return next(iter(difflib.get_close_matches(name, sorted(known), n=1)), None)

@@ -1,7 +1,7 @@
-"""Settings that several commands share, from flags, the environment and a TOML file.
+"""Loads the settings that several commands share from flags, the environment and a TOML file.
 
-A command's flag has precedence, then the environment (``CASEWRIGHT_PLANNER``), a TOML file, and the
-default. A domain may have variables of its own (the entry points ``casewright.variables``).
+A flag overrides the environment (``CASEWRIGHT_PLANNER``), which overrides a TOML file, which
+overrides the default. Domains may have more variables (entry points ``casewright.variables``).
 
 Commands import this module only when they use it, since it imports pydantic-settings.
 """
@@ -37,11 +37,11 @@ PREFIX = "CASEWRIGHT_"
 #: Variables with the prefix that are not settings. Domains and packages declare their variables as
 #: entry points of the group ``casewright.variables``.
 OTHER_VARIABLES = frozenset({settings_file.VARIABLE, f"{PREFIX}DEBUG"})
-#: Settings that are paths; in a file they are relative to the file's folder.
+#: Settings that are paths; in a file, they are relative to the file's folder.
 PATHS = ("home", "cache_folder", "tokens_file", "threads_file", "corrections_file", "plans_folder")
-#: Settings whose values no error shows.
+#: Settings whose values no error message shows.
 SECRET = ("tokens", "threads_url")
-#: The shortest bearer token, since shorter ones can be guessed.
+#: Minimum length of a bearer token, since shorter tokens can be guessed.
 MIN_TOKEN_CHARACTERS = 16
 
 
@@ -192,7 +192,7 @@ class Settings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Source of a value: its kind, and ``where``: the flag, the variable, or the key and file."""
+    """Source of a value; ``where`` is the flag, the variable, or the key with its file."""
 
     kind: Literal["flag", "environment", "file", "default"]
     where: str = ""
@@ -203,7 +203,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings, with the origin of each by name, and the TOML file, if one was read."""
+    """Settings, with the origin of each by name, and the TOML file that was read, if any."""
 
     settings: Settings
     origins: Mapping[str, Origin]
@@ -219,8 +219,8 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
         flags: The command's flags by the setting's name; ``None`` if not given.
 
     Raises:
-        InputError: The file cannot be read, was found in this folder and names a path, or names an
-            unknown setting; or a value is invalid: the message names it, its origin and valid ones.
+        InputError: The file cannot be read, names an unknown setting, or is from this folder and
+            names a path; or a value is invalid. The message names it, its origin and valid values.
     """
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
@@ -245,12 +245,12 @@ def _as_input_error(
     error: ValidationError, origins: Mapping[str, Origin], values: Mapping[str, Any]
 ) -> InputError:
     """Return pydantic's first error as an ``InputError``, without secrets."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    name = str(first["loc"][0])
-    cause = first.get("ctx", {}).get("error")
+    first_error = error.errors(include_url=False, include_input=False)[0]
+    name = str(first_error["loc"][0])
+    cause = first_error.get("ctx", {}).get("error")
     origin = origins[name]
     if isinstance(cause, InputError):
-        # A flag has the same message in commands without settings.
+        # The message about a flag is the same in commands without settings.
         return cause if origin.kind == "flag" else InputError(f"{origin}: {cause}")
     value = "the value" if name in SECRET else cleaned(repr(values[name]), 80)
     expected = Settings.model_fields[name].description
@@ -258,20 +258,20 @@ def _as_input_error(
 
 
 def unknown_variables() -> dict[str, str]:
-    """Return misspelled environment variables, each with the setting's variable nearest to it."""
-    # Names are compared without their common prefix, which would make all similar.
+    """Return misspelled environment variables, each with the most similar valid variable."""
+    # Names are compared without their common prefix, which would make all names similar.
     known = {name.upper() for name in Settings.model_fields}
     known |= {n.removeprefix(PREFIX) for n in OTHER_VARIABLES | extensions("variable").keys()}
     names = [name.removeprefix(PREFIX) for name in os.environ if name.startswith(PREFIX)]
-    nearest = {name: settings_file.nearest(name, known) for name in names if name not in known}
-    return {PREFIX + name: PREFIX + setting for name, setting in nearest.items() if setting}
+    similar = {name: settings_file.nearest(name, known) for name in names if name not in known}
+    return {PREFIX + name: PREFIX + setting for name, setting in similar.items() if setting}
 
 
 def choose_folders(loaded: Loaded) -> None:
     """Set the folders of stores and caches for this process."""
     from casewright.stores import paths
 
-    # ``paths`` itself reads the environment.
+    # The module ``paths`` itself reads the environment.
     home, cache_folder = (
         getattr(loaded.settings, name) if loaded.origins[name].kind in ("file", "flag") else None
         for name in ("home", "cache_folder")

@@ -1,4 +1,4 @@
-"""Bearer tokens of the service, from the settings and a file of tokens."""
+"""Reads the bearer tokens of the service from the settings and a file of tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _TokensTable(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The right to send a tenant's requests, until ``expires``, if that is given."""
+    """The right to send requests of a tenant; it ends at ``expires``, if that is given."""
 
     tenant: str
     expires: datetime | None = None
@@ -36,23 +36,23 @@ class TokensFile:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._last_stamp = self._stamp()
+        self._last_file_stamp = self._file_stamp()
 
     def reread(self) -> dict[str, Grant] | None:
-        """Return the tokens if the file has changed; ``None`` if it has not, or cannot be read.
+        """Return the tokens if the file has changed; ``None`` if it is the same or cannot be read.
 
         A file that is missing, incomplete or damaged revokes no tokens; the error is logged.
         """
-        if (stamp := self._stamp()) == self._last_stamp:
+        if (stamp := self._file_stamp()) == self._last_file_stamp:
             return None
-        self._last_stamp = stamp
+        self._last_file_stamp = stamp
         try:
             return read_tokens(self._settings)
         except InputError as error:
             log.error("The tokens stay as they were: %s", error)
             return None
 
-    def _stamp(self) -> tuple[int, ...]:
+    def _file_stamp(self) -> tuple[int, ...]:
         if self._settings.tokens_file is None:
             return ()
         try:
@@ -63,9 +63,9 @@ class TokensFile:
 
 
 def read_tokens(settings: Settings) -> dict[str, Grant]:
-    """Return the rights of every bearer token in the settings and in ``tokens_file``."""
+    """Return the grant of each bearer token in the settings and in ``tokens_file``."""
     grants: dict[str, Grant] = {}
-    for entry in (*settings.tokens, *_tokens_in(settings.tokens_file)):
+    for entry in (*settings.tokens, *_read_tokens_file(settings.tokens_file)):
         token = entry.token.get_secret_value()
         if token in grants:
             raise InputError(
@@ -76,7 +76,7 @@ def read_tokens(settings: Settings) -> dict[str, Grant]:
     return grants
 
 
-def _tokens_in(file: Path | None) -> tuple[Token, ...]:
+def _read_tokens_file(file: Path | None) -> tuple[Token, ...]:
     if file is None:
         return ()
     values = read_toml(file)

@@ -58,7 +58,7 @@ def bench_documents(
         Path | None, Option(help="The file for a judge of sufficiency trained on the questions.")
     ] = None,
 ) -> Report:
-    """Answer questions about documents: right and rightly cited, refused, length of answers.
+    """Answer questions about documents; count right, rightly cited and refused answers.
 
     The first run encodes every tree, later runs encode changed files.
     """
@@ -94,7 +94,7 @@ def bench_answers(
         Option(help="SciFact's folder, to test the check on its claims.", metavar="DIR"),
     ] = None,
 ) -> Report:
-    """Answer questions from numbered evidence: sentences that it supports, facts, length, time.
+    """Answer questions from numbered evidence; count supported sentences, facts, length, time.
 
     A person may add "supported": [true, false, …] to a kept answer, a label for each sentence.
     """
@@ -112,7 +112,7 @@ def bench_injection(
     model: Annotated[str, Option(help="provider:model, or local:smollm2.")] = "local:smollm2",
     keep: Keep = None,
 ) -> Report:
-    """Let a chat model answer and judge with 100 hostile texts, with and without the defences."""
+    """Let a chat model answer and judge with 100 hostile texts, with and without defences."""
     from casewright.bench.injection import measure_injection
 
     check_new_file("--keep", keep)

@@ -80,7 +80,7 @@ def bench_chat(
     ] = None,
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a plan.")] = 30.0,
 ) -> Report:
-    """Let a chat model over HTTP plan, answer and judge: calls, tokens, time, accuracy.
+    """Let a chat model over HTTP plan, answer and judge; count calls, tokens, time and errors.
 
     A server that needs a key reads it from OPENAI_API_KEY.
     """

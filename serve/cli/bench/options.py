@@ -26,7 +26,7 @@ Seed = Annotated[int, Option(min=0, help="The seed of every draw.")]
 def model_choice(
     model: str | None, adapter: str | None, size: str | None, *device_dtype_seed: Any
 ) -> ModelChoice:
-    """Return the choice of a named model, random weights of a size, or the shipped planner."""
+    """Return the choice of a named model, of random weights, or of the shipped planner."""
     from casewright.bench.models import ModelChoice
     from casewright.planner.shipped import SHIPPED
 

@@ -49,7 +49,7 @@ def bench_frozen(
 
 @measures(app, "conversations", plots=False)
 def bench_conversations(domain: DomainName = "shopping") -> Report:
-    """Score the shipped planners on follow-ups with their history, none, or an unrelated one."""
+    """Score the shipped planners on follow-ups with their own, no or an unrelated history."""
     from casewright.bench.conversations import measure_conversations
 
     return measure_conversations(domain)
@@ -61,7 +61,7 @@ def bench_plan_cache(
     questions: Annotated[int, Option(min=1, help="Length of the stream.")] = 2000,
     seed: options.Seed = 0,
 ) -> Report:
-    """Measure the reuse of plans of retained answers: hits, wrong reuse, saved time and tokens."""
+    """Reuse the plans of retained answers, and count hits, wrong reuse, saved time and tokens."""
     from casewright.bench.plan_cache import measure_plan_cache
     from casewright.serve.cli.bench.service import RetainedAnswers
 
@@ -95,7 +95,7 @@ def bench_unseen(
     dtype: DType = None,
     seed: options.Seed = 0,
 ) -> Report:
-    """Plan for toolboxes that no training has seen: right tools and whole plans, by class.
+    """Plan for toolboxes that no training has seen; count right tools and whole plans by class.
 
     Controls are the plan parser with the same cases, the untuned base and a fallback plan.
     """
@@ -103,9 +103,10 @@ def bench_unseen(
     from casewright.planner.named import ModelSettings
     from casewright.planner.shipped import SHIPPED
 
-    planners, part = planner or [SHIPPED], options.read_split(split)
+    planners, corpus_split = planner or [SHIPPED], options.read_split(split)
     settings = ModelSettings(device=device, dtype=dtype, examples=examples)
-    return measure_unseen(UnseenTrial(planners, part, cases, limit, data, base, settings, seed))
+    trial = UnseenTrial(planners, corpus_split, cases, limit, data, base, settings, seed)
+    return measure_unseen(trial)
 
 
 @measures(app, "own-tools", plots=False)
@@ -130,11 +131,12 @@ def bench_own_tools(
     from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools
     from casewright.planner.named import PARSER, ModelSettings
 
-    corpus_split = options.read_split(split)
-    part = corpus_split if corpus else None
+    checked_split = options.read_split(split)
+    corpus_split = checked_split if corpus else None
     planners, counts = planner or [PARSER], options.read_numbers("--cases", cases)
     settings = ModelSettings(device=device, dtype=dtype, examples=examples)
-    return measure_own_tools(OwnToolsTrial(planners, data, counts, seeds, part, limit, settings))
+    trial = OwnToolsTrial(planners, data, counts, seeds, corpus_split, limit, settings)
+    return measure_own_tools(trial)
 
 
 @measures(app, "narrowing", plots=False)

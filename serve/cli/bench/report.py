@@ -1,4 +1,4 @@
-"""Commands that print a bench's report with machine, versions, commit and plot."""
+"""Makes commands that print a benchmark's report with machine, versions, commit and plot."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PACKAGES = (
 
 
 def measures(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]:
-    """Return a decorator that adds to ``app`` a command that shows a function's report."""
+    """Return a decorator that adds a command to ``app`` that prints a function's report."""
 
     def register(measure: Callable[..., Report]) -> Callable[..., Report]:
         @wraps(measure)
@@ -58,15 +58,15 @@ def show(report: Report, *, as_json: bool, plot: Path | None = None) -> None:
         return
     for title, rows in report.tables():
         print_rows(rows, title)
-    print_table(["figure", "value"], [[n, float(v)] for n, v in report.figures.items()])
+    print_table(["figure", "value"], [[name, float(v)] for name, v in report.figures.items()])
     for note in report.notes:
         print(note)
-    if printed_by := commit():
-        print(f"Printed by {printed_by}.")
+    if version_text := commit():
+        print(f"Printed by {version_text}.")
 
 
 def machine() -> dict[str, Any]:
-    """Return the machine, the versions and the commit of a measurement."""
+    """Return this machine, the versions of packages, and the commit, for a measurement."""
     packages = [name for name in _PACKAGES if find_spec(name.replace("-", "_"))]
     return {
         "processor": _processor(),

@@ -69,7 +69,7 @@ def bench_selection(
     repeats: Annotated[int, Option(min=1, help="Timings of each selection.")] = 9,
     seed: Annotated[int, Option(help="The seed of the candidates.")] = 0,
 ) -> Report:
-    """Compare selection with LangChain's and a naive one in time; count certified selections."""
+    """Time selection, LangChain's selection and a naive one; count certified selections."""
     from casewright.bench.selection import measure_selection, read_sizes
 
     return measure_selection(domain, read_sizes(sizes), queries, repeats, seed)

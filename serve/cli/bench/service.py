@@ -1,4 +1,4 @@
-"""The service's retained answers as a plan cache, for its bench."""
+"""The service's retained answers as a plan cache, for a benchmark."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class RetainedAnswers:
 
     def __init__(self, encoder: Encoder) -> None:
         self._answers = AnswerStore(encoder, ":memory:")
-        self._threads = ThreadPoolExecutor(1)
+        self._executor = ThreadPoolExecutor(1)
 
     def reusing(self, planner: Planner) -> Planner:
         """Return the service's planner, which reuses the plans of retained answers."""
-        return PlanReusingPlanner(planner, self._answers, TENANT, self._threads)
+        return PlanReusingPlanner(planner, self._answers, TENANT, self._executor)
 
     def nearest(self, question: str) -> Plan | None:
         """Return the plan of the nearest retained question, at any distance."""
@@ -36,5 +36,5 @@ class RetainedAnswers:
 
     def close(self) -> None:
         """Close the store."""
-        self._threads.shutdown()
+        self._executor.shutdown()
         self._answers.close()

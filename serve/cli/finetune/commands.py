@@ -1,4 +1,4 @@
-"""`casewright finetune …`: the group, and the commands for the reader and the judge."""
+"""`casewright finetune …`: the command group, and the commands for the reader and the judge."""
 
 from __future__ import annotations
 
@@ -121,13 +121,13 @@ def _labelled_sets(
 
     encoder = default_encoder()
     with ExitStack() as stack:
-        path = Path(stack.enter_context(TemporaryDirectory(prefix="casewright-judge-")))
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="casewright-judge-")))
         sets: list[LabelledSet] = []
         for labelled in find_sets(data, only, limit):
-            training, test = (labelled.half(training=half) for half in (True, False))
-            store = stack.enter_context(labelled.store(encoder, path / labelled.name))
-            code = labelled.kind == "code"
-            strategy: Strategy = NeighbourStrategy() if code else SentenceStrategy()
+            training, test = (labelled.half(training=is_training) for is_training in (True, False))
+            store = stack.enter_context(labelled.store(encoder, folder / labelled.name))
+            is_code = labelled.kind == "code"
+            strategy: Strategy = NeighbourStrategy() if is_code else SentenceStrategy()
             facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.origin}
             sets.append(LabelledSet(labelled.name, store, training, test, (strategy,), facts))
         yield sets

@@ -40,9 +40,9 @@ def finetune_corpus(
     """
     from casewright.finetune import corpus
 
-    boxes = corpus.read_corpus()
-    counts = corpus.corpus_counts(boxes, corpus.read_second_reading())
-    folders = [] if export is None else corpus.export_corpus(boxes, export)
+    toolboxes = corpus.read_corpus()
+    counts = corpus.corpus_counts(toolboxes, corpus.read_second_reading())
+    folders = [] if export is None else corpus.export_corpus(toolboxes, export)
     if as_json:
         print_json({"counts": counts, "exported": [str(folder) for folder in folders]})
         return
@@ -80,7 +80,7 @@ def training_inputs(data: DataSection) -> TrainingInputs:
         toolbox=toolbox,
         pools=read_pools(tool_pools, toolbox) if tool_pools else {},
         distractors=tuple(toolbox_from_file(data.distractors)) if data.distractors else (),
-        measuring=[q.query for n in domain_names() for q in find_domain(n).measuring_queries()],
+        measuring=[q.query for d in domain_names() for q in find_domain(d).measuring_queries()],
         follow_ups=[
             query
             for conversation in conversations
@@ -112,7 +112,7 @@ def _samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingEx
 
 
 def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
-    """Print prompts and completions; the constraints, equal in all prompts, are abbreviated."""
+    """Print prompts and completions; the constraints, the same in all prompts, are abbreviated."""
     from casewright.planner.prompt import CONSTRAINTS
 
     for task, examples in samples.items():
@@ -127,7 +127,7 @@ def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
 def _sampled_queries(
     data: DataSection, inputs: TrainingInputs, encoder: Encoder, count: int
 ) -> dict[str, list[str]]:
-    """Return up to ``count`` queries of the initial sample, and of those that sampling added.
+    """Return up to ``count`` queries of the initial sample, and up to ``count`` added queries.
 
     The result is empty for a recipe that takes all queries, or random ones.
     """

@@ -1,4 +1,4 @@
-"""`casewright finetune encoder`: training of the encoder on the cases of a domain."""
+"""`casewright finetune encoder`, which trains the encoder on the cases of a domain."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def finetune_encoder(
         raise InputError(f"--output {target} is there already. Give a new folder.")
     check_writable(target)
     settings = EncoderSettings(epochs=epochs, pairs=pairs, seed=seed)
-    unique_pairs = list(dict.fromkeys(_pairs(domain)))
+    unique_pairs = list(dict.fromkeys(_case_pairs(domain)))
     facts = {"folder": str(target), **train_encoder(unique_pairs, target, settings)}
     print_facts(facts, as_json=as_json)
 
 
-def _pairs(name: str) -> Iterator[Pair]:
+def _case_pairs(name: str) -> Iterator[Pair]:
     from casewright.domains import find_domain
     from casewright.finetune.encoder_training import case_pairs
     from casewright.serve.session.defaults import open_stores
 
-    with closing(open_stores(find_domain(name))) as opened:
-        for store in opened.stores.values():
-            if store is not opened.plan_cases:
+    with closing(open_stores(find_domain(name))) as open_domain:
+        for store in open_domain.stores.values():
+            if store is not open_domain.plan_cases:
                 yield from case_pairs(store.schema, store.all())

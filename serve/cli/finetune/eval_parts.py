@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Kinds of a domain's queries: the held-out test queries, or all others.
 MEASURING, ALL = "measuring", "all"
 SETS = ("nestful", "tau2")
-#: Planners that check all plans, so that the plans call only the request's tools.
+#: Planners that check every plan, so that no plan calls a tool outside the request's toolbox.
 CHECKED = (CASE_PLANNER, PARSER, CLASSIFIERS)
 
 _TRAINED_ON = (
@@ -61,7 +61,7 @@ class Questions:
             self.opened.close()
 
     def check(self, planners: Sequence[str]) -> None:
-        """Raise ``InputError`` for an agent or classifiers that cannot plan for these questions."""
+        """Raise ``InputError`` if a named agent or classifier cannot plan for these questions."""
         if self.opened is None and any(name.startswith(AGENT) for name in planners):
             raise InputError(
                 "An agent calls the tools that it plans with, and these cannot be called. Leave "
@@ -155,8 +155,8 @@ def _file_notes(queries: Sequence[AnnotatedQuery], cases: Sequence[AnnotatedQuer
     from casewright.finetune.neighbours import question_key
 
     notes = [] if cases else [_NO_CASES]
-    texts = {question_key(query.query) for query in cases}
-    if repeated := [str(q.record.id) for q in queries if question_key(q.query) in texts]:
+    case_questions = {question_key(query.query) for query in cases}
+    if repeated := [str(q.record.id) for q in queries if question_key(q.query) in case_questions]:
         names = ", ".join(repeated[:5]) + (", …" if len(repeated) > 5 else "")
         notes.append(
             f"Planners know the plans of {len(repeated)} of the {len(queries)} questions, which are"
@@ -169,11 +169,11 @@ def _class_notes(queries: Sequence[AnnotatedQuery]) -> list[str]:
     from casewright.finetune.evaluation import plan_class
 
     classes = {plan_class(query.plan) for query in queries}
-    others = sorted({query.label for query in queries if query.label} - classes)
-    if not others:
+    unmatched = sorted({query.label for query in queries if query.label} - classes)
+    if not unmatched:
         return []
     return [
-        f"No wrong plan counts for the classes {', '.join(others[:5])}: a wrong plan's class is "
+        f"No wrong plan counts for the classes {', '.join(unmatched[:5])}: a wrong plan's class is "
         "the tool whose results no step uses. Precision and F1 of these classes are too high."
     ]
 
@@ -216,9 +216,9 @@ def check_planners(names: Sequence[str], model: ModelSettings) -> None:
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"The planner {repeated[0]!r} is given twice. Give each --planner once.")
     settings = [named.named_planner(name).settings(model) for name in names]
-    for name, setting in zip(names, settings, strict=True):
-        named.check_planner(name, setting)
-    # The first planner refuses a setting that applies to none of them.
+    for name, own_settings in zip(names, settings, strict=True):
+        named.check_planner(name, own_settings)
+    # If a setting applies to no planner, the check of the first planner refuses it.
     if not any(named.is_local(name) for name in names):
         named.check_planner(names[0], replace(model, examples=settings[0].examples))
     if model.adapter and not any(setting.adapter for setting in settings):
@@ -248,8 +248,8 @@ def make_planners(
 
     def make(name: str, settings: ModelSettings) -> Planner:
         queries, scope = (lambda: questions.case_queries), questions.scope
-        details: Any = {"queries": queries, "encoder": encoder, "scope": scope}
-        return named.make_planner(name, store, reader, settings, **details)
+        arguments: Any = {"queries": queries, "encoder": encoder, "scope": scope}
+        return named.make_planner(name, store, reader, settings, **arguments)
 
     planners: dict[str, Planner] = {}
     for_removal: dict[str, Planner] = {}
@@ -259,10 +259,10 @@ def make_planners(
         planners[name] = make(name, settings)
         # An agent writes its steps with the grammar.
         checks_plans = name.partition(":")[0] in CHECKED or name.startswith(AGENT)
-        local = named.writes_locally(name)
-        if checks_plans or (local and settings.constrained):
+        has_grammar = named.writes_locally(name) and settings.constrained
+        if checks_plans or has_grammar:
             constrained.add(name)
         if removal and not checks_plans:
-            unmasked = replace(settings, constrained=False) if local else settings
-            for_removal[name] = planners[name] if unmasked == settings else make(name, unmasked)
+            without_grammar = replace(settings, constrained=False)
+            for_removal[name] = make(name, without_grammar) if has_grammar else planners[name]
     return EvaluatedPlanners(planners, frozenset(constrained), for_removal)

@@ -1,4 +1,4 @@
-"""`casewright finetune parser` and `adapt`: train the plan parser for all tools, or for yours."""
+"""`casewright finetune parser` and `adapt`, which train the plan parser for any or your tools."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from casewright.serve.cli.output import print_facts, print_json, print_table
 if TYPE_CHECKING:
     from casewright.finetune.parser.episodes import AddedToolSources, Source
 
-#: Number of parts of a domain's queries; a pass has an episode with each, so they weigh more.
+#: A domain's queries are split into parts: each pass has an episode of every part.
 DOMAIN_PARTS = 30
-#: The numbers of plan cases in evaluations, and the maximum share of messages to ask back on.
+#: Numbers of plan cases in evaluations; the maximum share of messages on which to ask back.
 CASES, ASKED_BACK = (0, 5), 0.1
 #: Minutes that are reserved for loading and saving.
 RESERVED_MINUTES = 0.5
@@ -70,16 +70,16 @@ def finetune_parser(
         sources += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     corpus = training_toolboxes(follow_ups=False)
-    drawer = source_drawer(corpus, sources, domain_parts)
-    network = train_parser(drawer, settings, target, start, device)
-    # The saved weights are evaluated; the final card then includes the figures.
+    draw_sources = source_drawer(corpus, sources, domain_parts)
+    network = train_parser(draw_sources, settings, target, start, device)
+    # The evaluation opens the saved weights; the card is saved again with its figures.
     save_parser(target, changed_weights(network), ParserCard())
     runtime = open_runtime(target)
-    boxes = read_corpus("validation")
+    toolboxes = read_corpus("validation")
     figures: dict[str, float] = {}
-    by_toolbox: list[list[measuring.PlanScore]] = [[] for _ in boxes]
+    by_toolbox: list[list[measuring.PlanScore]] = [[] for _ in toolboxes]
     for cases in CASES:
-        scores = [list(measuring.score_toolboxes(runtime, [box], cases, seed)) for box in boxes]
+        scores = [list(measuring.score_toolboxes(runtime, [box], cases, seed)) for box in toolboxes]
         figures |= measuring.accuracy_figures(list(chain(*scores)), f"{cases} cases")
         by_toolbox = [[*earlier, *new] for earlier, new in zip(by_toolbox, scores, strict=True)]
     if held_out:
@@ -87,7 +87,7 @@ def finetune_parser(
         own_scores = (measuring.score_messages(runtime, r.toolbox, [], [q]) for q, r in requests)
         title = "tools that a message brings along"
         figures |= measuring.accuracy_figures(list(chain(*own_scores)), title)
-    curve = measuring.fit_card(list(chain(*by_toolbox)))
+    calibrated_card = measuring.fit_card(list(chain(*by_toolbox)))
     facts: dict[str, Any] = {
         "corpus": digest(corpus),
         "domain": domain,
@@ -99,21 +99,21 @@ def finetune_parser(
         "seed": seed,
         **figures,
     }
-    confidences = [[curve.confidence(score.score) for score in part] for part in by_toolbox]
+    confidences = [[calibrated_card.confidence(s.score) for s in scores] for scores in by_toolbox]
     threshold = measuring.asking_threshold(confidences, ASKED_BACK)
-    card = replace(curve, asks_below=threshold, training=facts)
+    card = replace(calibrated_card, asks_below=threshold, training=facts)
     save_parser(target, changed_weights(network), card)
     print_facts({"folder": str(target), **facts}, as_json=as_json)
 
 
 def _domain_source(domain: str) -> tuple[Source, AddedToolSources]:
-    """Return a domain as training source, and separately the messages that change its tools."""
+    """Return a domain as training source, and separately its messages that change the tools."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, added_tool_sources
 
     data = training_inputs(DataSection(domain=domain))
-    plain = [q for q in data.queries if not q.record.tools_extra and not q.record.tools_removed]
-    source = Source(domain, data.toolbox, data.pools, plain)
+    unchanged = [q for q in data.queries if not q.record.tools_extra and not q.record.tools_removed]
+    source = Source(domain, data.toolbox, data.pools, unchanged)
     return source, added_tool_sources(domain, data.toolbox, data.queries)
 
 
@@ -131,9 +131,9 @@ def finetune_adapt(
 ) -> None:
     """Train the shipped plan parser further, with annotated messages for your own tools.
 
-    Writes a parser for --adapter of ask, plan, serve and eval.
+    The result is a parser for --adapter of ask, plan, serve and eval.
     """
-    started = time.monotonic()
+    start_time = time.monotonic()
     from casewright.finetune.corpus import training_toolboxes
     from casewright.finetune.parser import training
     from casewright.finetune.training.run import check_writable
@@ -142,17 +142,17 @@ def finetune_adapt(
 
     check_writable(target)
     card = read_card(start or FOLDER)
-    tools = _message_source(domain, source)
-    note(f"Training on {len(tools.queries)} messages, at most {minutes:g} minutes …")
-    remaining = max(0.0, minutes - (time.monotonic() - started) / 60 - RESERVED_MINUTES)
+    training_source = _message_source(domain, source)
+    note(f"Training on {len(training_source.queries)} messages, at most {minutes:g} minutes …")
+    remaining = max(0.0, minutes - (time.monotonic() - start_time) / 60 - RESERVED_MINUTES)
     settings = replace(training.SETTINGS, minutes=remaining, seed=seed)
     network = training.adapt_parser(
-        tools, training_toolboxes(follow_ups=False), target, start or FOLDER, settings
+        training_source, training_toolboxes(follow_ups=False), target, start or FOLDER, settings
     )
     facts: dict[str, Any] = {
         "domain": domain,
-        "toolbox": tools.toolbox.fingerprint(),
-        "messages": len(tools.queries),
+        "toolbox": training_source.toolbox.fingerprint(),
+        "messages": len(training_source.queries),
         "minutes": minutes,
         "seed": seed,
         "from": card.training,

@@ -1,4 +1,4 @@
-"""`casewright finetune sample` and `annotate`: queries for training."""
+"""`casewright finetune sample` and `annotate`, which choose and check queries for training."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_rows, print_table
 from casewright.serve.cli.own_tools import own_tools
 
-#: Maximum number of rejected lines in a printed table.
-MAX_SHOWN = 20
-#: The methods of sampling.
-Method = Literal["dqs", "dqs-large", "dqs-extremes", "facility-location", "random"]
+MAX_PROBLEMS = 20
+SamplingMethod = Literal["dqs", "dqs-large", "dqs-extremes", "facility-location", "random"]
 app = Typer(add_completion=False)
 
 
@@ -29,7 +27,7 @@ def sample(
         str | None, Option("--domain", "-d", help="The domain of existing queries.", metavar="NAME")
     ] = None,
     method: Annotated[
-        Method, Option(help="dqs drops the pool's extremes, dqs-extremes all but these.")
+        SamplingMethod, Option(help="dqs drops the pool's extremes, dqs-extremes all but these.")
     ] = "dqs",
     size: Annotated[
         int | None, Option(min=1, help="Size of the sample; default: of the existing queries.")
@@ -41,7 +39,7 @@ def sample(
     compare: Annotated[bool, Option("--compare", help="Show the figures of every method.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Sample the queries of a pool that are worth annotating, into a sheet to fill in."""
+    """Write a sheet with the queries of a pool that are worth annotating, to fill in."""
     from casewright.domains import find_domain
     from casewright.finetune.queries import query_files
     from casewright.finetune.queries.sample_pool import sample_pool
@@ -96,7 +94,7 @@ def annotate(
 ) -> None:
     """Check a filled-in sheet, and add its valid lines as annotated queries.
 
-    Empty and wrong lines are reported, and written to another file. A second run continues.
+    Empty and wrong lines are reported, and written to another file, which a second run can read.
     """
     from casewright.finetune.queries import query_files
     from casewright.finetune.queries.annotation import annotate as annotate_lines
@@ -124,9 +122,9 @@ def annotate(
         print_json({**facts, "problems": [asdict(problem) for problem in report.problems]})
     else:
         if report.problems:
-            rows = [[str(p.line), p.id, p.reason, p.mend] for p in report.problems[:MAX_SHOWN]]
+            rows = [[str(p.line), p.id, p.reason, p.mend] for p in report.problems[:MAX_PROBLEMS]]
             print_table(["line", "id", "reason", "mend"], rows)
-        if (remaining := len(report.problems) - MAX_SHOWN) > 0:
+        if (remaining := len(report.problems) - MAX_PROBLEMS) > 0:
             echo(f"… and {remaining:,} more lines; --json lists them all.")
         print_table(["figure", "value"], [[n, v] for n, v in facts.items() if v is not None])
     if report.wrong:

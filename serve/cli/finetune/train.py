@@ -1,4 +1,4 @@
-"""`casewright finetune train` and `ensemble`: a planner's model, and the ensemble's constants."""
+"""`casewright finetune train` and `ensemble`, which train a model, and choose constants."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def finetune_train(
 ) -> None:
     """Train a language model to plan, as an adapter (LoRA), with the settings of a recipe.
 
-    Writes the model for --planner local:FOLDER, a model card, and log.jsonl. On several GPUs:
+    The folder gets the model for --planner local:FOLDER, a card, and log.jsonl. On several GPUs:
     accelerate launch -m casewright finetune train …
     """
     from casewright.finetune.recipe.recipe import Recipe

@@ -113,7 +113,7 @@ def test_calibrate_prints_its_cost_before_and_the_selector_call_after(
     options = ("--cases", cases, "--model", model, "--scores", scores, "--lambda-d", "1", "-k", "2")
     only = run(home, "calibrate", *options, "--estimate")
     assert (only.returncode, only.stdout) == (0, "")
-    assert "tokens to read; about" in only.stderr
+    assert "tokens; about" in only.stderr
     whole = run(home, "calibrate", *options)
     assert whole.returncode == 0
     assert "Use λ_d = 1 and λ_b = " in whole.stdout

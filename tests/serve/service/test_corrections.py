@@ -74,7 +74,7 @@ def test_corrections_file_does_not_exceed_its_size_limit(
 ) -> None:
     monkeypatch.setattr(routes, "MAX_CORRECTION_BYTES", 150)
     file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": RIGHT, "context": {}}
-    keep = routes._keep
+    keep = routes._store_correction
     assert keep(file, {**record, "query": "one"}) == "added"
     assert keep(file, {**record, "query": "two"}) == "added"
     before = file.read_bytes()
@@ -87,8 +87,8 @@ def test_size_limit_of_the_corrections_file_counts_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": RIGHT, "context": {}}
-    routes._keep(file, {**record, "query": "one"})
+    routes._store_correction(file, {**record, "query": "one"})
     line = json.dumps({**record, "query": "é" * 99}, ensure_ascii=False)
     monkeypatch.setattr(routes, "MAX_CORRECTION_BYTES", file.stat().st_size + len(line) + 50)
     with pytest.raises(Exception, match="is full"):
-        routes._keep(file, json.loads(line))
+        routes._store_correction(file, json.loads(line))

@@ -7,7 +7,7 @@ import { fileText, openRun, savedRun } from "./run.js";
 import { Refused, getJson, postJson } from "./service.js";
 import { draw, showRun, page } from "./view.js";
 
-/** Maximum size of a saved run in bytes; as PATH_LIMITS of the service. */
+/** Maximum size of a saved run in bytes, as in PATH_LIMITS of the service. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
 async function openFile(file) {
@@ -34,7 +34,7 @@ async function openThread(name) {
 function save() {
   const url = URL.createObjectURL(new Blob([fileText(page.shown)], { type: "application/json" }));
   element("a", { href: url, download: `run-${page.shown.answer.run_id.slice(0, 8) || "saved"}.json` }).click();
-  // The browser reads it after the click's handlers.
+  // The browser reads the URL only after the handlers of the click.
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
@@ -53,7 +53,7 @@ async function approve() {
   }
 }
 
-/** Send the right plan of the shown run. */
+/** Send the right plan for the shown run's question. */
 async function correct(event) {
   event.preventDefault();
   const { question, context, history } = page.shown.request;
