@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
+from warnings import warn
 
 from typing_extensions import TypedDict
 
@@ -60,6 +61,12 @@ class PlanRequest:
         check_question(self.question)
         check_context(self.context)
         check_history(self.history)
+
+    @property
+    def beyond(self) -> BudgetCheck:
+        """Deprecated: use ``excess``."""
+        warn("PlanRequest.beyond is now excess", DeprecationWarning, stacklevel=2)
+        return self.excess
 
     def validate(self, plan: Plan) -> None:
         """Raise ``PlanError`` if the plan breaks a static check for this request."""
