@@ -60,6 +60,8 @@ class Domain:
         mark: The name of a file in its folder that exists if its stores are built.
         looping: Returns the open domain with tools that search by relevance feedback; ``None`` if
             a single search is as good.
+        reads_passages: True if the results are passages of documents: the quoting generator then
+            uses the encoder's cross-encoder, which was trained on such passages.
         generator: Returns the generator that quotes evidence, which is used without a language
             model.
         tool_pools: File with alternative names and descriptions of its tools, for training prompts.
@@ -80,6 +82,7 @@ class Domain:
     openers: Mapping[str, Callable[[Path, Encoder, str], OpenDomain]] = field(default_factory=dict)
     mark: str = "built.json"
     looping: Callable[[OpenDomain, MakeSearch], OpenDomain] | None = None
+    reads_passages: bool = False
     generator: Callable[[], Generator] | None = None
     tool_pools: Path | None = None
     answer: Callable[[OpenDomain, OwnRequest], OwnAnswer] | None = None
