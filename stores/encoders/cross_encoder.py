@@ -101,9 +101,9 @@ class CrossEncoder:
 
     def _read(self, pair: Pair) -> Floats:
         bert, heads = self._load()
-        starts = np.arange(len(pair.ids)) >= pair.passage_start
+        types = [int(index >= pair.passage_start) for index in range(len(pair.ids))]
         # Eight-bit states share one scale per run, so that each pair has a run of its own.
-        states = bert.read(pair.ids, starts.astype(np.int32))
+        states = bert.read(pair.ids, types)
         passage = states[0] @ heads["cls.weight"][0] + heads["cls.bias"][0]
         tokens = states @ heads["part.weight"][0] + heads["part.bias"][0]
         parts = [
