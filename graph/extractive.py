@@ -21,7 +21,8 @@ from casewright.stores.feedback.sufficiency import content_words
 MAX_QUOTES = 3
 #: Maximum characters of the first quotation and of the next ones: the part of a result that is most
 #: similar to the question, with adjacent parts. Results that are shorter together are quoted whole.
-FIRST_SIZE, NEXT_SIZE = 440, 300
+#: The third number is for next quotations that the cross-encoder chooses.
+FIRST_SIZE, NEXT_SIZE, NEXT_ANSWER_SIZE = 440, 160, 300
 #: Without a cross-encoder, a further result is quoted if its score is at least this share of the
 #: best result's score.
 MIN_SHARE = 0.7
@@ -105,11 +106,13 @@ class ExtractiveGenerator:
     def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
         """Return the parts of the best passages that answer the question, with adjacent parts."""
         passages = [(item, parts) for item in items[:MAX_READ] if (parts := quotables(item.text))]
-        chosen = self._answering(question, passages) or self._similar(question, passages)
+        answering = self._answering(question, passages)
+        chosen = answering or self._similar(question, passages)
+        next_size = NEXT_ANSWER_SIZE if answering else NEXT_SIZE
         quotations: dict[str, tuple[Evidence, str]] = {}
         for item, parts, scores in chosen:
             if len(quotations) < MAX_QUOTES:
-                text = _excerpt(parts, scores, NEXT_SIZE if quotations else FIRST_SIZE)
+                text = _excerpt(parts, scores, next_size if quotations else FIRST_SIZE)
                 quotations.setdefault(text, (item, text))
         return [*quotations.values()]
 
