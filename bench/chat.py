@@ -292,11 +292,10 @@ def _judge(
 
 
 def _role_row(
-    name: str, log: _CallLog, results: Iterable[tuple[bool, bool, Mapping[str, int]]]
+    name: str, log: _CallLog, lazy_results: Iterable[tuple[bool, bool, Mapping[str, int]]]
 ) -> dict[str, Any]:
     earlier_count = len(log.calls)
-    # The calls are made here, since ``results`` is a generator.
-    replied, usable, tokens = zip(*results, strict=True)
+    replied, usable, tokens = zip(*lazy_results, strict=True)
     calls = log.calls[earlier_count:]
     times = [(call.ended - call.started) * 1000 for call in calls if call.ended is not None]
     return {
