@@ -148,7 +148,7 @@ class Systems:
     def own_choice(
         self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
     ) -> dict[str, Callable[[int], WrittenPlan]]:
-        """Return the systems in which a trained model chooses, by name; they take a request's index.
+        """Return the systems in which a trained model chooses, by name; they take request indices.
 
         The case planner writes the drafts, and its time counts.
         """
