@@ -74,7 +74,7 @@ def _gradient(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 def _scene(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw shapes that are filled with many greys, on smooth noise."""
-    image = _to_image(_noise_at(rng, 32) + _smooth(rng, 16))
+    image = _to_image(_noise_at(rng, 32) + _noise_at(rng, 16))
     _draw_shapes(image, rng, int(rng.integers(3, 12)), None)
     return apply_effects(image, style)
 
