@@ -252,7 +252,7 @@ def measure_chat(
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: _CallLog
 ) -> list[ChatOutcome]:
-    """Plan each query, and return the outcomes; the first query is also planned before, untimed."""
+    """Plan each query, and return the outcomes, after planning the first query untimed."""
     planner.plan(queries[0].record.request(toolbox))
     outcomes = []
     for query in queries:
@@ -270,7 +270,7 @@ def _plan_all(
 def _generate(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Answer from the hits; return if the model replied, if it cites a hit, and the tokens."""
+    """Answer from the hits; return whether the model replied and cites a hit, and the tokens."""
     evidence = [
         Evidence(f"E{number}", "s1", "cases", _hit_text(hit), "", {}, final=True)
         for number, hit in enumerate(hits, 1)
@@ -285,7 +285,7 @@ def _generate(
 def _judge(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Judge the hits; return if the model replied, if it judged every hit, and the tokens."""
+    """Judge the hits; return whether the model replied and judged every hit, and the tokens."""
     candidates = [Candidate(hit, _hit_text(hit), 0.0, 1) for hit in hits]
     verdicts = ChatJudge(chat, seconds=seconds).judge(JudgeRequest(query, (), candidates))
     return not verdicts.failed, not verdicts.note, verdicts.tokens

@@ -1,4 +1,4 @@
-"""The accuracy of planners on follow-up questions, with the right, no, or an unrelated history."""
+"""The accuracy of planners on follow-up questions, with their own, no, or another history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run times of plans, over their critical paths: our executor, and LangGraph's ``Send``."""
+"""Run times of plans, divided by their critical paths: our executor and LangGraph's ``Send``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that several benchmarks share: they open domains, time calls, draw and run servers."""
+"""Functions that benchmarks share: to open domains, time calls, draw plots and run servers."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ NOTES = (
 
 
 def measure_index(source: Path) -> Report:
-    """Time indexing a source tree in a new store, indexing it again, and searching, by encoder.
+    """Index a source tree with each encoder in a new store, index it again, and search it.
 
     Raise ``InputError`` if the source is not a folder or has no readable source code, and
     ``DependencyError`` if the packages that read source code are not installed.

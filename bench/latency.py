@@ -32,7 +32,7 @@ NAMES = {ONE_CALL: "one_call", AGENT: "step_agent"}
 NAMES |= {STATELESS: "stateless_agent", THINKING: "thinking_agent"}
 #: The numbers of steps in the measured plans.
 STEPS = (1, 2, 3, 4)
-#: The runs by system; each system's are in the order of the questions, ``repeats`` times.
+#: The runs by system, in the order of the questions, ``repeats`` times.
 Runs = Mapping[str, Sequence[AgentRun]]
 _NOTES = (
     "All systems use the same model, grammar and decoder, and cache the prompt's head; forced "
@@ -173,7 +173,7 @@ def _systems(
 
 
 def _rows(by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
-    """Return a row for each number of steps and system; a model step takes ``min_step_ms``."""
+    """Return a row for each number of steps and system; a step takes at least ``min_step_ms``."""
     means = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
         {

@@ -96,7 +96,7 @@ def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequ
 
 
 def weight_bytes(model: LanguageModel) -> int:
-    """Return the bytes of weights that a model step reads: all but an untied embedding table's."""
+    """Return the bytes of weights that a model step reads, without an untied embedding table."""
     network: Any = model.network
     # Eight-bit weights are buffers.
     weights = [*network.parameters(), *network.buffers()]

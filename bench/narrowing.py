@@ -1,4 +1,4 @@
-"""The accuracy that planners lose when large toolboxes, unions of the corpus's, are narrowed."""
+"""The accuracy that planners lose if large toolboxes (unions of the corpus's) are narrowed."""
 
 from __future__ import annotations
 

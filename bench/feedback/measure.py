@@ -61,12 +61,12 @@ Measure = Callable[[SearchState, LabelledQuestion], float]
 
 
 class LoopResults(NamedTuple):
-    """The results of a strategy and a judge: a run and one equally large search by question."""
+    """A strategy and a judge: for each question, a run, and one search for as many cases."""
 
     strategy: str
     judge: str
     runs: Sequence[Run]
-    singles: Sequence[SearchState]
+    singles: Sequence[SearchState]  # one search for as many cases, for each question
 
     @property
     def rounds(self) -> list[list[SearchState]]:
