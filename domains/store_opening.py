@@ -26,7 +26,7 @@ def open_waiting(schema: CaseSchema, location: str | Path) -> CaseStore:
 
 
 def wait_for_folder(open_within: Callable[[float], Opened], name: str) -> Opened:
-    """Return the result of ``open_within(seconds)``; print a note that names a long wait.
+    """Return the result of ``open_within(seconds)``; tell the user about a long wait for ``name``.
 
     Raise ``StoreLockedError`` if another process locks the folder for longer than a minute.
     """

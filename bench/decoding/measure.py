@@ -202,7 +202,8 @@ def grammar_costs(
     tool_sources: Sequence[AnnotatedQuery],
 ) -> list[GrammarCost]:
     """Return the grammar's costs for the toolbox and for enlarged toolboxes."""
-    boxes = [enlarged(toolbox, tool_sources, size) for size in (len(toolbox), *TOOLBOX_SIZES)]
+    sizes = (len(toolbox), *TOOLBOX_SIZES)
+    boxes = [enlarged_toolbox(toolbox, tool_sources, size) for size in sizes]
     toolboxes = {f"{len(box)}_tools": box for box in boxes}
     scripts = ScriptWriter(model)
     costs = []
@@ -226,7 +227,7 @@ def grammar_costs(
     return costs
 
 
-def enlarged(toolbox: Toolbox, queries: Sequence[AnnotatedQuery], size: int) -> Toolbox:
+def enlarged_toolbox(toolbox: Toolbox, queries: Sequence[AnnotatedQuery], size: int) -> Toolbox:
     """Return the toolbox with tools that the queries' records add, up to ``size`` tools.
 
     If these tools are too few, they are added again with numbered names.

@@ -41,7 +41,7 @@ queries = partial(search_queries, "c", "code_search", QUESTIONS)
 
 
 def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
-    """Open the store of a source tree in the domain's folder, after an update to the tree's state.
+    """Return the open domain for a source tree, after updating the tree's store in the folder.
 
     Raises:
         InputError: The source is not a folder, or has no readable source code.

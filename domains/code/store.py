@@ -68,7 +68,7 @@ def last_tree(folder: Path) -> Path:
 
 
 def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
-    """Open the store of a source tree, after encoding the changes of the tree.
+    """Return the open store of a source tree, after encoding the tree's changes.
 
     Raises:
         InputError: None of its files can be read.

@@ -17,7 +17,7 @@ from casewright.stores.facet import Components, component_text
 
 
 def schemas(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
-    """Return each store's schema and the function that returns its cases, by the store's name."""
+    """Return the stores' schemas and the functions that return their cases, by store name."""
     facet = partial(text_facet, encoder=encoder)
     product_facets = facet("title", weight=0.6), facet("about", weight=0.4)
     usual_questions = _usual_questions_facet(encoder, weight=0.6)

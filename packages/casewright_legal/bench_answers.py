@@ -27,7 +27,7 @@ from casewright.stores.progress import progress_bar
 from casewright_legal.bench_sets import QaSet, find_sets
 from casewright_legal.bench_weightings import Scores, other_question_indices
 from casewright_legal.cases import QA_COMPONENTS, context_text, entities_text, qa_schema
-from casewright_legal.published import published
+from casewright_legal.published import published_table
 
 #: The numbers of cases in a prompt, and their formats (see ``context_text``).
 COUNTS = (1, 3)
@@ -162,7 +162,7 @@ def measure_answers(
             for name, pair in compare_encoders(cosines, against_cosines).items():
                 context = f"{data.name}: {name}: {encoder.name} minus {against.name}"
                 rows.append({"context": context, **pair._asdict()})
-    paper = published("cosines")
+    paper = published_table("cosines")
     for name, cosine in paper.items():
         context = f"paper: {name}" if name == NO_CASES else f"paper, {name}"
         rows.append({"context": context, "cosine": cosine, "difference": cosine - paper[NO_CASES]})

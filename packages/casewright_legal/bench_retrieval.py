@@ -30,7 +30,7 @@ from casewright_legal.bench_weightings import (
     shuffled_f1_at_k,
 )
 from casewright_legal.cases import QA_COMPONENTS
-from casewright_legal.published import published
+from casewright_legal.published import published_table
 
 #: The name of the means over the sets, which have equal weights.
 ALL = "all sets"
@@ -67,7 +67,7 @@ def measure_legal(
         **figures,
     }
     for name in ENCODERS:
-        pairs = zip(WEIGHTINGS, published("f1_at_k")[name], strict=True)
+        pairs = zip(WEIGHTINGS, published_table("f1_at_k")[name], strict=True)
         rows |= {f"paper, {name}: {label_of(w)}": np.array(scores) for w, scores in pairs}
     table: list[dict[str, Any]] = []
     for name, scores in rows.items():

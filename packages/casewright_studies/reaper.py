@@ -42,7 +42,7 @@ from casewright.planner.prompt import prompt_hash
 from casewright.planner.shipped import adapter_example_count, adapter_folder, has_adapter
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note, show_progress
-from casewright_studies.published import published
+from casewright_studies.published import published_tables
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
@@ -74,7 +74,7 @@ FAILED = "It failed"
 #: question is the paper's.
 NEW_TOOL_QUERIES, NEW_TOOL = Path(__file__).with_name("compatible.jsonl"), "compatible_products"
 NO_INSTRUCTIONS = "no instructions were given (--instructions FOLDER)"
-PAPER = published("reaper")
+PAPER = published_tables("reaper")
 NOTES = (
     "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
     "arguments: share with every argument right too; arguments_paper: the same over plans with "

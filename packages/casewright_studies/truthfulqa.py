@@ -36,7 +36,7 @@ from casewright.finetune.evaluation.intervals import Resamples
 from casewright.stores import Case, CaseStore, Encoder, MarginalSelector, selectors
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import note
-from casewright_studies.published import published
+from casewright_studies.published import published_tables
 
 #: TruthfulQA's file, and the subfolders that may contain it.
 FILE, _FOLDERS = "mc_task.json", ("", "v1", "data/v1")
@@ -208,7 +208,7 @@ def _rows(
 
 def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the paper's tables, in the same columns."""
-    for model, table in published("ragsys").items():
+    for model, table in published_tables("ragsys").items():
         for name, figures in zip(NAMES, table, strict=True):
             cells = dict(zip(PAPER.values(), figures, strict=True))
             yield {**dict.fromkeys(columns), "retriever": f"published, {model}: {name}", **cells}
