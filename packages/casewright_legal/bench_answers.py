@@ -1,4 +1,4 @@
-"""How much cases in the prompt improve answers (CBR-RAG, section 6).
+"""The improvement of answers by cases in the prompt (CBR-RAG, section 6).
 
 A prompt has no cases, the 1 or 3 nearest cases in one of three formats, or the 3 nearest cases of
 another question. The measure is the cosine of an answer and its reference answer.
