@@ -1,9 +1,7 @@
 """Casewright as a node of a LangGraph graph with its own state keys, checkpointer and context.
 
 The graph is a help desk, which answers a message and signs the reply. A tool asks the customer a
-question. So the graph pauses, and later resumes inside the node.
-
-    python examples/in_a_graph.py
+question: the graph pauses, and later resumes inside the node. Run: python examples/in_a_graph.py
 """
 
 from typing import TypedDict
