@@ -1,4 +1,4 @@
-"""Accuracy of planners with some plan cases, on a user's tools or the corpus's toolboxes."""
+"""The accuracy of planners by the number of plan cases, for a user's or the corpus's toolboxes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from casewright.tools import Toolbox
 
 #: The files of a folder with a user's own tools.
 TOOLS, LEARN, TEST = "tools.py", "learn.jsonl", "test.jsonl"
-#: The default counts of plan cases.
+#: The default numbers of plan cases.
 CASE_COUNTS = (0, 5, 20, 60)
 NOTES = (
-    f"{unseen.COLUMNS_NOTE} Giving the whole question for a short literal is wrong "
-    "too. Means over the draws of plan cases. ms, cpu ms: medians of wall time, and of CPU time on "
+    f"{unseen.COLUMNS_NOTE} A whole question for a short literal is wrong too. "
+    "Means over the draws of plan cases. ms, cpu ms: medians of wall time, and of CPU time on "
     "all cores.",
     "Brackets are 95 % intervals of a Bayesian bootstrap over a folder's messages, or over the "
     "corpus's toolboxes. They have no width if all plans are right, or all are wrong.",
@@ -80,18 +80,18 @@ def own_folder(folder: Path) -> OwnFolder:
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return ``count`` queries, stratified by class; larger samples of a seed contain smaller."""
+    """Return ``count`` queries, stratified by class; a larger count with a seed adds queries."""
     rng = random.Random(seed)
     by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
         by_class[query.label or plan_class(query.plan)].append(query)
-    # The members of a class get evenly spaced positions, and the first positions are the sample.
-    placed = []
+    # Each class has evenly spaced positions from 0 to 1; the sample has the lowest positions.
+    positioned = []
     for members in by_class.values():
         rng.shuffle(members)
-        start = rng.random()
-        placed += [((n + start) / len(members), query) for n, query in enumerate(members)]
-    return [query for _, query in sorted(placed, key=lambda pair: pair[0])[:count]]
+        offset = rng.random()
+        positioned += [((n + offset) / len(members), query) for n, query in enumerate(members)]
+    return [query for _, query in sorted(positioned, key=lambda pair: pair[0])[:count]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class OwnToolsTrial:
 
     planners: Sequence[str]
     data: Path | None = None  # a folder with tools and messages; None measures only on the corpus
-    case_counts: Sequence[int] = CASE_COUNTS  # how many plan cases, one measurement for each
+    case_counts: Sequence[int] = CASE_COUNTS  # the numbers of plan cases, measured in turn
     seeds: int = 5  # the number of draws of plan cases
     split: Split | None = "measuring"  # the split of the corpus; None measures only on data
     limit: int | None = None
@@ -108,7 +108,7 @@ class OwnToolsTrial:
 
 
 def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> Report:
-    """Plan for every message with every planner and control, for each draw of plan cases."""
+    """Plan every message with every planner and control, for each draw of plan cases."""
     measurements = [
         (table, case_count, [test_set.limited(trial.limit, 0) for test_set in sets])
         for table, case_count, sets in _measurements(trial)
@@ -153,7 +153,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
 
 
 def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.UnseenSet]]]:
-    """Yield a table's name, a count of plan cases, and a test set for each draw of the cases."""
+    """Yield a table's name, a number of plan cases, and a test set for each draw of the cases."""
     if trial.data is not None:
         folder = own_folder(trial.data)
         available = len(folder.learn)
@@ -177,11 +177,11 @@ def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.
 
 
 def _case_counts(trial: OwnToolsTrial, available: int) -> list[int]:
-    """Return the trial's counts of plan cases that are not above the number of available ones."""
+    """Return the trial's numbers of plan cases that are at most ``available``, in order."""
     return [count for count in sorted(set(trial.case_counts)) if count <= available]
 
 
 def _clustered_share(values: Sequence[bool], groups: Sequence[int]) -> Figure:
-    """Return a share with the interval of a bootstrap over equally weighted groups."""
+    """Return the share of true values, with the interval of a bootstrap over the groups."""
     interval = percentile_interval(shares(values, Resamples(len(values), tuple(groups))))
     return Figure(sum(values) / len(values), *interval, len(values))
