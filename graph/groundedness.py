@@ -60,19 +60,19 @@ def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[
     ``missing`` has the sentences on steps without results, which a sentence may repeat.
     """
     cited = {id_ for match in CITATIONS.findall(sentence) for id_ in ID.findall(match)}
-    bare = CITATIONS.sub("", sentence)
-    words = re.findall(r"[^\W\d_]+", bare.lower())
+    claim = CITATIONS.sub("", sentence)
+    words = re.findall(r"[^\W\d_]+", claim.lower())
     stop_words = sum(word in STOPWORDS for word in words)
     is_foreign = len(words) > MIN_WORDS and stop_words < MIN_ENGLISH * len(words)
-    if is_foreign or _NOT_FOUND.search(bare):
+    if is_foreign or _NOT_FOUND.search(claim):
         return True
     texts = [item.text for item in evidence if not cited or item.id in cited]
     if not cited:
         texts += missing
-    numbers = set(_NUMBER.findall(bare))
+    numbers = set(_NUMBER.findall(claim))
     return any(
         numbers <= set(_NUMBER.findall(text))
-        and adjacent_share(bare, [f"{p.heading} {p.text}" for p in quotables(text)]) >= SUPPORTED
+        and adjacent_share(claim, [f"{p.heading} {p.text}" for p in quotables(text)]) >= SUPPORTED
         for text in texts
     )
 
@@ -84,6 +84,6 @@ def mark_unsupported(text: str, evidence: Sequence[Evidence], missing: Sequence[
     """
     for sentence in sentences(text) if evidence else ():
         if not is_supported(sentence, evidence, missing):
-            bare = CITATIONS.sub("", sentence).rstrip()
-            text = text.replace(sentence, f"{bare} {MARK}", 1)
+            claim = CITATIONS.sub("", sentence).rstrip()
+            text = text.replace(sentence, f"{claim} {MARK}", 1)
     return text

@@ -17,7 +17,7 @@ from casewright.tools.alias import NAME, alias
 from casewright.tools.parameter import Parameter, Source, sources_of
 from casewright.tools.spec import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec
 
-#: Advice by the type of pydantic's error.
+#: The advice for each type of a pydantic error.
 _TYPE_ADVICE = {
     "missing": "Add it.",
     "string_type": "Write a text.",
@@ -63,7 +63,10 @@ class _ToolRecord(BaseModel):
     def _with_descriptions(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {n: {"description": p} if isinstance(p, str) else p for n, p in value.items()}
+        return {
+            name: {"description": entry} if isinstance(entry, str) else entry
+            for name, entry in value.items()
+        }
 
 
 def tool_from_record(record: Any) -> ToolSpec:
@@ -82,22 +85,21 @@ def tool_from_record(record: Any) -> ToolSpec:
 def read_tool(record: Any, *, exact: bool = False) -> ToolSpec:
     """Return the tool of a decoded JSON value; see ``tool_from_record``.
 
-    With ``exact``, unknown fields of the record are refused, and a name that is an identifier stays
-    even if ``alias`` would change it (such as ``get_xml``). Raise ``ToolError`` if the record is
-    malformed; the message names the parameter if a parameter is the cause.
+    ``exact`` refuses unknown fields of the record, and keeps a name that is an identifier even if
+    ``alias`` would change it (such as ``get_xml``). Raise ``ToolError`` for a malformed record.
     """
     try:
-        fields = _ToolRecord.model_validate(record)
+        valid = _ToolRecord.model_validate(record)
     except ValidationError as error:
         raise ToolError(_validation_message(error.errors()[0])) from error
     if exact and (unknown := [name for name in record if name not in _ToolRecord.model_fields]):
         raise ToolError(_unknown_field_message(unknown[0], _ToolRecord))
     return ToolSpec(
-        name=fields.name if exact and NAME.fullmatch(fields.name) else alias(fields.name),
-        description=fields.description,
-        parameters=tuple(p.parameter(n) for n, p in fields.parameters.items()),
-        results=tuple(fields.results),
-        example=fields.example,
+        name=valid.name if exact and NAME.fullmatch(valid.name) else alias(valid.name),
+        description=valid.description,
+        parameters=tuple(entry.parameter(name) for name, entry in valid.parameters.items()),
+        results=tuple(valid.results),
+        example=valid.example,
     )
 
 
@@ -186,7 +188,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _listed_tool(record: Any) -> ToolSpec:
-    """Return the tool of a record in a file, where ``no_evidence`` may be listed too."""
+    """Return the tool of a record in a file, which may also list ``no_evidence``."""
     tool = read_tool(record, exact=True)
     if tool.name != NO_EVIDENCE.name:
         return tool

@@ -67,15 +67,15 @@ async def tools_from_mcp(
     tools: list[ToolSpec] = []
     parameters: set[str] = set()
     for server, connection in connections.items():
-        for tool in await _list_tools(server, connection):
-            adapted = convert_mcp_tool_to_langchain_tool(
-                None, tool, connection=connection, server_name=server, tool_name_prefix=prefix
+        for mcp_tool in await _list_tools(server, connection):
+            langchain_tool = convert_mcp_tool_to_langchain_tool(
+                None, mcp_tool, connection=connection, server_name=server, tool_name_prefix=prefix
             )
-            fields = fields_by_tool.pop(adapted.name, None)
+            fields = fields_by_tool.pop(langchain_tool.name, None)
             spec = tool_from_langchain(
-                adapted,
-                results=_schema_fields(tool.outputSchema) if fields is None else fields,
-                sources=sources_by_tool.pop(adapted.name, None),
+                langchain_tool,
+                results=_schema_fields(mcp_tool.outputSchema) if fields is None else fields,
+                sources=sources_by_tool.pop(langchain_tool.name, None),
             )
             parameters.update(parameter.name for parameter in spec.parameters)
             tools.append(_with_rows_and_scope(spec, scope_parameters))
@@ -158,7 +158,7 @@ def _with_rows_and_scope(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
 
 
 def _rows(spec: ToolSpec, returned: Any) -> Any:
-    """Return what a call returned in the form for ``results.rows``."""
+    """Return the value of a call in the form that ``results.rows`` takes."""
     if isinstance(returned, Mapping) and "structured_content" in returned:
         rows = returned["structured_content"]
         is_wrapped = isinstance(rows, Mapping) and list(rows) == [_WRAPPER_FIELD]
@@ -179,7 +179,7 @@ def _rows(spec: ToolSpec, returned: Any) -> Any:
 
 
 def _cause(error: Exception) -> Exception:
-    """Return the error in a group of one, however deeply nested; others as they are."""
+    """Return the only error of nested groups; return any other error unchanged."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

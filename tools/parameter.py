@@ -33,7 +33,7 @@ class Source(StrEnum):
     BOOLEAN = "boolean"  # true or false, written by the plan
 
 
-#: Sources of the id of a thing, which a plan must look up and cannot write.
+#: Sources of an id, which a plan must look up and cannot write.
 _ID_SOURCES = frozenset({Source.CONTEXT, Source.STEP})
 _TEXT_SOURCES = _ID_SOURCES | {Source.LITERAL, Source.SPAN, Source.QUESTION}
 #: Default sources by kind. The items of an array, and values of unknown kind, are texts or numbers;
@@ -56,8 +56,8 @@ class Parameter:
         name: A Python identifier of ASCII characters.
         description: The description in the planner's prompt.
         kind: JSON Schema type, or ``any``.
-        sources: Allowed sources of its argument. The default with ``choices`` is none. Without, it
-            is context and step for a name that ends with ``_id``, otherwise that of the kind.
+        sources: Allowed sources of the argument. With ``choices``, the default is none; without, it
+            is context and step if the name ends with ``_id``, else the default of the kind.
         choices: Values of an enumeration, which a plan may write even if ``sources`` lacks literal.
         required: True if a plan must give an argument for it.
     """
