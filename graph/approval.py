@@ -15,7 +15,7 @@ from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
 #: The rule of approval. "declared": a plan that calls a tool with ``approval`` needs it. A mapping
-#: such as ``{"calls": 3, "cost": 0.5}``: so does a plan above this price. "always": every plan does.
+#: such as ``{"calls": 3, "cost": 0.5}``: also a plan above this price. "always": every plan.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
 #: Maximum number of violations, and of characters of an invalid edited plan, in an interrupt.
 _MAX_VIOLATIONS, _MAX_CHARACTERS = 10, 8000
