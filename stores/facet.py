@@ -34,9 +34,9 @@ class Facet:
         describe: T_j, the components as text for a prompt.
         model: The name of the model; a collection can only be opened with the model that built it.
         weight: Default weight in a search, at least 0.
-        optional: Components that a problem may lack; the others are embedded (MCBR-RAG, note 6).
-        takes_text: True if a query that is one text stands for every component; ``False`` for
-            facets of another modality, which ignore such a query.
+        optional: Components that a problem may lack; the rest is embedded (MCBR-RAG, note 6).
+        takes_text: True if a query that is one text stands for every component. ``False`` for a
+            facet of another modality, which ignores such a query.
         encoder: The encoder of the facet's texts, if it has one.
     """
 
@@ -70,7 +70,7 @@ class Facet:
         return all(_has_value(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
-        """Embed problems as unit vectors, array (n, dimension); zeros for a problem not to read.
+        """Embed problems as unit vectors, array (n, dimension); zeros for an unreadable problem.
 
         Raise ``FacetError`` if a problem cannot be embedded or its embedding is not finite,
         ``DependencyError`` if the encoder is not installed, and ``InputError`` for another shape.
@@ -87,7 +87,7 @@ class Facet:
             return FacetError(text, self.name, row_numbers[index])
 
         try:
-            answer = embed(readable)
+            embeddings = embed(readable)
         except DependencyError:
             # A missing dependency is not the fault of a problem.
             raise
@@ -98,14 +98,14 @@ class Facet:
             )
             raise facet_error(index, "cannot embed", f": {reason}") from failure
         source = f"Facet {self.name!r} embedded {len(row_numbers)} problems"
-        rows = float_rows(answer, len(row_numbers), self.dimension, source)
+        rows = float_rows(embeddings, len(row_numbers), self.dimension, source)
         if not (finite := np.isfinite(rows).all(axis=1)).all():
             reason = " with NaN or infinity. Its embedding must be finite."
             raise facet_error(int(finite.argmin()), "embedded", reason)
         # The square of a float32 may overflow or underflow in single precision.
-        exact = rows.astype(np.float64)
-        lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-        unit_vectors[row_numbers] = exact / np.maximum(lengths, np.finfo(np.float64).tiny)
+        doubles = rows.astype(np.float64)
+        lengths = np.linalg.norm(doubles, axis=1, keepdims=True)
+        unit_vectors[row_numbers] = doubles / np.maximum(lengths, np.finfo(np.float64).tiny)
         return unit_vectors
 
 
@@ -152,10 +152,10 @@ def text_facet(
         return "\n".join(component_text(problem[component]) for component in names)
 
     def texts(problems: Sequence[Components], cue: str = "") -> list[str]:
-        joined = [cue + text(problem) for problem in problems]
-        for joined_text in joined:
-            check_text(joined_text)
-        return joined
+        cued_texts = [cue + text(problem) for problem in problems]
+        for cued_text in cued_texts:
+            check_text(cued_text)
+        return cued_texts
 
     return Facet(
         name=name,
@@ -171,7 +171,7 @@ def text_facet(
 
 
 def _has_value(component: Any) -> bool:
-    # Other types always are values; an array has no single truth value.
+    # A value of another type is present; an array has no single truth value.
     return bool(component) if isinstance(component, str | None) else True
 
 

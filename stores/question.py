@@ -95,15 +95,16 @@ class Question:
                 rankings = engine.rank(collection, weighted, limit, condition)
             except NoCollectionError:
                 return []
-            best: dict[str, float] = {}
+            nearness: dict[str, float] = {}
             for id_, score in itertools.chain.from_iterable(rankings):
-                best[id_] = max(score, best.get(id_, score))
+                nearness[id_] = max(score, nearness.get(id_, score))
             # The highest possible score of a case that was not fetched.
-            bound = max((r[-1][1] for r in rankings if len(r) == limit), default=-np.inf)
-            ids = best.keys() - set(exclude)
-            order = sorted(ids, key=lambda id_: (-round(best[id_], DECIMALS), id_))[:k]
-            if len(order) < k or round(best[order[-1]], DECIMALS) > bound + SLACK:
-                return [Found(hit, best[hit.case.id]) for hit in self.hits(order)]
+            cut_rankings = (ranking for ranking in rankings if len(ranking) == limit)
+            bound = max((ranking[-1][1] for ranking in cut_rankings), default=-np.inf)
+            ids = nearness.keys() - set(exclude)
+            best_ids = sorted(ids, key=lambda id_: (-round(nearness[id_], DECIMALS), id_))[:k]
+            if len(best_ids) < k or round(nearness[best_ids[-1]], DECIMALS) > bound + SLACK:
+                return [Found(hit, nearness[hit.case.id]) for hit in self.hits(best_ids)]
             # The next case may have an equal score.
             limit *= 2
         return []

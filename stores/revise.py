@@ -12,7 +12,7 @@ from casewright.stores.case import Case
 from casewright.stores.schema import CaseSchema
 from casewright.stores.tenant import TENANT
 
-#: Returns a repaired case, given a case and the reason why it failed; ``None`` gives up.
+#: A function of a case and the reason why it failed; it returns a repaired case, or ``None``.
 Repair = Callable[[Case, str], Case | None]
 
 
@@ -100,6 +100,6 @@ def with_change(case: Case, change: Change) -> Case:
             problem = f"The case {case.id} is to have the metadata {values['metadata']!r:.200}"
             raise InputError(f"{problem}. Give a mapping.")
         tenant = {TENANT: case.metadata[TENANT]} if TENANT in case.metadata else {}
-        fields = {name: value for name, value in values["metadata"].items() if name != TENANT}
-        values["metadata"] = fields | tenant
+        new_metadata = {name: value for name, value in values["metadata"].items() if name != TENANT}
+        values["metadata"] = new_metadata | tenant
     return replace(case, **values)

@@ -50,7 +50,7 @@ class CaseSchema:
     """The schema of a store's cases.
 
     Attributes:
-        name: The collection's name, a part of case ids: letters, digits, ``_`` and ``-``.
+        name: The name of the collection, and a part of case ids: letters, digits, ``_``, ``-``.
         facets: The facets by which cases are compared; at least one.
         quality_range: Lowest and highest quality; other values are clamped.
         support: A function that returns a case's support as text.
@@ -59,7 +59,7 @@ class CaseSchema:
             returns ``None`` or the reason to refuse it.
         tenanted: True if cases belong to tenants, and a store is opened for one tenant.
         near: Minimum similarity of the problems of duplicates; their solutions must be equal.
-        slices: Facet name to the position of the facet's vector in a stored vector.
+        slices: The position of each facet's vector in a stored vector, by the facet's name.
     """
 
     name: str
@@ -89,8 +89,8 @@ class CaseSchema:
             )
         if self.full is full_text:
             object.__setattr__(self, "full", partial(full_text, facets=self.facets))
-        edges = accumulate((facet.dimension for facet in self.facets), initial=0)
-        slices = {name: slice(*pair) for name, pair in zip(names, pairwise(edges), strict=True)}
+        offsets = accumulate((facet.dimension for facet in self.facets), initial=0)
+        slices = {name: slice(*pair) for name, pair in zip(names, pairwise(offsets), strict=True)}
         object.__setattr__(self, "slices", slices)
 
     @property
@@ -99,7 +99,7 @@ class CaseSchema:
         return sum(facet.dimension for facet in self.facets) + 1
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
-        """Return the facets' default weights, or ``given`` and 0 for others, scaled to sum to 1.
+        """Return the default weights, or the given ones and 0 for other facets, scaled to sum to 1.
 
         Raise ``InputError`` for unknown facets, and for weights below 0, not finite, or all 0.
         """
@@ -123,11 +123,11 @@ class CaseSchema:
         return shares
 
     def query(self, text: str) -> Components:
-        """Return a problem with the text as each component that only facets of texts read."""
-        by_kind: dict[bool, set[str]] = {True: set(), False: set()}
+        """Return a problem that has the text as each component which only facets of texts read."""
+        by_takes_text: dict[bool, set[str]] = {True: set(), False: set()}
         for facet in self.facets:
-            by_kind[facet.takes_text].update(facet.components)
-        return dict.fromkeys(sorted(by_kind[True] - by_kind[False]), text)
+            by_takes_text[facet.takes_text].update(facet.components)
+        return dict.fromkeys(sorted(by_takes_text[True] - by_takes_text[False]), text)
 
     def check_query(
         self, problem: Components, weights: Mapping[str, float] | None, lambda_b: float

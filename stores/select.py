@@ -73,8 +73,8 @@ def mmr(
         others_bound = -np.inf if width == count else float(np.delete(bounds, best).max())
         # The best candidates, in tie order, are updated at every pick.
         active = vectors[order[best]], weights, relevance[best], redundancy[best], diversity
-        earlier = vectors[order[picked]] * weights
-        for index, exact, value in _best_picks(*active, earlier, k - counted, others_bound):
+        earlier_vectors = vectors[order[picked]] * weights
+        for index, exact, value in _best_picks(*active, earlier_vectors, k - counted, others_bound):
             picked.append(int(best[index]))
             redundancies.append(exact)
             values.append(value)
@@ -100,30 +100,30 @@ def _best_picks(
     relevance: Floats,
     redundancy: Floats,
     diversity: float,
-    earlier: Floats,
+    earlier_vectors: Floats,
     limit: int,
     others_bound: float,
 ) -> Iterator[tuple[int, float, float]]:
     """Yield index, redundancy and value of at most ``limit`` picks from the best candidates.
 
     The picks end before a pick whose value is not above ``others_bound``, the bound of the other
-    candidates. ``earlier`` holds the weighted vectors (picks, d) of the earlier picks.
+    candidates. ``earlier_vectors`` (picks, d) are the weighted vectors of the earlier picks.
     """
     single_weights = weights.astype(np.float32)
-    picked = np.concatenate([earlier, np.empty((limit, earlier.shape[1]))])
-    for size in range(len(earlier), len(picked)):
+    picked = np.concatenate([earlier_vectors, np.empty((limit, earlier_vectors.shape[1]))])
+    for size in range(len(earlier_vectors), len(picked)):
         bounds = relevance - diversity * redundancy
-        floor = bounds.max() - 2 * diversity * SLACK - 10.0**-DECIMALS
-        near = np.flatnonzero(bounds >= max(floor, np.finfo(np.float64).min))
-        if not len(near):
+        lower_bound = bounds.max() - 2 * diversity * SLACK - 10.0**-DECIMALS
+        contenders = np.flatnonzero(bounds >= max(lower_bound, np.finfo(np.float64).min))
+        if not len(contenders):
             return
-        exact = (rows[near].astype(np.float64) @ picked[:size].T).max(axis=1)
-        values = relevance[near] - diversity * exact
+        redundancies = (rows[contenders].astype(np.float64) @ picked[:size].T).max(axis=1)
+        values = relevance[contenders] - diversity * redundancies
         best = int(np.argmax(np.round(values, DECIMALS)))
         if values[best] <= others_bound + diversity * SLACK + 10.0**-DECIMALS:
             return
-        index = int(near[best])
-        yield index, float(exact[best]), float(values[best])
+        index = int(contenders[best])
+        yield index, float(redundancies[best]), float(values[best])
         picked[size] = rows[index] * weights
         relevance[index] = -np.inf
         redundancy = np.maximum(redundancy, rows @ (rows[index] * single_weights))

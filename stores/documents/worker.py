@@ -58,7 +58,7 @@ class Worker:
         The time limit is ``seconds`` of CPU time plus a share for the file's size. Raise
         ``InputError`` with only the reason if reading fails, takes too long, or ends the process.
         """
-        # -P: no module of the working directory replaces one of Python or Casewright.
+        # With -P, no module of the working directory replaces one of Python or Casewright.
         command = [sys.executable, "-P", "-m", __name__]
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         self._process = process = self._process or subprocess.Popen(

@@ -32,13 +32,13 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
     and do not treat a field's name as a path. ``numbers`` has the finite numbers, for ranges.
     """
     text = json.dumps(case, ensure_ascii=False)
-    values = [
+    fields = [
         (name, item)
         for name, value in (case.get("metadata") or {}).items()
         for item in (value if isinstance(value, list) else [value])
     ]
-    tags = [tag(name, value) for name, value in values if isinstance(value, (str, int))]
-    numbers = [(name, float(value)) for name, value in values if is_number(value)]
+    tags = [tag(name, value) for name, value in fields if isinstance(value, (str, int))]
+    numbers = [(name, float(value)) for name, value in fields if is_number(value)]
     return {
         "id": id_,
         CHECKSUMS: case_checksums(id_, [text, *tags], vector),

@@ -23,7 +23,7 @@ MIN_WAIT, MAX_WAIT, MAX_RETRY_AFTER = 0.25, 30.0, 60.0
 READ_RETRIES = 2
 #: Status codes, of HTTP (RFC 9110) and gRPC, of a busy server, or a gateway that cannot reach it.
 TEMPORARY = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
-#: Status codes of a server that does not answer (gRPC), a refused API key, and something missing.
+#: Status codes of a server that does not answer (gRPC), a refused API key, and a missing resource.
 UNREACHED = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 REFUSED_KEY = {"401", "403", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 MISSING = {"404", "NOT_FOUND"}
@@ -68,7 +68,7 @@ class ServerCalls:
             failure = _failure_of(error)
             return failure is not None and failure.temporary
 
-        def is_over(state: RetryCallState) -> bool:
+        def must_stop(state: RetryCallState) -> bool:
             elapsed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
             is_used_up = state.attempt_number > retries or elapsed > limit
             return is_used_up or state.upcoming_sleep > MAX_RETRY_AFTER
@@ -78,7 +78,7 @@ class ServerCalls:
                 raise StoreUnavailableError(f"A request to {self._server} was cancelled.")
 
         retry = retry_if_exception(is_temporary)
-        retrying = Retrying(retry=retry, wait=wait, stop=is_over, sleep=sleep, reraise=True)
+        retrying = Retrying(retry=retry, wait=wait, stop=must_stop, sleep=sleep, reraise=True)
         started = time.monotonic()
         try:
             return retrying(request)
@@ -120,8 +120,8 @@ def _failure_of(error: BaseException | None) -> _Failure | None:
         return _Failure("429", str(error), True, getattr(error, "retry_after_s", 0.0))
     if isinstance(error, UnexpectedResponse):
         status = str(error.status_code)
-        delay = error.headers.get("Retry-After", "")
-        wait = float(delay) if delay.isascii() and delay.isdigit() else 0.0
+        retry_after = error.headers.get("Retry-After", "")
+        wait = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
         return _Failure(status, _reason(error.content or b""), status in TEMPORARY, wait)
     if isinstance(error, ResponseHandlingException):
         source = error.source
