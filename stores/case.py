@@ -166,6 +166,6 @@ def canonical_id(text: str) -> str | None:
         return None
 
 
-def now() -> str:
+def utc_now() -> str:
     """Return the current time as ISO 8601, UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

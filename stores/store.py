@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import FacetError, InputError, StoreError
-from casewright.stores.case import Case, canonical_id, case_id, json_round_trip, now, same_json
+from casewright.stores.case import Case, canonical_id, case_id, json_round_trip, utc_now, same_json
 from casewright.stores.engines import connections
 from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.engines.server_options import ServerOptions
@@ -394,7 +394,7 @@ class CaseStore:
         id_ = canonical_id(case.id) or case_id(valid, name)
         if case.id and given_ids is not None:
             given_ids.add(id_)
-        return replace(valid, id=id_, created=valid.created or now())
+        return replace(valid, id=id_, created=valid.created or utc_now())
 
     def _check_ids_free(self, cases: Sequence[Case]) -> None:
         """Raise ``InputError`` if an id of these cases is that of another tenant's case."""

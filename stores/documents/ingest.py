@@ -102,12 +102,12 @@ def ingest(
     target = _resolved(path)
     content = _walk_result(target, include, exclude)
     content.files = [file for file in content.files if _has_kind(file.source, kinds)]
-    content.skipped = [(name, why) for name, why in content.skipped if _has_kind(name, kinds)]
+    content.skipped = [entry for entry in content.skipped if _has_kind(entry[0], kinds)]
     folder, sources = (target, None) if target.is_dir() else (target.parent, {target.name})
     root = root or folder.as_posix()
     stored = {
         source: cases
-        for source, cases in _stored(store, root, sources).items()
+        for source, cases in _stamps(store, root, sources).items()
         if file_walk.is_chosen(source, include, exclude) and _has_kind(source, kinds)
     }
     _check_matched(include, content, stored)
@@ -148,7 +148,7 @@ class _Run:
         self.counts = dict.fromkeys(("added", "updated", "unchanged", "removed", "files"), 0)
         self.new: list[Case] = []
         self.updated: list[Case] = []
-        # Id of a case to its file, whose failure would keep the case; "" if the file is gone.
+        # The file of each removed case by id, or ""; a failure of the file keeps the case.
         self.removed: dict[str, str] = {}
 
     def compare(
@@ -271,8 +271,8 @@ def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str
             )
 
 
-def _stored(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, dict[str, _Stamp]]:
-    """Return the stamps of a root's stored cases, by source and case id."""
+def _stamps(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, dict[str, _Stamp]]:
+    """Return the stamps of a root's stored cases, by source and then by case id."""
     where = {"root": root} if sources is None else {"root": root, "source": sorted(sources)}
     stored: dict[str, dict[str, _Stamp]] = {}
     for case in store.all(where):

@@ -32,12 +32,12 @@ _idle: dict[int, list[Worker]] = defaultdict(list)
 @contextmanager
 def worker() -> Iterator[Worker]:
     """Yield a worker for exclusive use; its process is kept, since a start takes half a second."""
-    idle = _idle[os.getpid()]
-    taken = idle.pop() if idle else Worker()
+    idle_workers = _idle[os.getpid()]
+    reserved_worker = idle_workers.pop() if idle_workers else Worker()
     try:
-        yield taken
+        yield reserved_worker
     finally:
-        idle.append(taken)
+        idle_workers.append(reserved_worker)
 
 
 @atexit.register

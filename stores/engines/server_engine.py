@@ -57,7 +57,7 @@ class ServerEngine(QdrantEngine):
     ) -> ServerEngine:
         """Open a server or cluster by its URL; ``timeout`` is in seconds for one request.
 
-        Raise ``InputError`` if ``QdrantClient`` refuses an option, ``StoreError`` if the call fails.
+        Raise ``InputError`` if ``QdrantClient`` refuses an option, ``StoreError`` if a call fails.
         """
         from qdrant_client import QdrantClient
 

@@ -37,7 +37,7 @@ class Regression:
     threshold: float
 
     def probabilities(self, rows: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:
-        """Return the probabilities, array (n,), for rows of the named features, array (n, f)."""
+        """Return the probabilities, array (n,), of rows (n, f), which have the named features."""
         weights = np.array([self.weights.get(name, 0.0) for name in names])
         logits = np.clip(rows @ weights + self.bias, -MAX_LOGIT, MAX_LOGIT)
         probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
@@ -128,7 +128,7 @@ class OfflineJudge:
         later = bool(request.relevant)
         regression = self.model.later if later else self.model.first
         values = regression.probabilities(feature_rows(request), LATER if later else FIRST).tolist()
-        by_id = dict(zip([c.id for c in request.candidates], values, strict=True))
+        by_id = dict(zip([candidate.id for candidate in request.candidates], values, strict=True))
         relevant = {id_ for id_, p in by_id.items() if p >= regression.threshold}
         if self._always_one and not later and not relevant:
             relevant = {request.candidates[int(np.argmax(values))].id}
