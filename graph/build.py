@@ -189,8 +189,8 @@ class _Nodes:
         if decision == "yes":
             return {"planning": planning, "approval": {"reply": decision, "plan": state["plan"]}}
         if decision == "no":
-            skipped = [*finished, *approval.refused_outcomes(proposed_plan)[len(finished) :]]
-            return {"planning": planning, "approval": {"reply": decision}, "outcomes": skipped}
+            all_outcomes = [*finished, *approval.refused_outcomes(proposed_plan)[len(finished) :]]
+            return {"planning": planning, "approval": {"reply": decision}, "outcomes": all_outcomes}
         fixed_steps = proposed_plan.steps[: len(finished)]
         plan, edit_fields = approval.read_plan(
             text, lambda plan: _violations(plan, request, limits, finished, fixed_steps)
@@ -285,10 +285,10 @@ class _Nodes:
         record |= {name: value for name in ("context", "history") if (value := state.get(name))}
         try:
             yield Work(lambda: self.retain and self.retain(record))
-            retained = plan
+            retained_text = plan
         except Exception as error:  # noqa: BLE001 - the answer does not depend on it
-            retained = f"The plan was not retained: {one_line(error)}"
-        summary = {**state["planning"]["mended"], "retained": retained}
+            retained_text = f"The plan was not retained: {one_line(error)}"
+        summary = {**state["planning"]["mended"], "retained": retained_text}
         return {"planning": {**state["planning"], "mended": summary}}
 
     def _learned_plan(self, state: RunState) -> Plan | None:

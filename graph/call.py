@@ -127,10 +127,10 @@ class Call:
             try:
                 with exits_as_errors(self.tool.name):
                     arguments = deepcopy(dict(self.arguments))
-                    returned = yield Work(
+                    return_value = yield Work(
                         partial(self._call_tool, arguments), partial(self._acall_tool, arguments)
                     )
-                    return self._cut_rows(returned)
+                    return self._cut_rows(return_value)
             except Exception as error:
                 is_final = self._abandoned.is_set() or self.attempts >= policy.max_attempts
                 is_final = is_final or isinstance(error, (GraphBubbleUp, ToolError))
@@ -179,8 +179,8 @@ class Call:
         assert self.tool.run_async is not None
         return await self.tool.run_async(arguments, self._attempt_context)
 
-    def _cut_rows(self, returned: Any) -> Sequence[Row]:
-        results = rows(self.tool, returned)[: self.limits.rows]
+    def _cut_rows(self, return_value: Any) -> Sequence[Row]:
+        results = rows(self.tool, return_value)[: self.limits.rows]
         return [{name: self._cut(value) for name, value in row.items()} for row in results]
 
     def _cut(self, value: Any) -> Any:
@@ -194,10 +194,10 @@ class Call:
 
 
 def _is_retryable(policy: RetryPolicy, error: Exception) -> bool:
-    retried: Any = policy.retry_on
-    if isinstance(retried, (type, Sequence)):
-        return isinstance(error, retried if isinstance(retried, type) else tuple(retried))
-    return bool(retried(error))
+    retry_on: Any = policy.retry_on
+    if isinstance(retry_on, (type, Sequence)):
+        return isinstance(error, retry_on if isinstance(retry_on, type) else tuple(retry_on))
+    return bool(retry_on(error))
 
 
 @contextmanager

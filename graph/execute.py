@@ -209,12 +209,12 @@ class Execution:
         inputs = {step: Outcome.from_json(outcomes[step - 1]) for step in self._input_steps(number)}
         if not inputs:
             return False
-        skipped = outcomes[number - 1]["status"] == "skipped"
+        was_skipped = outcomes[number - 1]["status"] == "skipped"
         try:
             arguments = self._arguments(number, inputs)
         except MissingReferenceError:
-            return not skipped
-        return bool(skipped or plain(arguments) != outcomes[number - 1]["arguments"])
+            return not was_skipped
+        return bool(was_skipped or plain(arguments) != outcomes[number - 1]["arguments"])
 
     def _arguments(self, number: int, inputs: Mapping[int, Outcome]) -> Mapping[str, Any]:
         values = StepInputs(self.question, self.context, inputs)

@@ -59,15 +59,15 @@ def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[
 
     ``missing`` has the sentences on steps without results, which a sentence may repeat.
     """
-    cited = {id_ for match in CITATIONS.findall(sentence) for id_ in ID.findall(match)}
+    cited_ids = {id_ for match in CITATIONS.findall(sentence) for id_ in ID.findall(match)}
     claim = CITATIONS.sub("", sentence)
     words = re.findall(r"[^\W\d_]+", claim.lower())
     stop_words = sum(word in STOPWORDS for word in words)
     is_foreign = len(words) > MIN_WORDS and stop_words < MIN_ENGLISH * len(words)
     if is_foreign or _NOT_FOUND.search(claim):
         return True
-    texts = [item.text for item in evidence if not cited or item.id in cited]
-    if not cited:
+    texts = [item.text for item in evidence if not cited_ids or item.id in cited_ids]
+    if not cited_ids:
         texts += missing
     numbers = set(_NUMBER.findall(claim))
     return any(

@@ -52,10 +52,10 @@ def remaining_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outco
         for number, outcome in enumerate(outcomes, 1)
         if outcome.status in _REASONS
     }
-    failed = {outcome.tool for outcome in outcomes if outcome.status in _STATUSES["failure"]}
+    failed_tools = {outcome.tool for outcome in outcomes if outcome.status in _STATUSES["failure"]}
     return replace(
         request,
-        toolbox=request.toolbox.without(*(failed - set(done_plan.tools))),
+        toolbox=request.toolbox.without(*(failed_tools - set(done_plan.tools))),
         max_steps=len(done_plan.steps) + max(request.max_steps - len(plan.steps), 0),
         fixed=done_plan,
         failures=failures,
@@ -85,17 +85,17 @@ def extended_plan(
         if number > len(done):
             steps.append(step.renumbered(numbers))
             numbers[number] = len(steps)
-    extended = Plan(tuple(steps))
-    return extended if is_valid(extended, request) else None
+    new_plan = Plan(tuple(steps))
+    return new_plan if is_valid(new_plan, request) else None
 
 
 def without_replaced_steps(outcomes: Sequence[Outcome], planned_count: int) -> list[Outcome]:
     """Return the outcomes, without a skipped step if an added step called the same tool."""
-    added = {outcome.tool for outcome in outcomes[planned_count:]}
+    added_tools = {outcome.tool for outcome in outcomes[planned_count:]}
     return [
         outcome
         for number, outcome in enumerate(outcomes)
-        if number >= planned_count or outcome.status != "skipped" or outcome.tool not in added
+        if number >= planned_count or outcome.status != "skipped" or outcome.tool not in added_tools
     ]
 
 
@@ -105,9 +105,9 @@ def learned_plan(plan: Plan, outcomes: Sequence[Outcome], planned_count: int) ->
     Replanning added the steps after the first ``planned_count``. Return ``None`` if one of these
     found nothing, or if a tool failed, since a failure does not depend on the plan.
     """
-    failed = any(outcome.status in _STATUSES["failure"] for outcome in outcomes)
+    has_failure = any(outcome.status in _STATUSES["failure"] for outcome in outcomes)
     added = outcomes[planned_count:]
-    if failed or not added or any(outcome.status != "done" for outcome in added):
+    if has_failure or not added or any(outcome.status != "done" for outcome in added):
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
     return sub_plan(plan, done)[0]

@@ -35,12 +35,12 @@ def plan_within(
     def excess(plan: Plan) -> str:
         return limits.excess(plan.price(request.toolbox, measured=latencies))
 
-    allowed_request, hidden = budget_request(request, limits, excess)
+    allowed_request, hidden_tools = budget_request(request, limits, excess)
     result = yield from plan_in_time(planner, allowed_request, limits.deadline)
     plan = result.plan
     left_out = [
         f"{tool} was hidden from the planner, for the budget: {reason}."
-        for tool, reason in hidden.items()
+        for tool, reason in hidden_tools.items()
     ]
     # A plan with more steps than allowed is not trimmed: the executor refuses it.
     if len(plan.steps) <= limits.steps:
@@ -63,13 +63,13 @@ def budget_request(
     """
     if not limits.budget():
         return request, {}
-    hidden = {
+    hidden_tools = {
         tool.name: limit for tool in request.toolbox if (limit := excess(Plan((Step(tool.name),))))
     }
-    toolbox = request.toolbox.without(*hidden)
+    toolbox = request.toolbox.without(*hidden_tools)
     max_steps = int(min(request.max_steps, limits.calls - earlier_calls))
     max_steps = max(max_steps, len(request.fixed.steps) + 1)
-    return replace(request, toolbox=toolbox, max_steps=max_steps, beyond=excess), hidden
+    return replace(request, toolbox=toolbox, max_steps=max_steps, beyond=excess), hidden_tools
 
 
 def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body[PlanResult]:

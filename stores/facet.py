@@ -80,19 +80,19 @@ class Facet:
         if not row_numbers:
             return unit_vectors
         embed = self.embed_query if query else self.embed_case
-        readable = [problems[row] for row in row_numbers]
+        readable_problems = [problems[row] for row in row_numbers]
 
         def facet_error(index: int, verb: str, reason: str) -> FacetError:
-            text = f"Facet {self.name!r} {verb} {dict(readable[index])!r:.200}{reason}"
+            text = f"Facet {self.name!r} {verb} {dict(readable_problems[index])!r:.200}{reason}"
             return FacetError(text, self.name, row_numbers[index])
 
         try:
-            embeddings = embed(readable)
+            embeddings = embed(readable_problems)
         except DependencyError:
             # A missing dependency is not the fault of a problem.
             raise
         except Exception as error:  # noqa: BLE001
-            index, failure = _first_failure(embed, readable, error)
+            index, failure = _first_failure(embed, readable_problems, error)
             reason = (
                 str(failure) if isinstance(failure, CasewrightError) else f"{one_line(failure)}."
             )

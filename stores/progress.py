@@ -68,7 +68,7 @@ def show_progress(
         with _bars.bar(description, total) as advance:
             yield advance
         return
-    lock, ended = threading.Lock(), threading.Event()
+    lock, end_event = threading.Lock(), threading.Event()
     started = last_time = time.monotonic()
     done_count = tenths = 0
 
@@ -94,7 +94,7 @@ def show_progress(
                 write()
 
     def write_after_pauses() -> None:
-        while not ended.wait(max(0.0, last_time + max_pause - time.monotonic())):
+        while not end_event.wait(max(0.0, last_time + max_pause - time.monotonic())):
             with lock:
                 if time.monotonic() - last_time >= max_pause:
                     write()
@@ -104,7 +104,7 @@ def show_progress(
     try:
         yield count_items
     finally:
-        ended.set()
+        end_event.set()
         thread.join()
 
 

@@ -74,9 +74,9 @@ class Question:
 
     def best(self, k: int, *, exclude: Collection[str] = ()) -> list[Found]:
         """Return the k best cases without the excluded ones, by score, then id."""
-        excluded = set(exclude)
-        hits = self.finder.best(self.query, k + len(excluded), self.where, exact=False)
-        return [Found(hit, hit.score) for hit in hits if hit.case.id not in excluded][:k]
+        excluded_ids = set(exclude)
+        hits = self.finder.best(self.query, k + len(excluded_ids), self.where, exact=False)
+        return [Found(hit, hit.score) for hit in hits if hit.case.id not in excluded_ids][:k]
 
     def nearest(
         self, vectors: NDArray[np.float32], k: int, *, exclude: Collection[str] = ()
@@ -115,12 +115,12 @@ class Question:
         For a field in both, the question's condition counts. Cases of ``exclude`` are left out.
         """
         condition = with_tenant({**where, **(self.where or {})}, self.finder.tenant)
-        excluded = set(exclude)
+        excluded_ids = set(exclude)
         try:
             points = self.finder.engine.scroll(self.finder.collection, condition)
         except NoCollectionError:
             return []
-        hits = self.hits([point.id for point in points if point.id not in excluded])
+        hits = self.hits([point.id for point in points if point.id not in excluded_ids])
         return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
 
     def _weighted(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -131,5 +131,5 @@ class Question:
             problem = f"A search was given vectors of shape {rows.shape}."
             advice = f"Give an array (m, {length}): the schema's facets, concatenated."
             raise InputError(f"{problem} {advice}")
-        weighted = rows * dimension_weights(self.query.schema, self.query.facet_weights)
-        return np.pad(weighted.astype(np.float32), ((0, 0), (0, 1)))
+        weighted_rows = rows * dimension_weights(self.query.schema, self.query.facet_weights)
+        return np.pad(weighted_rows.astype(np.float32), ((0, 0), (0, 1)))

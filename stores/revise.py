@@ -38,15 +38,15 @@ def revise(
     reasons: list[str] = []
     while reason := refusal_reason(case, schema):
         reasons.append(reason)
-        repaired = None
+        repaired_case = None
         if repair and len(reasons) < attempts:
             try:
-                repaired = repair(case, reason)
+                repaired_case = repair(case, reason)
             except Exception as error:  # noqa: BLE001
                 reasons.append(f"It could not be mended: {one_line(error)}")
-        if repaired is None:
+        if repaired_case is None:
             return Revised(case, False, tuple(reasons))
-        case = repaired
+        case = repaired_case
     return Revised(case, True, tuple(reasons))
 
 

@@ -17,12 +17,12 @@ DISK_ERROR = re.compile(
 )
 
 
-def check_room(folder: Path, needed: int = 0) -> None:
-    """Raise ``DiskFullError`` unless a folder's disk has ``needed + SPARE_BYTES`` free bytes."""
+def check_room(folder: Path, needed_bytes: int = 0) -> None:
+    """Raise ``DiskFullError`` unless a folder's disk has ``needed_bytes + SPARE_BYTES`` free bytes."""
     ancestor = folder
     while not ancestor.exists() and ancestor != ancestor.parent:
         ancestor = ancestor.parent
-    free, minimum = shutil.disk_usage(ancestor).free, needed + SPARE_BYTES
+    free, minimum = shutil.disk_usage(ancestor).free, needed_bytes + SPARE_BYTES
     if free < minimum:
         raise DiskFullError(
             f"The disk of {folder} has {free / 1e6:,.0f} MB free; {minimum / 1e6:,.0f} are needed. "

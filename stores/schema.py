@@ -107,14 +107,14 @@ class CaseSchema:
         if given is not None and (unknown := sorted(set(given) - set(names))):
             problem = f"Schema {self.name!r} has no facet {unknown}"
             raise InputError(f"{problem}. Its facets are {names}.")
-        chosen = [f.weight if given is None else given.get(f.name, 0.0) for f in self.facets]
+        raw_weights = [f.weight if given is None else given.get(f.name, 0.0) for f in self.facets]
         try:
-            values = np.asarray(chosen, dtype=np.float64)
+            values = np.asarray(raw_weights, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             values = np.array([np.nan])
         if not np.isfinite(values).all() or (values < 0).any() or not values.any():
             raise InputError(
-                f"The weights {dict(zip(names, chosen, strict=True))} of schema {self.name!r} "
+                f"The weights {dict(zip(names, raw_weights, strict=True))} of schema {self.name!r} "
                 "cannot be used. Weights are finite numbers, at least 0 and not all 0."
             )
         # The sum of two large weights may be infinite.
@@ -137,9 +137,9 @@ class CaseSchema:
         With ``lambda_b=0``, similarity does not count and any problem is allowed.
         """
         shares = self.weights(weights)
-        weighted = [facet for facet, share in zip(self.facets, shares, strict=True) if share]
-        if lambda_b and not any(facet.reads(problem) for facet in weighted):
-            needed = {facet.name: list(facet.components) for facet in weighted}
+        weighted_facets = [facet for facet, share in zip(self.facets, shares, strict=True) if share]
+        if lambda_b and not any(facet.reads(problem) for facet in weighted_facets):
+            needed = {facet.name: list(facet.components) for facet in weighted_facets}
             raise InputError(
                 f"A search of {self.name!r} was given {dict(problem)!r:.200}, which lacks "
                 f"a component of every facet with a weight. The facets read: {needed}."

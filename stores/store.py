@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import FacetError, InputError, StoreError
-from casewright.stores.case import Case, canonical_id, case_id, json_round_trip, utc_now, same_json
+from casewright.stores.case import Case, canonical_id, case_id, json_round_trip, same_json, utc_now
 from casewright.stores.engines import connections
 from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.engines.server_options import ServerOptions
@@ -277,8 +277,8 @@ class CaseStore:
             return Retained(complete.id, "refused", reason)
         units = self.schema.vectors([complete.problem])
         with self.engine.writing:
-            if stored := next(iter(self.get(complete.id)), None):
-                old, new = stored.to_json(), complete.to_json()
+            if stored_case := next(iter(self.get(complete.id)), None):
+                old, new = stored_case.to_json(), complete.to_json()
                 changed_fields = {name for name in old if not same_json(old[name], new[name])}
                 if changed_fields & {"problem", "solution"}:
                     problem = f"The id {complete.id} is of another case."
@@ -286,7 +286,7 @@ class CaseStore:
                     raise InputError(f"{problem} {advice}")
                 if not changed_fields & {"quality", "quality_by", "result"}:
                     return Retained(complete.id, "unchanged")
-                case = replace(complete, created=stored.created, metadata=stored.metadata)
+                case = replace(complete, created=stored_case.created, metadata=stored_case.metadata)
                 self._write([case], units, self._scale(fresh=True) or self._create([case]))
                 return Retained(complete.id, "updated")
             self._check_ids_free([complete])
@@ -369,11 +369,11 @@ class CaseStore:
 
     def _create(self, cases: Sequence[Case]) -> QualityScale:
         """Create the collection with a quality scale for these first cases; return the scale."""
-        fitted = QualityScale.fit((case.quality for case in cases), self.schema.quality_range)
-        layout = {**self.schema.layout(), "quality": asdict(fitted)}
+        fitted_scale = QualityScale.fit((case.quality for case in cases), self.schema.quality_range)
+        layout = {**self.schema.layout(), "quality": asdict(fitted_scale)}
         self.engine.create(self.schema.name, self.schema.dimension, layout)
         # If another store created the collection first, that store's scale is used.
-        return self._scale() or fitted
+        return self._scale() or fitted_scale
 
     def _complete_case(self, case: Case, given_ids: set[str] | None = None) -> Case:
         """Return a valid case with tenant, id and time; add the id of ``case`` to ``given_ids``."""

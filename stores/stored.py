@@ -57,9 +57,9 @@ class QualityScale:
     def fit(cls, qualities: Iterable[float | None], bounds: tuple[float, float]) -> QualityScale:
         """Return the scale for the qualities of a collection's first cases."""
         low, high = bounds
-        measured = [quality for quality in qualities if quality is not None]
-        mean = float(np.mean(measured)) if measured else (low + high) / 2
-        spread = float(np.std(measured)) if measured else 0.0
+        known_qualities = [quality for quality in qualities if quality is not None]
+        mean = float(np.mean(known_qualities)) if known_qualities else (low + high) / 2
+        spread = float(np.std(known_qualities)) if known_qualities else 0.0
         # Almost equal qualities have no usable spread: a quarter of the range replaces it.
         return cls(low, high, mean, spread if spread > 1e-9 else (high - low) / 4)
 

@@ -180,9 +180,9 @@ def _records(path: Path) -> Sequence[Any]:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # Of two parameters with the same name, ``json.loads`` would keep only the last one.
     names = [name for name, _ in pairs]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
+    if repeated_names := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(
-            f"One object has the name {', '.join(repeated)} twice. Rename one of them."
+            f"One object has the name {', '.join(repeated_names)} twice. Rename one of them."
         )
     return dict(pairs)
 

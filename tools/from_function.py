@@ -64,14 +64,14 @@ def tool_from_function(
     """
     tool_name: str = name or str(getattr(function, "__name__", "tool"))
     hints = get_type_hints(function)
-    fields = tuple(results)
+    result_fields = tuple(results)
     schemas: dict[str, dict[str, Any]] = {}
     required: set[str] = set()
     injectors: dict[str, Callable[[CallContext], Any]] = {}
     for parameter in inspect.signature(function).parameters.values():
-        hint = hints.get(parameter.name, Any)
+        type_hint = hints.get(parameter.name, Any)
         # Compare by identity: not every type has a hash.
-        inject = next((get for kind, get in _INJECTED if hint is kind), None)
+        inject = next((get for kind, get in _INJECTED if type_hint is kind), None)
         if inject is not None:
             injectors[parameter.name] = inject
             continue
@@ -80,7 +80,7 @@ def tool_from_function(
                 f"Tool {tool_name!r} takes *{parameter.name}. Name each of its parameters."
             )
         try:
-            schemas[parameter.name] = TypeAdapter(hint).json_schema()
+            schemas[parameter.name] = TypeAdapter(type_hint).json_schema()
         except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as error:
             raise ToolError(
                 f"Tool {tool_name!r}: parameter {parameter.name!r} has a type that JSON cannot "
@@ -95,7 +95,7 @@ def tool_from_function(
     run: Run | None = None
     run_async: RunAsync | None = None
     if process and not processes.is_child:
-        run_async = processes.in_process(tool_name, function, fields)
+        run_async = processes.in_process(tool_name, function, result_fields)
     elif inspect.iscoroutinefunction(function):
 
         async def call_async(arguments: Mapping[str, Any], context: CallContext) -> Any:
@@ -112,7 +112,7 @@ def tool_from_function(
         name=alias(tool_name),
         description=description or paragraph,
         parameters=parameters_of(tool_name, schemas, required, sources),
-        results=fields,
+        results=result_fields,
         example=example,
         run=run,
         run_async=run_async,

@@ -147,27 +147,27 @@ def _with_rows_and_scope(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
             )
         scope_arguments = {name: context.scope[name] for name in hidden}
         try:
-            returned = await in_background(call({**arguments, **scope_arguments}, context))
+            return_value = await in_background(call({**arguments, **scope_arguments}, context))
         except ExceptionGroup as error:
             # A session's task group wraps errors in a group, whose message does not say the cause.
             raise _cause(error) from error
-        return _rows(spec, returned)
+        return _rows(spec, return_value)
 
     visible = tuple(parameter for parameter in spec.parameters if parameter.name not in hidden)
     return replace(spec, parameters=visible, run=None, run_async=run_async)
 
 
-def _rows(spec: ToolSpec, returned: Any) -> Any:
+def _rows(spec: ToolSpec, return_value: Any) -> Any:
     """Return the value of a call in the form that ``results.rows`` takes."""
-    if isinstance(returned, Mapping) and "structured_content" in returned:
-        rows = returned["structured_content"]
+    if isinstance(return_value, Mapping) and "structured_content" in return_value:
+        rows = return_value["structured_content"]
         is_wrapped = isinstance(rows, Mapping) and list(rows) == [_WRAPPER_FIELD]
         return rows[_WRAPPER_FIELD] if is_wrapped and _WRAPPER_FIELD not in spec.results else rows
-    if not isinstance(returned, list):
-        return returned
-    texts = [block["text"] for block in returned if block.get("type") == "text"]
-    if returned and not texts:
-        block_types = sorted({str(block.get("type")) for block in returned})
+    if not isinstance(return_value, list):
+        return return_value
+    texts = [block["text"] for block in return_value if block.get("type") == "text"]
+    if return_value and not texts:
+        block_types = sorted({str(block.get("type")) for block in return_value})
         raise ToolError(
             f"Tool {spec.name!r} returned {', '.join(block_types)} and no text, which no plan can "
             "use. Leave it out of the toolbox."

@@ -125,10 +125,10 @@ def parameters_of(
     Raises:
         ToolError: ``sources`` has an unknown parameter or an unknown source.
     """
-    declared = {
+    declared_sources = {
         name: sources_of(source_names, name) for name, source_names in (sources or {}).items()
     }
-    if unknown := sorted(declared.keys() - schemas.keys()):
+    if unknown := sorted(declared_sources.keys() - schemas.keys()):
         raise ToolError(f"Tool {tool!r} has no parameter {unknown}. Correct its sources.")
     parameters = []
     for name, schema in schemas.items():
@@ -138,7 +138,7 @@ def parameters_of(
                 name=name,
                 description=str(schema.get("description", "")),
                 kind=kind,
-                sources=declared.get(name, frozenset()),
+                sources=declared_sources.get(name, frozenset()),
                 choices=choices,
                 required=name in required,
             )
@@ -152,7 +152,7 @@ def _kind_and_choices(
     reference = str(schema.get("$ref", "")).rpartition("/")[2]
     if reference in definitions:
         # Each definition is followed once, since a definition may refer to itself.
-        others = {name: other for name, other in definitions.items() if name != reference}
+        others = {name: definition for name, definition in definitions.items() if name != reference}
         return _kind_and_choices(definitions[reference], others)
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) == 1:

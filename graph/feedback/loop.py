@@ -269,11 +269,11 @@ class _Nodes:
         if not relevant:
             return []
         limit = min(self._limits.more, self._limits.candidates - len(state["candidates"]))
-        seen = {candidate["id"] for candidate in state["candidates"]}
+        seen_ids = {candidate["id"] for candidate in state["candidates"]}
         unseen: dict[str, Found] = {}
         with _stops_as_errors(self._strategy_name):
             for result in self._strategy.search(question, Feedback(relevant, irrelevant), limit):
-                if result.hit.case.id not in seen and math.isfinite(result.nearness):
+                if result.hit.case.id not in seen_ids and math.isfinite(result.nearness):
                     unseen.setdefault(result.hit.case.id, result)
         return list(unseen.values())[:limit]
 

@@ -91,12 +91,12 @@ def after_judge(
         for candidate in state["candidates"]
     ]
     texts = [candidate.text for candidate in (*request.relevant, *request.candidates)]
-    estimated = estimated_tokens(request.question, *texts) if ids else 0
+    estimated_count = estimated_tokens(request.question, *texts) if ids else 0
     changes = {
         "judged": len(ids),
         "relevant": len(verdicts.relevant),
         "total": _relevant_count(candidates),
-        "tokens": _judge_tokens(verdicts) or estimated,
+        "tokens": _judge_tokens(verdicts) or estimated_count,
         "note": verdicts.note,
     }
     rounds = _updated_rounds(state, changes, started)
@@ -123,8 +123,8 @@ def after_failed_judge(
 
 def seconds_left(state: FeedbackState, limits: FeedbackLimits) -> float:
     """Return the remaining seconds of the loop, which do not run while it is paused."""
-    spent: float = sum(record["milliseconds"] for record in state["rounds"])
-    return max(limits.seconds - spent / 1000, 0.0)
+    spent_ms: float = sum(record["milliseconds"] for record in state["rounds"])
+    return max(limits.seconds - spent_ms / 1000, 0.0)
 
 
 def _stop_reason(state: FeedbackState, limits: FeedbackLimits) -> str:

@@ -146,10 +146,10 @@ def _name(node: Node) -> str:
         return ""
     if node.type in LEAF_TYPES or node.type in CONTAINER_TYPES:
         return _declared_name(node)
-    for left, right in (("name", "value"), ("left", "right"), ("lhs", "rhs")):
-        value = node.child_by_field_name(right)
+    for name_field, value_field in (("name", "value"), ("left", "right"), ("lhs", "rhs")):
+        value = node.child_by_field_name(value_field)
         if value is not None and value.type in VALUE_TYPES:
-            return _clean_name(node.child_by_field_name(left))
+            return _clean_name(node.child_by_field_name(name_field))
     return ""
 
 

@@ -147,8 +147,8 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
                 continue
             source = _source(Path(entry.path), root)
             if not is_unicode(source):
-                escaped = source.encode(errors="backslashreplace").decode()
-                result.failed.append((escaped, "its name is not valid Unicode"))
+                escaped_source = source.encode(errors="backslashreplace").decode()
+                result.failed.append((escaped_source, "its name is not valid Unicode"))
                 continue
             if matches(source, exclude):
                 continue
@@ -188,8 +188,8 @@ def matches(source: str, patterns: Sequence[str]) -> bool:
     parts = source.split("/")
     paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
     for pattern in patterns:
-        stripped = pattern.removeprefix("./").strip("/")
-        for spelling in (stripped, stripped.removeprefix("**/")):
+        relative_pattern = pattern.removeprefix("./").strip("/")
+        for spelling in (relative_pattern, relative_pattern.removeprefix("**/")):
             names = [] if "/" in spelling else parts
             if any(fnmatchcase(name, spelling) for name in (*paths, *names)):
                 return True

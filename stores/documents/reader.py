@@ -123,9 +123,9 @@ def read_document(data: bytes, kind: Kind) -> Document:
 
         markdown, lines = rst_text(text)
         document = Document(Kind("rst"), (Part(markdown, lines=tuple(lines)),), has_lines=True)
-    elif kind.name == "markdown" and (front := FRONT_MATTER.match(text)):
-        match = FRONT_TITLE.search(front[0])
-        body = "\n" * front[0].count("\n") + text[front.end() :]
+    elif kind.name == "markdown" and (front_matter := FRONT_MATTER.match(text)):
+        match = FRONT_TITLE.search(front_matter[0])
+        body = "\n" * front_matter[0].count("\n") + text[front_matter.end() :]
         document = Document(kind, (Part(body),), match[1] if match else "", has_lines=True)
     elif kind.name == "notebook":
         document = Document(kind, (Part(_notebook(text)),))
@@ -151,9 +151,9 @@ def _mark_encoding(data: bytes) -> str:
     return next((name for mark, name in BYTE_ORDER_MARKS if data.startswith(mark)), "")
 
 
-def _decode(data: bytes, declared: str) -> tuple[str, str]:
+def _decode(data: bytes, declared_encoding: str) -> tuple[str, str]:
     """Return the decoded text, and a note if its encoding had to be guessed."""
-    encoding = _mark_encoding(data) or declared
+    encoding = _mark_encoding(data) or declared_encoding
     if not encoding and data.count(0) >= UTF16_ZERO_SHARE * max(1, len(data)):
         is_little_endian = data[1::2].count(0) > data[::2].count(0)
         guesses = ["utf-16-le" if is_little_endian else "utf-16-be"]

@@ -176,20 +176,20 @@ def paragraph_groups(lines: Sequence[str], sizes: SizeSums, within: Lines) -> li
     groups: list[Lines] = []
     is_open = False
     for paragraph in paragraphs(lines, within):
-        joined = Lines(groups[-1].first, paragraph.last) if is_open else paragraph
+        joined_group = Lines(groups[-1].first, paragraph.last) if is_open else paragraph
         if paragraph.size(sizes) > MAX_CHUNK_TOKENS:
             can_join = is_open and groups[-1].size(sizes) < MIN_GROUP_TOKENS
         else:
-            can_join = is_open and joined.size(sizes) <= MAX_CHUNK_TOKENS
+            can_join = is_open and joined_group.size(sizes) <= MAX_CHUNK_TOKENS
         if can_join:
-            groups[-1] = joined
+            groups[-1] = joined_group
         else:
             groups.append(paragraph)
         is_open = groups[-1].size(sizes) < GROUP_TOKENS
     if len(groups) > 1 and groups[-1].size(sizes) < MIN_GROUP_TOKENS:
-        joined = Lines(groups[-2].first, groups[-1].last)
-        if joined.size(sizes) <= MAX_CHUNK_TOKENS:
-            groups[-2:] = [joined]
+        joined_group = Lines(groups[-2].first, groups[-1].last)
+        if joined_group.size(sizes) <= MAX_CHUNK_TOKENS:
+            groups[-2:] = [joined_group]
     return groups
 
 

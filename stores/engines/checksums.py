@@ -113,11 +113,11 @@ def copy_files(folder: Path, target: Path) -> Path:
         copy = target / Path(source).relative_to(folder)
         copy.mkdir(parents=True)
         for name in names:
-            with open(Path(source, name), "rb") as old, open(copy / name, "wb") as new:
-                size = os.fstat(old.fileno()).st_size
-                for offset, block in blocks(old.fileno(), 0, size):
-                    os.pwrite(new.fileno(), block, offset)
-                new.truncate(size)
+            with open(Path(source, name), "rb") as old_file, open(copy / name, "wb") as new_file:
+                size = os.fstat(old_file.fileno()).st_size
+                for offset, block in blocks(old_file.fileno(), 0, size):
+                    os.pwrite(new_file.fileno(), block, offset)
+                new_file.truncate(size)
             shutil.copymode(Path(source, name), copy / name)
     return target
 
@@ -137,11 +137,11 @@ def case_checksums(id_: str, texts: list[str], vector: NDArray[np.float32]) -> l
 
 
 def check_case(
-    stored: Mapping[str, Any], id_: str, texts: list[str], vector: NDArray[np.float32] | None
+    payload: Mapping[str, Any], id_: str, texts: list[str], vector: NDArray[np.float32] | None
 ) -> None:
     """Raise ``ValueError`` if a case does not match its checksums; ``None`` skips the vector."""
     # Cases of an older version have no checksums.
-    if (checksums := stored.get(CHECKSUMS)) is None:
+    if (checksums := payload.get(CHECKSUMS)) is None:
         return
     actual = case_checksums(id_, texts, np.zeros(0, np.float32) if vector is None else vector)
     if checksums[0] != actual[0]:

@@ -71,11 +71,11 @@ class EdgeEngine(InProcess):
 
         rows = self._check_finite(collection, vectors, (len(ids),))
         keys = uuids(ids)
-        stored = [
+        edge_payloads = [
             edge_payload(p, str(i), row) for i, row, p in zip(keys, rows, payloads, strict=True)
         ]
-        points = [EdgePoint(i, row, p) for i, row, p in zip(keys, rows, stored, strict=True)]
-        size = rows.nbytes + sum(len(payload["json"].encode()) for payload in stored)
+        points = [EdgePoint(i, row, p) for i, row, p in zip(keys, rows, edge_payloads, strict=True)]
+        size = rows.nbytes + sum(len(payload["json"].encode()) for payload in edge_payloads)
         check_room(self._folder, WRITE_FACTOR * size)
         with self._shard_to_write(collection, 0, len(ids)) as shard:
             shard.update(UpdateOperation.upsert_points(points))
@@ -99,10 +99,10 @@ class EdgeEngine(InProcess):
             if missing_ids := [id_ for id_ in scores if id_ not in cases]:
                 loaded: dict[str, tuple[str, Vectors]] = {}
                 for record in shard.retrieve(uuids(missing_ids), True, True):
-                    stored = np.asarray(record.vector, dtype=np.float32)
+                    stored_vector = np.asarray(record.vector, dtype=np.float32)
                     # A damaged case is refused here.
-                    point = disk.point(record, vector=stored)
-                    loaded[point.id] = (record.payload or {})["json"], stored
+                    point = disk.point(record, vector=stored_vector)
+                    loaded[point.id] = (record.payload or {})["json"], stored_vector
                 cases |= loaded
                 if len(cache) + len(loaded) > MAX_CACHED:
                     cache.clear()
@@ -206,8 +206,8 @@ class EdgeEngine(InProcess):
     @contextmanager
     def _shard_to_write(self, collection: str, removed: int, added: int) -> Iterator[EdgeShard]:
         """Yield a shard for a write of at most ``removed`` removals and ``added`` additions."""
-        opened = self._open_shard(collection, reading=False)
-        with self.writing, opened as (shard, disk), folder_errors(self._folder):
+        shard_context = self._open_shard(collection, reading=False)
+        with self.writing, shard_context as (shard, disk), folder_errors(self._folder):
             count = shard.info().points_count
             disk.write_count(count - removed, count + added)
             try:

@@ -49,11 +49,11 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
 
 
 def read_edge_payload(
-    stored: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
+    payload: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
 ) -> Mapping[str, Any]:
     """Return ``edge_payload``'s case; damage raises ValueError, KeyError or TypeError."""
-    check_case(stored, id_, [stored["json"], *stored[TAGS]], vector)
-    return dict(json.loads(stored["json"]))
+    check_case(payload, id_, [payload["json"], *payload[TAGS]], vector)
+    return dict(json.loads(payload["json"]))
 
 
 def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,10 +71,10 @@ def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
     return {"json": json.dumps(case, ensure_ascii=False), "metadata": metadata}
 
 
-def read_server_payload(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+def read_server_payload(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the JSON form of a case from a payload of ``server_payload``."""
     # A version without the JSON text wrote the case itself.
-    return dict(json.loads(stored["json"])) if "json" in stored else stored
+    return dict(json.loads(payload["json"])) if "json" in payload else payload
 
 
 def check_numbers(where: Where | None) -> None:

@@ -127,8 +127,8 @@ class QdrantEngine(InProcess):
     def _batch(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> models.Batch:
         from qdrant_client import models
 
-        stored = list(map(self._payload, payloads))
-        return models.Batch(ids=list(ids), vectors=vectors.tolist(), payloads=stored)
+        stored_payloads = list(map(self._payload, payloads))
+        return models.Batch(ids=list(ids), vectors=vectors.tolist(), payloads=stored_payloads)
 
     def _point(self, record: Any, score: float = 0.0) -> Point:
         vector = None if record.vector is None else np.asarray(record.vector, dtype=np.float32)
@@ -139,8 +139,8 @@ class QdrantEngine(InProcess):
         return dict(case)
 
     @staticmethod
-    def _read_payload(stored: Mapping[str, Any]) -> Mapping[str, Any]:
-        return stored
+    def _read_payload(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+        return payload
 
     def _params(self, *, exact: bool) -> models.SearchParams | None:
         """Return ``None``: local mode always searches exactly, and warns about parameters."""

@@ -161,7 +161,7 @@ class _RelevantTexts:
     def __init__(self, question: _Terms, relevant: Sequence[Candidate]) -> None:
         candidate_terms = [_candidate_terms(candidate) for candidate in relevant]
         self.question, self.relevant = question, relevant
-        self.vectors = [(c.hit, _facet_vectors(c.hit)) for c in relevant]
+        self.vectors = [(candidate.hit, _facet_vectors(candidate.hit)) for candidate in relevant]
         self.titles = [terms.title for terms in candidate_terms]
         self.words = frozenset[str]().union(*(terms.words for terms in candidate_terms))
         self.names = frozenset[str]().union(*(terms.names for terms in candidate_terms))
@@ -204,7 +204,7 @@ class _RelevantTexts:
 def _cosines(hit: Hit, vectors: _Vectors, other: Hit, others: _Vectors) -> tuple[float, float]:
     if vectors and vectors.keys() == others.keys():
         return _text_and_title({name: float(vectors[name] @ others[name]) for name in vectors})
-    first, second = (np.asarray(h.vector, dtype=np.float64).ravel() for h in (hit, other))
+    first, second = (np.asarray(each.vector, dtype=np.float64).ravel() for each in (hit, other))
     if first.shape != second.shape:
         return 0.0, 0.0
     # Divided by the number of facets, since each has a unit vector.

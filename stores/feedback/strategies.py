@@ -141,9 +141,9 @@ class RocchioStrategy:
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
         query = self.alpha * question.units
-        query = query + self.beta * np.mean([c.hit.vector for c in feedback.relevant], axis=0)
+        query = query + self.beta * np.mean([case.hit.vector for case in feedback.relevant], axis=0)
         if self.gamma and feedback.irrelevant:
-            irrelevant = np.mean([c.hit.vector for c in feedback.irrelevant], axis=0)
+            irrelevant = np.mean([case.hit.vector for case in feedback.irrelevant], axis=0)
             query = query - self.gamma * irrelevant
         return question.nearest(query[np.newaxis].astype(np.float32), k, exclude=feedback.seen)
 

@@ -128,11 +128,11 @@ def _flat_filters(filters: MetadataFilters) -> Iterator[MetadataFilter]:
             f"The filters are joined by {operator!r}. A store takes filters that all hold ('and'); "
             "a field that may have one of several values is asked for by the operator 'in'."
         )
-    for item in filters.filters:
-        if isinstance(item, MetadataFilters):
-            yield from _flat_filters(item)
+    for metadata_filter in filters.filters:
+        if isinstance(metadata_filter, MetadataFilters):
+            yield from _flat_filters(metadata_filter)
         else:
-            yield item
+            yield metadata_filter
 
 
 def _condition(item: MetadataFilter) -> Any:

@@ -84,10 +84,10 @@ def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit
             "CaseStore.search takes a problem's components."
         )
     names = ("weights", "lambda_b", "where")
-    shared: dict[str, Any] = {name: getattr(retrieval, name) for name in names}
+    shared_settings: dict[str, Any] = {name: getattr(retrieval, name) for name in names}
     if retrieval.search_type == "similarity":
-        return store.search(query, retrieval.k, **shared)
-    return store.select(query, retrieval.k, lambda_d=retrieval.lambda_d, **shared).hits
+        return store.search(query, retrieval.k, **shared_settings)
+    return store.select(query, retrieval.k, lambda_d=retrieval.lambda_d, **shared_settings).hits
 
 
 def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
