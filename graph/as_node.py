@@ -44,8 +44,8 @@ def as_node(
         answer: A key for the answer's text; or a mapping of keys to names of ``Answer`` fields or
             to functions of the ``Answer``, such as ``{"reply": "text", "sources": "citations"}``;
             or a function of the ``Answer`` that returns the parent's update.
-        run_context: Returns this run's ``RunContext``, given the parent's context. By default, the
-            fields of the parent's context that ``RunContext`` has too are passed on.
+        run_context: A function from the parent's context to this run's ``RunContext``. By default,
+            the run gets the fields of the parent's context that ``RunContext`` has.
 
     Raise ``InputError`` if ``answer`` names an unknown field. The node raises it if the state lacks
     a named key or a value is invalid.

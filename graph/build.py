@@ -246,7 +246,7 @@ class _Nodes:
     def revise(self, state: RunState) -> Body[dict[str, Any]]:
         request, plan, outcomes = self._request(state), parse_plan(state["plan"]), _outcomes(state)
         limits, remaining = self._limits(state), remaining_request(request, plan, outcomes)
-        # The calls that the new plan will lack count too: retries, and steps without results.
+        # Calls that the new plan does not contain count too: retries, and steps without results.
         calls = [Step(o.tool) for o in outcomes for _ in range(o.attempts - (o.status == "done"))]
         remaining, _ = budget_request(
             remaining,

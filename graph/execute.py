@@ -50,7 +50,7 @@ class Execution:
 
     Attributes:
         caller: The context of the tool calls; the executor sets its step and key.
-        write: Receives an event when a step starts and when it ends.
+        write: A function that receives an event when a step starts and when it ends.
         finished: Outcomes, as JSON, of the first steps, which are not run again.
         seconds: Time for all steps; a step that is still running then is abandoned.
     """

@@ -1,10 +1,10 @@
 """Groundedness: detection of sentences that the evidence they cite does not support.
 
-A sentence is supported if one piece of evidence has all its numbers, and two adjacent parts of this
-evidence have at least half of its content words. The share was chosen on SciFact's training claims
-(``casewright bench answers --claims``). A sentence that contradicts its evidence in the same words
-counts as supported, since only words are compared. Sentences that say that something was not found
-also count as supported, and so do sentences that are not English.
+A sentence is supported if one piece of evidence has all numbers of the sentence, and two adjacent
+parts of this evidence have at least half of the sentence's content words. The share was chosen on
+SciFact's training claims (``casewright bench answers --claims``). A sentence that contradicts its
+evidence in the same words counts as supported, since only words are compared. So do sentences that
+say that something was not found, and sentences that are not English.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def adjacent_share(sentence: str, parts: Sequence[str]) -> float:
 
 
 def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[str] = ()) -> bool:
-    """Return True if the cited evidence supports a sentence; without a citation, any evidence.
+    """Return True if the evidence that a sentence cites, or any if it cites none, supports it.
 
     ``missing`` has the sentences on steps without results, which a sentence may repeat.
     """

@@ -58,7 +58,7 @@ def budget_request(
 
     Args:
         limits: The budget; if none is set, the request is returned unchanged.
-        excess: Returns how a plan, with the calls so far, exceeds the budget.
+        excess: Returns the limit that a plan, with the calls so far, exceeds; empty if none.
         earlier_calls: Number of calls so far, without those of the request's fixed steps.
     """
     if not limits.budget():

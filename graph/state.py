@@ -75,7 +75,7 @@ class RunContext:
         mend: Replaces the graph's mode of replanning; see ``build_graph``.
         tenant: The tenant whose cases the run uses. Tools get it as ``tenant`` of the scope; a
             ``per_tenant`` tool searches the tenant's own store.
-        approve: The plans that need approval in addition to the graph's; see ``build_graph``.
+        approve: A rule of approval in addition to the graph's; see ``build_graph``.
     """
 
     scope: Mapping[str, str] = field(default_factory=dict)

@@ -196,7 +196,7 @@ def _usage_attributes(tokens: Mapping[str, int]) -> dict[str, int]:
 
 
 def step_span(step: str, call: Call) -> AbstractContextManager[Any]:
-    """Return a span for a step's tool call; afterwards, ``call_attributes`` completes it."""
+    """Return a span for a step's tool call; after the call, ``call_attributes`` completes it."""
     attributes = {
         "gen_ai.tool.name": call.tool.name,
         "gen_ai.tool.type": "function",

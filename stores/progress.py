@@ -33,7 +33,7 @@ def progress_bar(
 
     ``show`` forces or suppresses the bar; ``None`` shows it on a terminal for long work, and
     elsewhere writes a line every ten seconds, with the text of ``suffix`` at its end. If ``show``
-    is a function, it is yielded instead.
+    is a function, that function is yielded.
     """
     if callable(show):
         yield show

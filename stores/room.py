@@ -18,7 +18,7 @@ DISK_ERROR = re.compile(
 
 
 def check_room(folder: Path, needed_bytes: int = 0) -> None:
-    """Raise ``DiskFullError`` unless a folder's disk has ``needed_bytes + SPARE_BYTES`` free bytes."""
+    """Raise ``DiskFullError`` unless a disk has ``needed_bytes + SPARE_BYTES`` free bytes."""
     ancestor = folder
     while not ancestor.exists() and ancestor != ancestor.parent:
         ancestor = ancestor.parent

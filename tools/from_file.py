@@ -1,4 +1,4 @@
-"""Reads and writes tools as JSON: toolbox files, and records of single tools (``tools_extra``)."""
+"""Tools as JSON: toolbox files, and records of single tools (``tools_extra``)."""
 
 from __future__ import annotations
 

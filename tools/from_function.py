@@ -52,7 +52,7 @@ def tool_from_function(
         name: The tool's name; by default, the function's name.
         description: The description for the planner; by default, the docstring's first paragraph.
         results: The fields of each result.
-        sources: Parameter name to the allowed sources of its argument.
+        sources: The allowed sources of each parameter's argument, by the parameter's name.
         example: A question that the tool helps to answer, with the plan.
         process: Call the function in its own process, which is killed when the call is cancelled or
             exceeds its time limit; see ``casewright.tools.process``.

@@ -87,7 +87,7 @@ def _schemas(tool: BaseTool) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         # A ``Tool`` takes one text; its inferred schema would list the parameters of Tool._run.
         visible = {"properties": tool.args, "required": list(tool.args)}
         return visible, visible
-    # Without ``args_schema``, it is inferred from _run, with the injected arguments.
+    # Without ``args_schema``, LangChain infers the schema from _run, with injected arguments.
     full: Any = tool.get_input_schema() if tool.args_schema is None else tool.args_schema
     schemas: tuple[Any, Any] = tool.tool_call_schema, full
     visible, full = (s if isinstance(s, dict) else s.model_json_schema() for s in schemas)

@@ -43,9 +43,9 @@ async def tools_from_mcp(
     Args:
         connections: The servers by name, as ``MultiServerMCPClient`` takes them: ``{"shop":
             {"transport": "stdio", "command": "python", "args": ["server.py"]}}``.
-        results: Tool name to the fields of its results. By default, the fields of the tool's output
-            schema, else ``evidence``, the text of the result.
-        sources: Tool name to parameter name to the allowed sources of its argument.
+        results: The fields of each tool's results, by tool name. By default, the fields of the
+            tool's output schema, else ``evidence``, the text of the result.
+        sources: The allowed sources of arguments, by tool name and parameter name.
         scope: Parameters that identify the user. A plan cannot write them: they get their values
             from the request's scope, and a call fails if the scope lacks one.
         prefix: Put the server's name before the names of its tools, in case two servers have a tool

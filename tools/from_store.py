@@ -47,8 +47,8 @@ def tool_from_store(
 
     Args:
         store: The store, which is searched with the default facet weights of its schema.
-        results: Result field to the source of its value, a metadata field or a function of the hit;
-            by default only ``evidence``, the support text of the case.
+        results: The source of each result field, by name: a metadata field, or a function of the
+            hit; by default only ``evidence``, the support text of the case.
         filters: Metadata fields that become parameters of the tool, before ``query``: only cases
             with the argument's value are searched.
         scope: Metadata fields that are bound to the request's scope: a search returns only cases

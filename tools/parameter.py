@@ -117,9 +117,9 @@ def parameters_of(
 
     Args:
         tool: The tool's name, for messages.
-        schemas: Parameter name to schema.
+        schemas: The schema of each parameter, by the parameter's name.
         required: Names of the required parameters.
-        sources: Parameter name to the allowed sources of its argument.
+        sources: The allowed sources of each parameter's argument, by the parameter's name.
         definitions: ``$defs`` for all schemas; if there are none, each schema's own are used.
 
     Raises:

@@ -40,7 +40,7 @@ class ChatJudge:
 
     Each candidate stands between delimiters with a random nonce, new for each request, so that a
     retrieved text cannot forge the delimiters. The candidates' numbers are random too, so that a
-    text cannot know them. It can still guess a number; the prompt warns of that.
+    text cannot know them. A text can still guess a number; the prompt warns of that.
 
     Verdicts come only from the model's answer, and only for the request's numbers. A candidate
     without a readable verdict counts as not relevant, and the note says so. If the model fails or
@@ -50,7 +50,7 @@ class ChatJudge:
     delimiters, random numbers, and the relevant cases as context.
 
     Args:
-        seconds: Time limit of a call, above 0; the request's remaining time if that is shorter.
+        seconds: Time limit of a call, above 0; a request with less remaining time lowers it.
         numbering: Generator of the random numbers; the operating system's by default.
 
     Raise ``InputError`` if the model is no chat model, or the time limit is no number above 0.

@@ -75,7 +75,7 @@ def after_judge(
 ) -> dict[str, Any]:
     """Return the state update after a judge answered.
 
-    The loop stops unless the request was ``complete``, that is, had all unseen candidates.
+    The loop stops unless the request was ``complete``: it had all unseen candidates.
     """
     if verdicts.failed:
         return after_failed_judge(state, request, verdicts, started)
@@ -122,7 +122,7 @@ def after_failed_judge(
 
 
 def seconds_left(state: FeedbackState, limits: FeedbackLimits) -> float:
-    """Return the remaining seconds of the loop, which do not run while it is paused."""
+    """Return the remaining seconds of the loop; the time of pauses does not count."""
     spent_ms: float = sum(record["milliseconds"] for record in state["rounds"])
     return max(limits.seconds - spent_ms / 1000, 0.0)
 

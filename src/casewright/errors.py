@@ -109,7 +109,7 @@ _SECRET = re.compile(
     [^\s\\"'&,;(){}\[\]<>]{6,}
     """
 )
-# The user and the password in an address.
+# The user and the password in a URL.
 _URL_CREDENTIALS = re.compile(r"://[^\s/]+@")
 
 

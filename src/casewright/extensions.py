@@ -1,4 +1,4 @@
-"""Finds planners, domains and other parts by name among the entry points of installed packages.
+"""Planners, domains and other parts by name, from the entry points of installed packages.
 
 Each kind of part has a group: ``casewright.planners``, ``casewright.generators``,
 ``casewright.judges``, ``casewright.encoders``, ``casewright.domains``. The entry points in
@@ -45,7 +45,7 @@ def extension(kind: str, name: str) -> Any:
 
     Raises:
         InputError: There is no such entry point; the message lists the existing names.
-        DependencyError: Its package cannot be imported.
+        DependencyError: The package of the entry point cannot be imported.
     """
     point = extensions(kind).get(name)
     if point is None:

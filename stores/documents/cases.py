@@ -28,7 +28,7 @@ from casewright.stores.tenant import with_tenant
 
 #: The default name of a collection of documents.
 COLLECTION = "documents"
-#: Version of the readers and splitters. It is increased if they change, to read files again.
+#: Version of the readers and splitters. A new version makes a run read all files again.
 FORMAT = 3
 #: Packages that read and split files; another version may give other chunks.
 READERS = (

@@ -56,7 +56,7 @@ WRAPPER_TYPES = _type_set("""
 """)
 #: Node types that belong to the definition that follows them.
 LEADING_TYPE = re.compile(r"comment|attribute|annotation|decorator")
-#: Types of the nodes that are searched for the name of a definition without a field for it.
+#: Types of the nodes that may hold the name of a definition which has no field for its name.
 NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
 #: Languages whose grammar is not the function ``language`` of ``tree_sitter_<language>``.
 GRAMMARS = {

@@ -25,7 +25,7 @@ from casewright.stores.progress import progress_bar
 from casewright.stores.revise import Change
 from casewright.stores.store import BATCH, CaseStore
 
-#: Default maximum size of a file.
+#: Default maximum size of a file, in bytes.
 MAX_BYTES = 50_000_000
 #: Modules that reading and splitting need.
 MODULES = ("llama_index.core", "pypdf", "bs4", "tree_sitter", "docutils", "mammoth", "nbformat")

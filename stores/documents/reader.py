@@ -89,7 +89,7 @@ def is_text(data: bytes) -> bool:
 
 
 def content_reason(data: bytes, kind: Kind | None) -> str:
-    """Return the reason, from its bytes, not to ingest a file; empty if it may be a document."""
+    """Return the reason, from a file's bytes, not to ingest it; empty if it may be a document."""
     if kind is None and not is_text(data):
         return "it is not text, and of an unknown type"
     if kind is None or kind.name in ("text", "data"):

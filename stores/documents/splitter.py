@@ -54,7 +54,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A heading, inside ``outer`` ones, and its lines; the first section may have no heading."""
+    """A heading, the ``outer`` headings above it, and its lines; the first may have no heading."""
 
     lines: Lines
     outer: tuple[str, ...] = ()

@@ -118,7 +118,7 @@ def _sizes(texts: Sequence[str]) -> list[int]:
 
 #: A group of paragraphs with this many tokens is complete.
 GROUP_TOKENS = 96
-#: A smaller group is joined with a long paragraph after it, or, if it is last, with the one before.
+#: A smaller group is joined with a long paragraph after it, or, if last, with the group before it.
 MIN_GROUP_TOKENS = 32
 #: The line before and after code in Markdown.
 FENCE = "```"
@@ -154,7 +154,7 @@ def size_sums(lines: Sequence[str]) -> SizeSums:
 
 
 def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
-    """Yield the paragraphs: runs of non-blank lines, and of any lines between fences."""
+    """Yield the paragraphs: runs of lines that are not blank, or that are between fences."""
     first, in_fence = None, False
     for number in range(within.first, within.last + 1):
         in_fence ^= lines[number].lstrip().startswith(FENCE)

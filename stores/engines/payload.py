@@ -51,7 +51,7 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
 def read_edge_payload(
     payload: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
 ) -> Mapping[str, Any]:
-    """Return ``edge_payload``'s case; damage raises ValueError, KeyError or TypeError."""
+    """Return the case in an Edge payload; damage raises ValueError, KeyError or TypeError."""
     check_case(payload, id_, [payload["json"], *payload[TAGS]], vector)
     return dict(json.loads(payload["json"]))
 

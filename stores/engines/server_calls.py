@@ -148,7 +148,7 @@ def _reason(content: bytes) -> str:
 def _error_of(failure: _Failure, server: str, attempts: str) -> StoreError:
     """Return the error of a failure; ``attempts`` is a sentence on the attempts, or empty."""
     status, reason = failure.status, failure.reason
-    # A wrong URL gives the status of something missing too, but not this reason.
+    # A wrong URL gives the status of a missing resource too, but not this reason.
     if status in MISSING and "doesn't exist" in reason:
         return NoCollectionError(f"The Qdrant server {server}: {reason}")
     if status in REFUSED_KEY:

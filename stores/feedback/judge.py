@@ -89,7 +89,7 @@ class Verdicts:
 
     Attributes:
         relevant: Ids of the relevant candidates.
-        probabilities: Id to probability of relevance, from 0 to 1, if the judge computes it.
+        probabilities: The probability that each id is relevant, if the judge computes it.
         tokens: Token counts of a language model: ``input`` and ``output``.
         note: Description of a problem, if there was one.
         failed: True if there is no verdict, as after an exception; the loop then ends.
