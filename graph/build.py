@@ -249,10 +249,7 @@ class _Nodes:
         # Calls that the new plan does not contain count too: retries, and steps without results.
         calls = [Step(o.tool) for o in outcomes for _ in range(o.attempts - (o.status == "done"))]
         remaining, _ = budget_request(
-            remaining,
-            limits,
-            lambda plan: _excess(plan, calls, request.toolbox, limits),
-            len(calls),
+            remaining, limits, lambda new: _excess(new, calls, request.toolbox, limits), len(calls)
         )
         planner = run_context().planner or self.planner
         seconds = self._seconds_left(state, state["outcomes"])

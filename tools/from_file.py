@@ -63,10 +63,7 @@ class _ToolRecord(BaseModel):
     def _with_descriptions(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {
-            name: {"description": entry} if isinstance(entry, str) else entry
-            for name, entry in value.items()
-        }
+        return {name: {"description": p} if isinstance(p, str) else p for name, p in value.items()}
 
 
 def tool_from_record(record: Any) -> ToolSpec:

@@ -207,10 +207,8 @@ class _Nodes:
         relevant = [candidate for candidate in candidates if candidate["relevant"]]
         if relevant and all(candidate["probability"] is not None for candidate in relevant):
             relevant.sort(key=lambda candidate: -candidate["probability"])
-        final_candidates = relevant or [
-            candidate for candidate in candidates if candidate["round"] == 1
-        ]
-        by_id = {candidate["id"]: candidate for candidate in final_candidates}
+        final = relevant or [candidate for candidate in candidates if candidate["round"] == 1]
+        by_id = {candidate["id"]: candidate for candidate in final}
         question = self._question(state) if by_id else None
         return [
             {

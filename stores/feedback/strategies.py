@@ -175,14 +175,12 @@ class NeighbourStrategy:
         if places:
             candidates = question.matching(places_condition(places), exclude=feedback.seen)
             # The condition also admits the position of one chunk in the document of another.
-            adjacent = [result for result in candidates if chunk_place(result.hit.case) in places][
-                :k
-            ]
+            adjacent = [match for match in candidates if chunk_place(match.hit.case) in places][:k]
         if len(adjacent) == k:
             return adjacent
-        ids = {result.hit.case.id for result in adjacent}
+        ids = {match.hit.case.id for match in adjacent}
         further = self.then.search(question, feedback, k)
-        return [*adjacent, *(result for result in further if result.hit.case.id not in ids)][:k]
+        return [*adjacent, *(match for match in further if match.hit.case.id not in ids)][:k]
 
 
 def _sentences(text: str) -> list[str]:
