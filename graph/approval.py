@@ -76,12 +76,12 @@ def read_reply(reply: Any) -> tuple[str, str]:
 
     True and "yes" approve, false and "no" refuse; any other reply is an edited plan.
     """
-    value = reply.get("plan") if isinstance(reply, Mapping) else reply
-    if isinstance(value, bool):
-        value = "yes" if value else "no"
-    text = value.strip() if isinstance(value, str) else ""
-    word = text.casefold()
-    return (word, "") if word in ("yes", "no") else ("edited", text)
+    answer = reply.get("plan") if isinstance(reply, Mapping) else reply
+    if isinstance(answer, bool):
+        answer = "yes" if answer else "no"
+    text = answer.strip() if isinstance(answer, str) else ""
+    lower_text = text.casefold()
+    return (lower_text, "") if lower_text in ("yes", "no") else ("edited", text)
 
 
 def read_plan(

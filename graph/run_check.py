@@ -86,27 +86,27 @@ def _plan_contradictions(answer: Answer) -> Iterator[str]:
             yield f"s{number} is planned with {tool!r:.60} and was run with {run_tool!r:.60}"
 
 
-def _default(dataclass_field: DataclassField[Any]) -> Any:
+def _field_default(dataclass_field: DataclassField[Any]) -> Any:
     # Boolean fields may be missing: they were added without a new version of the format.
     return dataclass_field.default if isinstance(dataclass_field.default, bool) else ...
 
 
 @cache
 def _answer_model() -> type[BaseModel]:
-    return _model(
+    return _strict_model(
         Answer,
-        evidence=Sequence[_model(Evidence)],  # type: ignore[misc]
-        steps=Sequence[_model(Outcome)],  # type: ignore[misc]
+        evidence=Sequence[_strict_model(Evidence)],  # type: ignore[misc]
+        steps=Sequence[_strict_model(Outcome)],  # type: ignore[misc]
         planner=_Planning,
         usage=_Usage,
     )
 
 
-def _model(dataclass_type: type[Any], **types: Any) -> type[BaseModel]:
+def _strict_model(dataclass_type: type[Any], **types: Any) -> type[BaseModel]:
     """Return a strict model of a dataclass, with narrower types of some fields."""
     hints = get_type_hints(dataclass_type) | types
     definitions: dict[str, Any] = {
-        f.name: (hints[f.name], Field(ge=0) if f.name in _NOT_NEGATIVE else _default(f))
+        f.name: (hints[f.name], Field(ge=0) if f.name in _NOT_NEGATIVE else _field_default(f))
         for f in fields(dataclass_type)
     }
     config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)

@@ -146,13 +146,13 @@ def text_facet(
     query_cue = cue if cue is not None else getattr(encoder, "cue", "") if inter else ""
     embed_queries = getattr(encoder, "embed_queries", encoder.embed) if inter else encoder.embed
 
-    def text(problem: Components) -> str:
+    def problem_text(problem: Components) -> str:
         if describe is not None:
             return describe(problem)
         return "\n".join(component_text(problem[component]) for component in names)
 
-    def texts(problems: Sequence[Components], cue: str = "") -> list[str]:
-        cued_texts = [cue + text(problem) for problem in problems]
+    def encoder_inputs(problems: Sequence[Components], cue: str = "") -> list[str]:
+        cued_texts = [cue + problem_text(problem) for problem in problems]
         for cued_text in cued_texts:
             check_text(cued_text)
         return cued_texts
@@ -161,9 +161,9 @@ def text_facet(
         name=name,
         components=names,
         dimension=encoder.dimension,
-        embed_case=lambda problems: encoder.embed(texts(problems)),
-        embed_query=lambda problems: embed_queries(texts(problems, query_cue)),
-        describe=text,
+        embed_case=lambda problems: encoder.embed(encoder_inputs(problems)),
+        embed_query=lambda problems: embed_queries(encoder_inputs(problems, query_cue)),
+        describe=problem_text,
         model=encoder.name,
         weight=weight,
         encoder=encoder,

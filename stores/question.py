@@ -87,12 +87,13 @@ class Question:
         vectors). ``vectors`` is an array (m, d), facets concatenated as in ``Hit.vector``; cases
         with an id in ``exclude`` are left out.
         """
-        weighted, condition = self._weighted(vectors), with_tenant(self.where, self.finder.tenant)
+        query_vectors = self._query_vectors(vectors)
+        condition = with_tenant(self.where, self.finder.tenant)
         limit = k + len(exclude) + 2
         while k > 0:
             try:
                 engine, collection = self.finder.engine, self.finder.collection
-                rankings = engine.rank(collection, weighted, limit, condition)
+                rankings = engine.rank(collection, query_vectors, limit, condition)
             except NoCollectionError:
                 return []
             nearness: dict[str, float] = {}
@@ -123,7 +124,7 @@ class Question:
         hits = self.hits([point.id for point in points if point.id not in excluded_ids])
         return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
 
-    def _weighted(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _query_vectors(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the engine's query vectors: weighted vectors, with 0 for the quality."""
         length = len(self.query.units)
         rows = np.asarray(vectors, dtype=np.float32)

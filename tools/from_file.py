@@ -142,7 +142,7 @@ def toolbox_from_file(path: Path) -> Toolbox:
             file, the tool, the parameter and the correction.
     """
     tools = []
-    for number, record in enumerate(_records(path), 1):
+    for number, record in enumerate(_read_records(path), 1):
         try:
             tools.append(_listed_tool(record))
         except ToolError as error:
@@ -155,7 +155,7 @@ def toolbox_from_file(path: Path) -> Toolbox:
         raise InputError(f"{path}: {error}") from error
 
 
-def _records(path: Path) -> Sequence[Any]:
+def _read_records(path: Path) -> Sequence[Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique_keys)
         json.dumps(content, ensure_ascii=False).encode()
@@ -199,10 +199,10 @@ def toolbox_to_records(toolbox: Toolbox) -> list[dict[str, Any]]:
     tools = list(toolbox)
     if Toolbox(tools[-1:]).fingerprint() == Toolbox([NO_EVIDENCE]).fingerprint():
         tools.pop()
-    return [_record(tool) for tool in tools]
+    return [_tool_record(tool) for tool in tools]
 
 
-def _record(tool: ToolSpec) -> dict[str, Any]:
+def _tool_record(tool: ToolSpec) -> dict[str, Any]:
     example = tool.example
     return {
         "name": tool.name,

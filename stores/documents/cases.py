@@ -56,16 +56,16 @@ def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
 
 def digest(data: bytes) -> str:
     """Return a hash of a file's bytes and of the settings and versions that split it."""
-    return hashlib.sha256(_settings() + data).hexdigest()
+    return hashlib.sha256(_reading_settings() + data).hexdigest()
 
 
 @cache
-def _settings() -> bytes:
-    versions = {name: _version(name) for name in READERS}
+def _reading_settings() -> bytes:
+    versions = {name: _package_version(name) for name in READERS}
     return json.dumps([FORMAT, MAX_CHUNK_TOKENS, GROUP_TOKENS, MIN_GROUP_TOKENS, versions]).encode()
 
 
-def _version(package: str) -> str:
+def _package_version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:

@@ -65,12 +65,12 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
         tag = _TAG.match(page, position)
         if tag is None and not page.startswith(("<!", "<?"), position):
             # A ``<`` that does not begin a tag is text.
-            end = _index(page, "<", position + 1)
+            end = _mark_index(page, "<", position + 1)
             yield "text", "", html.unescape(page[position:end])
             position = end
         elif tag is None:
             mark = "-->" if page.startswith("<!--", position) else ">"
-            position = _index(page, mark, position) + len(mark)
+            position = _mark_index(page, mark, position) + len(mark)
         else:
             tag_rest = _TAG_REST.match(page, tag.end())
             # A tag with a quotation mark that has no second one ends with the next ``>``.
@@ -87,12 +87,12 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
                 closing = re.compile(f"</{name}", re.IGNORECASE).search(page, position)
                 end = closing.start() if closing else len(page)
                 yield "raw", name, html.unescape(page[position:end])
-                position = _index(page, ">", end) + 1
+                position = _mark_index(page, ">", end) + 1
             else:
                 yield "start", name, ""
 
 
-def _index(page: str, mark: str, position: int) -> int:
+def _mark_index(page: str, mark: str, position: int) -> int:
     """Return the index of the next mark; the end of the page without one."""
     index = page.find(mark, position)
     return len(page) if index < 0 else index

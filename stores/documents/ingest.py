@@ -99,7 +99,7 @@ def ingest(
         StoreError: The store cannot be read or written to.
     """
     _check_installed()
-    target = _resolved(path)
+    target = _resolve_path(path)
     content = _walk_result(target, include, exclude)
     content.files = [file for file in content.files if _has_kind(file.source, kinds)]
     content.skipped = [entry for entry in content.skipped if _has_kind(entry[0], kinds)]
@@ -233,7 +233,7 @@ def _check_installed() -> None:
         raise DependencyError(f"{problem} Run: pip install 'casewright[documents]'")
 
 
-def _resolved(path: str | Path) -> Path:
+def _resolve_path(path: str | Path) -> Path:
     try:
         target = Path(path).expanduser().resolve(strict=True)
         reason = "it is neither a folder nor a regular file"

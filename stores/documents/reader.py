@@ -208,7 +208,7 @@ def _clean(text: str) -> str:
 
 
 @contextmanager
-def _silenced(logger: logging.Logger) -> Iterator[None]:
+def _silence(logger: logging.Logger) -> Iterator[None]:
     """Silence a logger, so that it does not print between the lines of a command's output."""
     handler, propagate = logging.NullHandler(), logger.propagate
     logger.addHandler(handler)
@@ -225,7 +225,7 @@ def _pdf_pages(data: bytes) -> tuple[Part, ...]:
     from pypdf.errors import DependencyError, FileNotDecryptedError
 
     try:
-        with _silenced(logging.getLogger("pypdf")):
+        with _silence(logging.getLogger("pypdf")):
             pages = [page.extract_text() for page in PdfReader(io.BytesIO(data)).pages]
     # pypdf raises DependencyError if the package of a cipher is not installed.
     except (FileNotDecryptedError, DependencyError) as error:

@@ -66,7 +66,7 @@ class Worker:
         )
         seconds += SECONDS_PER_MEGABYTE * len(data) / 1e6
         try:
-            answer = _answer(process, data, kind, seconds)
+            answer = _ask_child(process, data, kind, seconds)
         except BaseException:
             self.close()
             raise
@@ -89,7 +89,7 @@ class Worker:
             process.communicate()
 
 
-def _answer(
+def _ask_child(
     process: subprocess.Popen[bytes], data: bytes, kind: Kind, seconds: float
 ) -> dict[str, Any] | None:
     assert process.stdin is not None
@@ -105,7 +105,7 @@ def _answer(
     return answer
 
 
-def _read(data: bytes, kind: Kind) -> dict[str, Any]:
+def _chunk_answer(data: bytes, kind: Kind) -> dict[str, Any]:
     """Return the child's answer for a file: chunks and a note, or the reason of a failure."""
     from casewright.stores.documents.reader import read_document
     from casewright.stores.documents.splitter import split
@@ -125,7 +125,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         request = json.loads(line)
         # The system ends the process after this CPU time, even inside a C library.
         signal.setitimer(signal.ITIMER_PROF, request["seconds"])
-        answer = _read(requests.read(request["size"]), Kind(**request["kind"]))
+        answer = _chunk_answer(requests.read(request["size"]), Kind(**request["kind"]))
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()

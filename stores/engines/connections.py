@@ -47,7 +47,7 @@ def acquire(
     server: ServerOptions | None = None,
 ) -> tuple[str, Engine]:
     """Return the key and the engine of a location, opened if needed; see ``CaseStore``."""
-    resolved = _resolved(location)
+    resolved = _resolve_location(location)
     in_memory, remote = resolved == ":memory:", "://" in resolved
     if server is not None and not (remote and isinstance(server, ServerOptions)):
         raise InputError(
@@ -153,7 +153,7 @@ def _close_all() -> None:
             connection.engine.close()
 
 
-def _resolved(location: str | Path) -> str:
+def _resolve_location(location: str | Path) -> str:
     text = str(location)
     if text == ":memory:":
         return text

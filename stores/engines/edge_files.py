@@ -41,8 +41,8 @@ def stored_cases(
                 continue
             try:
                 pages = table.with_name(f"page_{page}.dat")
-                payload = _payload(_read(pages, block * BLOCK_BYTES, length))
-                yield payload, _vector(segment, row, dimension)
+                payload = _decode_payload(_read_bytes(pages, block * BLOCK_BYTES, length))
+                yield payload, _read_vector(segment, row, dimension)
             # Decoding a damaged payload may raise any exception.
             except Exception:  # noqa: BLE001
                 yield None
@@ -66,7 +66,7 @@ def _rows_with_id(segment: Path) -> set[int]:
     return set(rows.values())
 
 
-def _payload(compressed: bytes) -> dict[str, Any]:
+def _decode_payload(compressed: bytes) -> dict[str, Any]:
     import lz4.block
 
     if int.from_bytes(compressed[:4], "little") > MAX_PAYLOAD_BYTES:
@@ -74,14 +74,14 @@ def _payload(compressed: bytes) -> dict[str, Any]:
     return dict(json.loads(lz4.block.decompress(compressed)))
 
 
-def _vector(segment: Path, row: int, dimension: int) -> NDArray[np.float32]:
+def _read_vector(segment: Path, row: int, dimension: int) -> NDArray[np.float32]:
     size = 4 * dimension
     chunk, index = divmod(row, MAX_CHUNK_BYTES // size)
     file = segment / "vector_storage" / "vectors" / f"chunk_{chunk}.mmap"
-    return np.frombuffer(_read(file, index * size, size), dtype="<f4")
+    return np.frombuffer(_read_bytes(file, index * size, size), dtype="<f4")
 
 
-def _read(file: Path, start: int, length: int) -> bytes:
+def _read_bytes(file: Path, start: int, length: int) -> bytes:
     with file.open("rb") as stream:
         stream.seek(start)
         data = stream.read(min(length, MAX_PAYLOAD_BYTES))

@@ -61,11 +61,11 @@ class ServerCalls:
         backoff = wait_exponential_jitter(multiplier=MIN_WAIT, max=MAX_WAIT, jitter=MIN_WAIT)
 
         def wait(state: RetryCallState) -> float:
-            failure = _failure_of(state.outcome.exception() if state.outcome else None)
+            failure = _as_failure(state.outcome.exception() if state.outcome else None)
             return max(backoff(state), failure.wait if failure else 0.0)
 
         def is_temporary(error: BaseException) -> bool:
-            failure = _failure_of(error)
+            failure = _as_failure(error)
             return failure is not None and failure.temporary
 
         def must_stop(state: RetryCallState) -> bool:
@@ -83,14 +83,14 @@ class ServerCalls:
         try:
             return retrying(request)
         except Exception as error:
-            if (failure := _failure_of(error)) is None:
+            if (failure := _as_failure(error)) is None:
                 raise
             count, seconds = retrying.statistics["attempt_number"], time.monotonic() - started
             attempts = f"It was tried {count} times in {seconds:.1f} s." if count > 1 else ""
             for secret in self._secrets:
                 failure.reason = failure.reason.replace(secret, "***")
             failure.reason = cleaned(failure.reason, 200)
-            raise _error_of(failure, self._server, attempts) from error
+            raise _as_store_error(failure, self._server, attempts) from error
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class _Failure:
     wait: float = 0.0
 
 
-def _failure_of(error: BaseException | None) -> _Failure | None:
+def _as_failure(error: BaseException | None) -> _Failure | None:
     """Return the failure of a ``QdrantClient`` request; ``None`` for an error of Casewright."""
     import grpc
     import httpx
@@ -122,7 +122,7 @@ def _failure_of(error: BaseException | None) -> _Failure | None:
         status = str(error.status_code)
         retry_after = error.headers.get("Retry-After", "")
         wait = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
-        return _Failure(status, _reason(error.content or b""), status in TEMPORARY, wait)
+        return _Failure(status, _response_reason(error.content or b""), status in TEMPORARY, wait)
     if isinstance(error, ResponseHandlingException):
         source = error.source
         permanent = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.ProxyError)
@@ -137,7 +137,7 @@ def _failure_of(error: BaseException | None) -> _Failure | None:
     return _Failure("", one_line(error), False)
 
 
-def _reason(content: bytes) -> str:
+def _response_reason(content: bytes) -> str:
     try:
         return str(json.loads(content)["status"]["error"])
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -145,7 +145,7 @@ def _reason(content: bytes) -> str:
         return content[:10_000].decode("utf-8", "replace")
 
 
-def _error_of(failure: _Failure, server: str, attempts: str) -> StoreError:
+def _as_store_error(failure: _Failure, server: str, attempts: str) -> StoreError:
     """Return the error of a failure; ``attempts`` is a sentence on the attempts, or empty."""
     status, reason = failure.status, failure.reason
     # A wrong URL gives the status of a missing resource too, but not this reason.

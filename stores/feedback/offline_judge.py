@@ -86,12 +86,12 @@ class JudgeModel:
             text = Path(file).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise InputError(f"{file} cannot be read ({error}). Give a judge's file.") from error
-        return _parse(text, str(file))
+        return _parse_model(text, str(file))
 
     @classmethod
     def shipped(cls) -> JudgeModel:
         """Return the model that comes with the package, read once."""
-        return _shipped()
+        return _shipped_model()
 
 
 class OfflineJudge:
@@ -136,11 +136,11 @@ class OfflineJudge:
 
 
 @cache
-def _shipped() -> JudgeModel:
-    return _parse(files(__package__).joinpath(FILE).read_text(encoding="utf-8"), FILE)
+def _shipped_model() -> JudgeModel:
+    return _parse_model(files(__package__).joinpath(FILE).read_text(encoding="utf-8"), FILE)
 
 
-def _parse(text: str, file: str) -> JudgeModel:
+def _parse_model(text: str, file: str) -> JudgeModel:
     try:
         content = json.loads(text)
         version = content["format"]
@@ -148,8 +148,8 @@ def _parse(text: str, file: str) -> JudgeModel:
             training = content.get("training", {})
             if not isinstance(training, dict):
                 raise TypeError("its training is not an object")
-            first = _regression(content["first"], FIRST, file)
-            return JudgeModel(first, _regression(content["later"], LATER, file), training)
+            first = _parse_regression(content["first"], FIRST, file)
+            return JudgeModel(first, _parse_regression(content["later"], LATER, file), training)
     except InputError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -159,7 +159,7 @@ def _parse(text: str, file: str) -> JudgeModel:
     raise InputError(f"{problem} {_ADVICE}")
 
 
-def _regression(content: Mapping[str, Any], features: Sequence[str], file: str) -> Regression:
+def _parse_regression(content: Mapping[str, Any], features: Sequence[str], file: str) -> Regression:
     weights = {str(name): float(weight) for name, weight in content["weights"].items()}
     if unknown := sorted(set(weights) - set(features)):
         problem = f"The judge in {file} reads the features {unknown}, which this version lacks."
