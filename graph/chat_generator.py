@@ -30,11 +30,11 @@ class ChatGenerator:
 
     Delimiters with a random nonce, new for each request, enclose the evidence, so that a retrieved
     text cannot forge them. If the model fails or takes longer than ``seconds``, the evidence is
-    quoted, and the answer's ``generator`` says why.
+    quoted, and the answer's ``generator`` has the reason.
 
     Args:
         fallback: Writes the answer if the model fails.
-        marks: Mark the sentences that the evidence does not support; see ``groundedness``.
+        marks: True to mark sentences that the evidence does not support; see ``groundedness``.
     """
 
     def __init__(
@@ -75,16 +75,16 @@ class ChatGenerator:
             return Generation(text, token_counts(answer), self.name)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
             timed_out = isinstance(error, TimeoutError)
-            why = (
+            reason = (
                 f"it gave no answer within {seconds:g} s"
                 if timed_out
                 else failure_text(model, error)
             )
-            substitute = yield Work(
+            generation = yield Work(
                 lambda: fallback.generate(request), lambda: fallback.agenerate(request)
             )
-            name = f"{substitute.generator} (after {self.name} failed: {why})"
-            return Generation(substitute.text, substitute.tokens, name, substitute.citations)
+            name = f"{generation.generator} (after {self.name} failed: {reason})"
+            return Generation(generation.text, generation.tokens, name, generation.citations)
 
     def _messages(self, request: GenerationRequest) -> list[BaseMessage]:
         from langchain_core.messages import HumanMessage, SystemMessage

@@ -38,21 +38,21 @@ def make_generator(
     the domain's quoting generator, if any; with ``full``, the default one quotes whole results.
     """
     check_generator(name)
-    quoting: Generator
+    quoter: Generator
     if make_quoting:
-        quoting = make_quoting()
+        quoter = make_quoting()
     else:
         # A generator of another package may not take ``full``.
-        quoting = extension("generator", EXTRACTIVE)(encoder, **({"full": True} if full else {}))
+        quoter = extension("generator", EXTRACTIVE)(encoder, **({"full": True} if full else {}))
     if name == EXTRACTIVE:
-        return quoting
+        return quoter
     if name in extensions("generator"):
         generator: Generator = extension("generator", name)(encoder)
         return generator
     from casewright.graph.chat_generator import ChatGenerator
     from casewright.planner import chat_model
 
-    return ChatGenerator(chat_model(name), fallback=quoting, marks=True)
+    return ChatGenerator(chat_model(name), fallback=quoter, marks=True)
 
 
 def check_judge(name: str | None) -> None:
