@@ -31,16 +31,16 @@ TOOLS, LEARN, TEST = "tools.py", "learn.jsonl", "test.jsonl"
 #: The default numbers of plan cases.
 CASE_COUNTS = (0, 5, 20, 60)
 NOTES = (
-    f"{unseen.COLUMNS_NOTE} A whole question for a short literal is wrong too. "
-    "Means over the draws of plan cases. ms, cpu ms: medians of wall time, and of CPU time on "
-    "all cores.",
+    f"{unseen.COLUMNS_NOTE} An argument that holds the whole question where the gold plan has a "
+    "short literal is also wrong. Figures are means over the draws of plan cases. ms, cpu ms: "
+    "medians of wall time, and of CPU time on all cores.",
     "Brackets are 95 % intervals of a Bayesian bootstrap over a folder's messages, or over the "
     "corpus's toolboxes. They have no width if all plans are right, or all are wrong.",
 )
 
 
 class OwnFolder(NamedTuple):
-    """A user's toolbox: ``learn`` are the messages for plan cases, ``items`` the test set."""
+    """A user's toolbox, its messages for plan cases (``learn``), and its test set (``items``)."""
 
     name: str
     toolbox: Toolbox
@@ -51,7 +51,8 @@ class OwnFolder(NamedTuple):
         """Return the test messages, with ``case_count`` plan cases drawn from ``learn``."""
         plan_cases = {self.toolbox.fingerprint(): stratified(self.learn, case_count, seed)}
         classes = [(item.query.label,) for item in self.items]
-        return unseen.UnseenSet(self.name, self.items, classes, range(len(self.items)), plan_cases)
+        bootstrap_groups = range(len(self.items))
+        return unseen.UnseenSet(self.name, self.items, classes, bootstrap_groups, plan_cases)
 
 
 def own_folder(folder: Path) -> OwnFolder:
@@ -80,7 +81,7 @@ def own_folder(folder: Path) -> OwnFolder:
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return ``count`` queries, stratified by class; a larger count with a seed adds queries."""
+    """Return a stratified sample; with the same seed, a larger sample contains a smaller one."""
     rng = random.Random(seed)
     by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
@@ -130,9 +131,9 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
             outcomes: list[PlanOutcome] = []
             cpu_ms: list[float] = []
             for test_set in sets:
-                with unseen.stores_of([test_set], encoder) as (stores, empty):
+                with unseen.stores_of([test_set], encoder) as (stores, empty_store):
                     factory = factories[name]
-                    planner = toolbox_planners.ToolboxPlanner(name, factory, stores, empty)
+                    planner = toolbox_planners.ToolboxPlanner(name, factory, stores, empty_store)
                     outcomes += evaluate(test_set.items, {name: planner}).outcomes[name]
                 cpu_ms += planner.cpu_ms
                 advance(1)
@@ -159,8 +160,7 @@ def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.
         available = len(folder.learn)
         for case_count in _case_counts(trial, available):
             draws = 1 if case_count in (0, available) else trial.seeds
-            sets = [folder.test_set(case_count, seed) for seed in range(draws)]
-            yield folder.name, case_count, sets
+            yield folder.name, case_count, [folder.test_set(case_count, n) for n in range(draws)]
     if trial.split is not None:
         available = min(len(box.queries) for box in read_corpus(trial.split)) - 1
         case_counts = _case_counts(trial, available)

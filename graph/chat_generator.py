@@ -60,11 +60,13 @@ class ChatGenerator:
         return await arun(self._write_answer(request))
 
     def _write_answer(self, request: GenerationRequest) -> Body[Generation]:
+        """Write an answer; both ``generate`` and ``agenerate`` run this body."""
         model, seconds, fallback = self._model, self._seconds, self._fallback
         messages = self._messages(request)
         try:
             answer = yield Work(
-                lambda: ask(model, messages, seconds), lambda: aask(model, messages, seconds)
+                call=lambda: ask(model, messages, seconds),
+                acall=lambda: aask(model, messages, seconds),
             )
             text = str(answer.text).strip()
             if not text:
@@ -74,14 +76,10 @@ class ChatGenerator:
                 text = mark_unsupported(text, request.evidence, request.missing)
             return Generation(text, token_counts(answer), self.name)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
-            timed_out = isinstance(error, TimeoutError)
-            reason = (
-                f"it gave no answer within {seconds:g} s"
-                if timed_out
-                else failure_text(model, error)
-            )
+            timeout = f"it gave no answer within {seconds:g} s"
+            reason = timeout if isinstance(error, TimeoutError) else failure_text(model, error)
             generation = yield Work(
-                lambda: fallback.generate(request), lambda: fallback.agenerate(request)
+                call=lambda: fallback.generate(request), acall=lambda: fallback.agenerate(request)
             )
             name = f"{generation.generator} (after {self.name} failed: {reason})"
             return Generation(generation.text, generation.tokens, name, generation.citations)

@@ -28,7 +28,7 @@ def tool_from_langchain(
     """Return the tool of a LangChain ``BaseTool``.
 
     Arguments that the tool hides from the model (``InjectedToolArg``) are filled by name from the
-    request's scope. An error that the tool returns to a model as text fails the step.
+    request's scope. If the tool returns an error to the model as text, the step fails.
 
     Args:
         tool: A LangChain tool, with a description and an argument schema.
@@ -67,7 +67,7 @@ def tool_from_langchain(
 
     has_async = _has_async(tool)
     # Only a ``Tool`` or ``StructuredTool`` can lack a blocking function: its ``func`` is then None.
-    has_sync = not has_async or getattr(tool, "func", run) is not None
+    has_sync = not has_async or not hasattr(tool, "func") or tool.func is not None
     return ToolSpec(
         name=alias(tool.name),
         description=tool.description,
@@ -118,7 +118,7 @@ def _with_plain_results(tool: BaseTool) -> BaseTool:
 
 
 def _plain_function(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    # LangChain passes callbacks and configuration by the signature, which ``wraps`` keeps.
+    # LangChain passes callbacks and configuration if the signature has them; ``wraps`` keeps it.
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         return plain(function(*args, **kwargs))
