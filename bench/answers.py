@@ -24,12 +24,12 @@ from casewright.finetune.records import read_values
 from casewright.graph import ChatGenerator, Evidence, GenerationRequest, Generator, groundedness
 from casewright.graph.generator import ID, checked_citations
 from casewright.graph.named import EXTRACTIVE, make_generator
-from casewright.graph.quotable import quotables
 from casewright.planner import Prompt, chat_model
 from casewright.planner.decoding import Decoder, DecodingLimits
 from casewright.planner.grammar.matcher import PlanMatcher, compile_grammar
 from casewright.planner.local_chat import LocalChat, local_chat
 from casewright.stores import Encoder
+from casewright.stores.documents.quotable import quotables
 
 #: Number of paragraphs in the evidence of a question.
 EVIDENCE_COUNT = 4

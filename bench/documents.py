@@ -21,7 +21,6 @@ from casewright.bench.answer import STAGES
 from casewright.bench.harness import mean, p50, tracked
 from casewright.bench.report import Report
 from casewright.domains.documents.domain import DOMAIN, open_documents
-from casewright.domains.documents.passage_search import PassageSearch
 from casewright.errors import InputError
 from casewright.finetune.records import Record, read_records
 from casewright.graph import Answer, build_graph
@@ -30,6 +29,7 @@ from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.stores import CaseStore, Encoder, document_schema, ingest
 from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.feedback.sufficiency import FEATURES, SufficiencyJudge
+from casewright.stores.passages.search import PassageSearch
 from casewright.stores.paths import data_folder
 
 FILE = "questions.jsonl"
@@ -75,7 +75,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
             CASE_PLANNER, opened.plan_cases, queries=DOMAIN.queries, encoder=encoder
         )
         for name in generators:
-            graph = build_graph(opened.toolbox, planner, make_generator(name, encoder))
+            generator = make_generator(name, encoder, reads_passages=True)
+            graph = build_graph(opened.toolbox, planner, generator)
             labels = {"table": "misses", "tree": tree, "generator": name}
             answers = []
             for question in tracked(f"{tree}, {name}", questions):

@@ -60,6 +60,8 @@ class Domain:
         mark: The name of a file in the domain's folder that exists if the stores are built.
         looping: Returns the open domain with tools that search by relevance feedback. It is
             ``None`` if feedback brings no gain.
+        reads_passages: True if the results are passages of documents. The quoting generator then
+            uses the encoder's cross-encoder, which was trained on such passages.
         generator: Returns the generator for answers without a language model.
         tool_pools: A file with other names and descriptions of the tools, for training prompts.
         answer: Answers a request by an option that is not in ``openers``, without a question.
@@ -79,6 +81,7 @@ class Domain:
     openers: Mapping[str, Callable[[Path, Encoder, str], OpenDomain]] = field(default_factory=dict)
     mark: str = "built.json"
     looping: Callable[[OpenDomain, MakeSearch], OpenDomain] | None = None
+    reads_passages: bool = False
     generator: Callable[[], Generator] | None = None
     tool_pools: Path | None = None
     answer: Callable[[OpenDomain, OwnRequest], OwnAnswer] | None = None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from casewright.graph.evidence import Evidence
 from casewright.graph.generator import Generation, GenerationRequest
-from casewright.graph.quotable import Quotable, cross_encoder_input, quotables
 from casewright.stores import Encoder
+from casewright.stores.documents.quotable import Quotable, cross_encoder_inputs, quotables
 from casewright.stores.encoders.cross_encoder import answer_logits, log_sum
 from casewright.stores.feedback.sufficiency import content_words
 
@@ -24,6 +25,8 @@ FIRST_SIZE, NEXT_SIZE = 440, 300
 #: Without a cross-encoder, a further result is quoted if its score is at least this share of the
 #: best result's score.
 MIN_SHARE = 0.7
+#: Maximum number of results of a step that are read.
+MAX_READ = 20
 #: Maximum distance, in nats, of a quoted passage's logit from the best one.
 LOGIT_MARGIN = 6.0
 #: Weight, in a part's score, of the share of the question's words that the part has.
@@ -31,6 +34,8 @@ WORD_WEIGHT = 0.3
 #: Deduction from a result's score for each result that the tool returned before it.
 RANK_PENALTY = 0.05
 
+#: A passage: its evidence, its parts, and a score for each part.
+_Scored: TypeAlias = tuple[Evidence, list[Quotable], list[float]]
 _CITATION_START = re.compile(r"\[(?=\s*E)")
 
 
@@ -41,13 +46,21 @@ class ExtractiveGenerator:
         encoder: Ranks the parts of long evidence by similarity to the question; without an encoder,
             the first parts are quoted.
         full: Quote up to three whole results of a step.
+        reads_passages: The results are passages of documents; rank them and their parts by the
+            encoder's cross-encoder, if it has one.
     """
 
     name = "extractive"
 
-    def __init__(self, encoder: Encoder | None = None, *, full: bool = False) -> None:
+    def __init__(
+        self,
+        encoder: Encoder | None = None,
+        *,
+        full: bool = False,
+        reads_passages: bool = False,
+    ) -> None:
         self._encoder = encoder
-        self._full = full
+        self._full, self._reads_passages = full, reads_passages
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return quotations with citations; see ``Generator``."""
@@ -71,8 +84,8 @@ class ExtractiveGenerator:
                 yield item, _uncited(text)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        """Return the same as ``generate``, which takes some milliseconds and never waits."""
-        return self.generate(request)
+        """Return the same as ``generate``, in a thread: the cross-encoder may take a second."""
+        return await asyncio.to_thread(self.generate, request)
 
     def _quotes(
         self, request: GenerationRequest, items: Sequence[Evidence]
@@ -90,34 +103,53 @@ class ExtractiveGenerator:
         return self._passages(request.question, items)
 
     def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
-        """Return the parts of the best passages that answer the question, with adjacent parts.
-
-        With a cross-encoder, the passages keep the tool's order, and passages whose logit is far
-        below the best one are left out. Without one, the similarity to the question decides, with a
-        deduction for later results, since the tool knows better which results answer the question.
-        """
-        passages = [(item, parts) for item in items if (parts := quotables(item.text))]
-        inputs = [cross_encoder_input(parts) for _, parts in passages]
-        logits = answer_logits(self._encoder, question, inputs)
-        if logits is not None:
-            best = max(map(log_sum, logits), default=0.0)
-            chosen = [
-                (item, parts, scores)
-                for (item, parts), scores in zip(passages, logits, strict=True)
-                if log_sum(scores) >= best - LOGIT_MARGIN
-            ]
-        else:
-            scored = [
-                (item, parts, np.array(self._scores(question, parts)) - RANK_PENALTY * rank)
-                for rank, (item, parts) in enumerate(passages)
-            ]
-            scored.sort(key=lambda passage: -passage[2].max())
-            chosen = [p for p in scored if p[2].max() >= MIN_SHARE * scored[0][2].max()]
+        """Return the parts of the best passages that answer the question, with adjacent parts."""
+        passages = [(item, parts) for item in items[:MAX_READ] if (parts := quotables(item.text))]
+        chosen = self._answering(question, passages) or self._similar(question, passages)
         quotations: dict[str, tuple[Evidence, str]] = {}
-        for item, parts, scores in chosen[:MAX_QUOTES]:
-            text = _excerpt(parts, scores, NEXT_SIZE if quotations else FIRST_SIZE)
-            quotations.setdefault(text, (item, text))
+        for item, parts, scores in chosen:
+            if len(quotations) < MAX_QUOTES:
+                text = _excerpt(parts, scores, NEXT_SIZE if quotations else FIRST_SIZE)
+                quotations.setdefault(text, (item, text))
         return [*quotations.values()]
+
+    def _answering(
+        self, question: str, passages: Sequence[tuple[Evidence, list[Quotable]]]
+    ) -> list[_Scored]:
+        """Return the passages that answer according to the cross-encoder, in the tool's order.
+
+        Return none without a cross-encoder.
+        """
+        if not self._reads_passages:
+            return []
+        windows = [window for _, parts in passages for window in cross_encoder_inputs(parts)]
+        logits = answer_logits(self._encoder, question, windows)
+        if logits is None:
+            return []
+        scores = iter([logit for part_logits in logits for logit in part_logits.tolist()])
+        scored = [(item, parts, [next(scores) for _ in parts]) for item, parts in passages]
+        sums = [log_sum(part_scores) for _, _, part_scores in scored]
+        best = max(sums, default=0.0)
+        near = [number for number, total in enumerate(sums) if total >= best - LOGIT_MARGIN]
+        # The best passage is always quoted.
+        first = [number for number in near if sums[number] < best][: MAX_QUOTES - 1]
+        return [scored[number] for number in near if number in first or sums[number] == best]
+
+    def _similar(
+        self, question: str, passages: Sequence[tuple[Evidence, list[Quotable]]]
+    ) -> list[_Scored]:
+        """Return the passages with the parts most similar to the question, the best first.
+
+        Each later result has a deduction, since the tool knows better which results answer.
+        """
+        scores = iter(self._scores(question, [part for _, parts in passages for part in parts]))
+        scored = [(item, parts, [next(scores) for _ in parts]) for item, parts in passages]
+        ranks = {item.id: RANK_PENALTY * rank for rank, (item, _) in enumerate(passages)}
+        totals = {item.id: max(part_scores) - ranks[item.id] for item, _, part_scores in scored}
+        scored.sort(key=lambda passage: -totals[passage[0].id])
+        best = max(totals.values(), default=0.0)
+        # The best similarity may be negative.
+        return [p for p in scored if totals[p[0].id] >= min(best, MIN_SHARE * best)]
 
     def _record(self, request: GenerationRequest, item: Evidence) -> str:
         fields = []
@@ -139,9 +171,7 @@ class ExtractiveGenerator:
         return [float(score) for score in vectors[1:] @ vectors[0] + WORD_WEIGHT * np.array(shared)]
 
 
-def _excerpt(
-    parts: Sequence[Quotable], scores: Sequence[float] | NDArray[np.float32], max_characters: int
-) -> str:
+def _excerpt(parts: Sequence[Quotable], scores: Sequence[float], max_characters: int) -> str:
     """Return the part with the best score, adjacent parts of the same heading, and the heading."""
     first = last = max(range(len(parts)), key=lambda number: scores[number])
     heading, length = parts[first].heading, len(parts[first].text)

@@ -17,7 +17,7 @@ import regex
 
 from casewright.graph.evidence import Evidence
 from casewright.graph.generator import ID
-from casewright.graph.quotable import quotables
+from casewright.stores.documents.quotable import quotables
 from casewright.stores.feedback.features import STOPWORDS
 from casewright.stores.feedback.sufficiency import content_words
 

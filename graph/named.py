@@ -31,19 +31,23 @@ def make_generator(
     make_quoting: Callable[[], Generator] | None = None,
     *,
     full: bool = False,
+    reads_passages: bool = False,
 ) -> Generator:
     """Return the generator of this name; a chat model falls back to a generator that quotes.
 
     Sentences of a chat model that the evidence does not support are marked. ``make_quoting`` makes
-    the domain's quoting generator, if any; with ``full``, the default one quotes whole results.
+    the domain's quoting generator, if any. ``full`` and ``reads_passages`` are options of the
+    default one; see ``ExtractiveGenerator``.
     """
     check_generator(name)
     quoter: Generator
     if make_quoting:
         quoter = make_quoting()
     else:
-        # A generator of another package may not take ``full``.
-        quoter = extension("generator", EXTRACTIVE)(encoder, **({"full": True} if full else {}))
+        options = {"full": full, "reads_passages": reads_passages}
+        # A generator of another package may not take the options.
+        given = {option: True for option, is_set in options.items() if is_set}
+        quoter = extension("generator", EXTRACTIVE)(encoder, **given)
     if name == EXTRACTIVE:
         return quoter
     if name in extensions("generator"):

@@ -12,12 +12,12 @@ PAGES = ROOT / "docs" / "benchmarks"
 #: The code that each command measures. ``main`` adds the bench if it has the command's name.
 MEASURED = {
     "answer": "graph planner stores serve",
-    "answers": "graph/chat_generator.py graph/groundedness.py graph/quotable.py",
+    "answers": "graph/chat_generator.py graph/groundedness.py stores/documents/quotable.py",
     "backgammon": "packages/casewright_backgammon packages/casewright_mcbr",
     "chat": "planner graph/chat_generator.py graph/feedback/chat_judge.py",
     "conversations": "planner domains/shopping",
     "decoding": "planner bench/scripts.py bench/models.py",
-    "documents": "stores domains/documents graph/extractive.py graph/quotable.py",
+    "documents": "stores domains/documents graph/extractive.py stores/documents/quotable.py",
     "encoder": "packages/casewright_legal/bench_encoder.py stores/encoders",
     "evidence": "domains/gold_plans.py domains/shopping stores tools",
     "executor": "graph",

@@ -9,8 +9,6 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from casewright.domains.documents.passage_search import PASSAGES, PassageSearch
-from casewright.domains.documents.passage_text import passage_markdown
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
 from casewright.domains.search_tools import merge_hits, search_queries, search_toolbox
@@ -21,6 +19,8 @@ from casewright.stores import CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema, location_text, root_names, roots_of
 from casewright.stores.engines.connections import ENGINE_FILE
 from casewright.stores.feedback import SentenceStrategy
+from casewright.stores.passages.search import PASSAGES, PassageSearch
+from casewright.stores.passages.text import passage_markdown
 from casewright.tools import CallContext, Search, Toolbox
 from casewright.tools.spec import NEAREST
 
@@ -74,10 +74,7 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
-        best = passages.best(query)
-        # The loop's copy of a hit lacks the cross-encoder's logit, which the judge reads.
-        scored = {hit.case.id: hit for hit in best}
-        hits = merge_hits([scored.get(hit.case.id, hit) for hit in confirmed], best)
+        hits = passages.with_answers(query, merge_hits(confirmed, passages.best(query)))
         if not passages.are_sufficient(query, hits):
             titles = dict.fromkeys(
                 shorten(str(hit.case.problem.get("title", "")), MAX_TITLE_LENGTH, placeholder="…")
@@ -108,4 +105,5 @@ DOMAIN = Domain(
     openers={"store": lambda folder, encoder, location: open_documents(location, encoder)},
     mark=ENGINE_FILE,
     looping=looping,
+    reads_passages=True,
 )

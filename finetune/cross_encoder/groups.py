@@ -9,7 +9,7 @@ from pathlib import Path
 
 from casewright.errors import InputError
 from casewright.finetune.records import Record, Text, read_records
-from casewright.graph.quotable import cross_encoder_input, quotables
+from casewright.stores.documents.quotable import cross_encoder_inputs, quotables
 
 FILE = "questions.jsonl"
 LINE = 'A line is {"tree": "…", "question": "…", "quote": "…"}.'
@@ -59,7 +59,8 @@ def make_groups(
 ) -> Iterator[Group]:
     """Yield a group for each question; ``search`` returns Markdown passages, the best first."""
     for question in questions:
-        passages = [cross_encoder_input(quotables(text)) for text in search(question.question)]
+        texts = search(question.question)
+        passages = [window for text in texts for window in cross_encoder_inputs(quotables(text))]
         quote = _plain(question.quote)
         gold = frozenset(
             (number, part)

@@ -14,7 +14,7 @@ import numpy as np
 
 from casewright.errors import InputError
 from casewright.finetune.cross_encoder.groups import Group
-from casewright.planner.language_model.device import check_names, find_device
+from casewright.planner.language_model.device import find_device
 from casewright.stores.encoders.cross_encoder import UNREAD, encode_pair, save_weights
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
@@ -70,13 +70,16 @@ def train_cross_encoder(
         device: A PyTorch device, by default the first GPU or else the CPU.
 
     Raises:
-        InputError: No group to train on has an answer, or the machine lacks the device.
+        InputError: No group to train on has an answer, no group is of a held-out tree, or the
+            machine lacks the device.
     """
     import torch
 
-    check_names(device, None)
     place = find_device(device)
-    training = [g for g in groups if g.tree not in held_out and (g.gold or g.unanswerable)]
+    if unknown := set(held_out) - {group.tree for group in groups}:
+        raise InputError(f"No question is about the held-out tree {min(unknown)!r}. Correct it.")
+    usable = [g for g in groups if g.passages and (g.gold or g.unanswerable)]
+    training = [group for group in usable if group.tree not in held_out]
     if not any(group.gold for group in training):
         raise InputError(
             "No question to train on has a quote that the search finds. Copy quotes from the trees "
@@ -118,7 +121,7 @@ def train_cross_encoder(
         if not name.startswith("bert.embeddings")
     }
     save_weights(target, weights)
-    figures = _figures(network.eval(), [g for g in groups if g.tree in held_out], place)
+    figures = _figures(network.eval(), [g for g in usable if g.tree in held_out], place)
     return {**asdict(settings), "groups": len(training), "steps": step, **figures}
 
 
@@ -144,7 +147,8 @@ def _drawn(group: Group, settings: CrossEncoderSettings, rng: random.Random) -> 
     """Return a group with fewer passages, in random order, sometimes without its answers."""
     answers = {number for number, _ in group.gold}
     others = [number for number in range(len(group.passages)) if number not in answers]
-    chosen = [] if rng.random() < settings.without_answer else [*answers][: settings.passages]
+    leaves_out = bool(others) and rng.random() < settings.without_answer
+    chosen = [] if leaves_out else [*answers][: settings.passages]
     # Half the time the best passages of the search, which are the hardest.
     others = others if rng.random() < 0.5 else rng.sample(others, len(others))
     chosen += others[: settings.passages - len(chosen)]
@@ -160,7 +164,7 @@ def _loss(network: Any, groups: Sequence[Group], device: torch.device) -> Tensor
 
     losses = []
     for group, logits in zip(groups, _logits(network, groups, device), strict=True):
-        gold = [logits[number][part] for number, part in group.gold if part < len(logits[number])]
+        gold = [logits[number][part] for number, part in group.gold]
         no_answer = torch.zeros(1, device=device)
         total = torch.logsumexp(torch.cat([no_answer, *logits]), 0)
         right = torch.logsumexp(torch.stack(gold), 0) if gold else no_answer[0]
@@ -194,12 +198,14 @@ def _logits(network: Any, groups: Sequence[Group], device: torch.device) -> list
 def _part_logits(tokens: Tensor, passage: Tensor, boundaries: Sequence[int]) -> Tensor:
     import torch
 
+    unread = torch.full_like(passage[0], UNREAD)
     parts = [
-        torch.logsumexp(tokens[start:end], 0) - np.log(end - start)
-        for start, end in pairwise(boundaries)
+        torch.logsumexp(tokens[start:end], 0) - np.log(end - start) + passage[0]
         if start < end
+        else unread
+        for start, end in pairwise(boundaries)
     ]
-    return torch.stack(parts) + passage if parts else passage[:0]
+    return torch.stack(parts) if parts else passage[:0]
 
 
 def _figures(network: Any, groups: Sequence[Group], device: torch.device) -> dict[str, float]:
@@ -212,8 +218,6 @@ def _figures(network: Any, groups: Sequence[Group], device: torch.device) -> dic
     hits: list[tuple[bool, bool, bool]] = []
     odds: dict[bool, list[float]] = {True: [], False: []}
     for group in groups:
-        if not group.gold and not group.unanswerable:
-            continue
         with torch.no_grad():
             [logits] = _logits(network, [group], device)
         best = max(range(len(logits)), key=lambda n: max(logits[n].tolist(), default=UNREAD))

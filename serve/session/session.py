@@ -35,7 +35,8 @@ class Session:
 
     def generator(self, name: str, *, full: bool = False) -> Generator:
         """Return the generator of this name for this domain; ``full`` quotes whole results."""
-        return make_generator(name, self.encoder, self.domain.generator, full=full)
+        options = {"full": full, "reads_passages": self.domain.reads_passages}
+        return make_generator(name, self.encoder, self.domain.generator, **options)
 
     def graph(
         self, generator: str, checkpointer: Any = None, *, full: bool = False, **options: Any

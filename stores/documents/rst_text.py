@@ -152,7 +152,7 @@ def _line(node: Any) -> int:
 
 def _inline(node: Any) -> str:
     if isinstance(node, nodes.Text):
-        return node.astext()
+        return str(node.astext())
     if isinstance(node, nodes.literal):
         return f"`{node.astext()}`"
     if isinstance(node, nodes.image):

@@ -7,12 +7,13 @@ are trained as one softmax (Clark and Gardner 2018, arXiv 1710.10723, section 3.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from casewright.errors import InputError, one_line
 from casewright.stores.encoders.encoder import Encoder
 from casewright.stores.encoders.minilm import minilm_weights, packaged_minilm
-from casewright.stores.encoders.onnx_graph import Bert, Weights, fitting_bits, in_batches
+from casewright.stores.encoders.onnx_graph import Bert, Weights, fitting_bits
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -35,6 +36,8 @@ HEADS = ("cls.weight", "cls.bias", "part.weight", "part.bias")
 MAX_QUESTION, MAX_HEADING, MAX_PARTS = 64, 32, 300
 #: The logit of a part that is not read.
 UNREAD = -20.0
+#: Maximum number of characters of a token, spaces included.
+MAX_TOKEN_CHARACTERS = 20
 #: Number of passages whose logits are kept.
 MAX_KEPT = 256
 #: The ids of BERT's special tokens.
@@ -68,49 +71,51 @@ class CrossEncoder:
 
     def __init__(self, weights: Path = WEIGHTS) -> None:
         self._file = weights
-        self._lock = threading.Lock()
+        self._lock, self._model_lock = threading.Lock(), threading.Lock()
         self._model: tuple[Bert, Weights] | None = None
-        self._logits: OrderedDict[tuple[str, ...], Floats] = OrderedDict()
+        self._logits: OrderedDict[bytes, Floats] = OrderedDict()
 
     def answer_logits(self, question: str, passages: Sequence[Passage]) -> list[Floats]:
         """Return, for each passage, the logits that its parts answer the question.
 
         The latest logits are kept, since a generator reads passages that a search has read.
         """
-        keys = [(question, *passage) for passage in passages]
+        keys = [hashlib.sha256(repr((question, *p)).encode("utf-8", "replace")) for p in passages]
+        return [
+            self._kept(key.digest(), question, passage)
+            for key, passage in zip(keys, passages, strict=True)
+        ]
+
+    def _kept(self, key: bytes, question: str, passage: Passage) -> Floats:
         with self._lock:
-            logits = {key: self._logits[key] for key in keys if key in self._logits}
-        unread = [key for key in dict.fromkeys(keys) if key not in logits]
-        logits |= zip(unread, self._read(question, [key[1:] for key in unread]), strict=True)
+            if key in self._logits:
+                self._logits.move_to_end(key)
+                return self._logits[key]
+        logits = self._read(encode_pair(question, passage))
+        logits.setflags(write=False)
         with self._lock:
-            self._logits |= {key: logits[key] for key in keys}
+            self._logits[key] = logits
             while len(self._logits) > MAX_KEPT:
                 self._logits.popitem(last=False)
-        return [logits[key] for key in keys]
-
-    def _read(self, question: str, passages: Sequence[Passage]) -> list[Floats]:
-        bert, heads = self._load()
-        pairs = [encode_pair(question, passage) for passage in passages]
-        logits: list[Floats] = [np.zeros(0, np.float32)] * len(passages)
-        for batch in in_batches([len(pair.ids) for pair in pairs]):
-            ids = np.zeros((len(batch), len(pairs[batch[-1]].ids)), np.int32)
-            types, mask = np.zeros_like(ids), np.zeros_like(ids)
-            for row, number in enumerate(batch):
-                pair = pairs[number]
-                ids[row, : len(pair.ids)], mask[row, : len(pair.ids)] = pair.ids, 1
-                types[row, pair.passage_start : len(pair.ids)] = 1
-            for number, states in zip(batch, bert(ids, types, mask), strict=True):
-                passage_logit = states[0] @ heads["cls.weight"][0] + heads["cls.bias"][0]
-                odds = np.exp(states @ heads["part.weight"][0] + heads["part.bias"][0])
-                parts = [
-                    passage_logit + np.log(odds[start:end].mean()) if start < end else UNREAD
-                    for start, end in pairwise(pairs[number].boundaries)
-                ]
-                logits[number] = np.array(parts, np.float32)
         return logits
 
+    def _read(self, pair: Pair) -> Floats:
+        bert, heads = self._load()
+        types = [int(index >= pair.passage_start) for index in range(len(pair.ids))]
+        # Eight-bit states share one scale per run, so that each pair has a run of its own.
+        states = bert.read(pair.ids, types)
+        passage = states[0] @ heads["cls.weight"][0] + heads["cls.bias"][0]
+        tokens = states @ heads["part.weight"][0] + heads["part.bias"][0]
+        parts = [
+            passage + np.logaddexp.reduce(tokens[start:end]) - np.log(end - start)
+            if start < end
+            else UNREAD
+            for start, end in pairwise(pair.boundaries)
+        ]
+        return np.array(parts, np.float32)
+
     def _load(self) -> tuple[Bert, Weights]:
-        with self._lock:
+        with self._model_lock:
             if self._model is None:
                 weights = _read_weights(self._file)
                 heads = {name: weights[name] for name in HEADS}
@@ -126,11 +131,15 @@ def answer_logits(
     Raise ``InputError`` if it returns other than a finite logit for each part.
     """
     method = getattr(encoder, "answer_logits", None)
-    logits: list[Floats] | None = None if method is None else method(question, passages)
-    if logits is not None and (
-        [len(parts) for parts in logits] != [len(passage) - 1 for passage in passages]
-        or not all(np.isfinite(parts).all() for parts in logits)
-    ):
+    answer = None if method is None else method(question, passages)
+    if answer is None:
+        return None
+    try:
+        logits = [np.asarray(parts, np.float32) for parts in answer]
+    except (TypeError, ValueError):
+        logits = []
+    shapes = [(len(passage) - 1,) for passage in passages]
+    if [parts.shape for parts in logits] != shapes or not all(np.isfinite(p).all() for p in logits):
         raise InputError(
             f"The encoder {getattr(encoder, 'name', encoder)!r} must return a finite logit for "
             "each part of each passage. Correct its answer_logits."
@@ -146,14 +155,13 @@ def log_sum(logits: Sequence[float] | Floats) -> float:
 def encode_pair(question: str, passage: Passage) -> Pair:
     """Return a question and a passage as BERT's input."""
     heading, *parts = passage
-    start = [CLS, *_ids(question)[:MAX_QUESTION], SEP]
-    heading_ids = _ids(f"{heading}:")[:MAX_HEADING] if heading else []
-    parts_ids = [_ids(part) for part in parts]
-    ends = accumulate(map(len, parts_ids), initial=0)
-    first = len(start) + len(heading_ids)
-    read = [*chain.from_iterable(parts_ids)][:MAX_PARTS]
-    boundaries = [first + min(end, MAX_PARTS) for end in ends]
-    return Pair([*start, *heading_ids, *read, SEP], len(start), boundaries)
+    start = [CLS, *_ids(question, MAX_QUESTION), SEP]
+    ids = [*start, *(_ids(f"{heading}:", MAX_HEADING) if heading else ())]
+    boundaries, end = [len(ids)], len(ids) + MAX_PARTS
+    for part in parts:
+        ids += _ids(part, end - len(ids))
+        boundaries.append(len(ids))
+    return Pair([*ids, SEP], len(start), boundaries)
 
 
 def save_weights(file: Path, weights: Mapping[str, Floats]) -> None:
@@ -170,9 +178,11 @@ def save_weights(file: Path, weights: Mapping[str, Floats]) -> None:
     save_file(arrays, file)
 
 
-def _ids(text: str) -> list[int]:
-    ids: list[int] = _tokenizer().encode(text, add_special_tokens=False).ids
-    return ids
+def _ids(text: str, limit: int) -> list[int]:
+    """Return the first ids of a text; of a long text, only the beginning is read."""
+    beginning = text[: limit * MAX_TOKEN_CHARACTERS]
+    ids: list[int] = _tokenizer().encode(beginning, add_special_tokens=False).ids if limit else []
+    return ids[:limit]
 
 
 @cache
@@ -189,13 +199,21 @@ def _read_weights(file: Path) -> Weights:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
+    base = minilm_weights()
     try:
         trained = load_file(file)
-    except (OSError, SafetensorError) as error:
+        scales = {n.removesuffix(SCALE): trained.pop(n) for n in [*trained] if n.endswith(SCALE)}
+        matrices = {name: trained[name] * scale[:, None] for name, scale in scales.items()}
+        weights = {**base, **trained, **matrices}
+        shapes = {name: weight.shape for name, weight in base.items()}
+        shapes |= dict.fromkeys(HEADS[::2], (1, len(base["embeddings.LayerNorm.bias"])))
+        shapes |= dict.fromkeys(HEADS[1::2], (1,))
+        if wrong := [name for name, shape in shapes.items() if weights[name].shape != shape]:
+            raise ValueError(f"{wrong[0]} has another shape")
+    except (OSError, SafetensorError, KeyError, ValueError, IndexError) as error:
+        missing = "there is no " if isinstance(error, KeyError) else ""
         raise InputError(
-            f"The cross-encoder's weights {file} cannot be read: {one_line(error)}. Give a file "
-            "that casewright finetune cross-encoder wrote."
+            f"The cross-encoder's weights {file} cannot be used: {missing}{one_line(error)}. Give "
+            "a file that casewright finetune cross-encoder wrote."
         ) from error
-    scales = {name.removesuffix(SCALE): trained.pop(name) for name in [*trained] if SCALE in name}
-    matrices = {name: trained[name] * scale[:, None] for name, scale in scales.items()}
-    return {**minilm_weights(), **trained, **matrices}
+    return weights

@@ -59,6 +59,9 @@ def colour_group(tree: str, item: int, *, answerable: bool = True) -> Group:
 
 def test_training_learns_which_part_answers_questions_about_a_held_out_tree(tmp_path: Path) -> None:
     groups = [colour_group("a", item, answerable=item % 4 != 0) for item in range(16)]
+    # A passage that is always an answer, an empty part, and nothing that the search returned.
+    groups += [Group("a", "q", [["T", "\u200b", "Red."]], frozenset({(0, 1)}), False)]
+    groups += [Group("a", "q", [], frozenset(), True)]
     groups += [colour_group("b", 77), colour_group("b", 78, answerable=False)]
     settings = CrossEncoderSettings(epochs=4, batch=4, warm_up=2)
     target = tmp_path / "weights.safetensors"
@@ -76,3 +79,10 @@ def test_training_without_an_answer_to_train_on_is_an_input_error(tmp_path: Path
     groups = [colour_group("a", 1), colour_group("b", 2, answerable=False)]
     with pytest.raises(InputError, match="No question to train on"):
         train_cross_encoder(groups, tmp_path / "w", CrossEncoderSettings(), held_out=["a"])
+
+
+def test_held_out_tree_without_questions_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="held-out tree 'c'"):
+        train_cross_encoder(
+            [colour_group("a", 1)], tmp_path / "w", CrossEncoderSettings(), held_out=["c"]
+        )

@@ -23,10 +23,11 @@ build_meta.build_wheel("dist", {"--build-option": [f"--compression={sys.argv[1]}
 """
 #: Of the shipped adapter, also where it is not trained yet.
 FEW = ("casewright.json", "adapter_model.safetensors", "log.jsonl")
-#: The trained parser has 28 MB of it, the adapter 20 MB, data and code the rest.
-MOST_BYTES = 62_000_000
+#: The trained parser has 28 MB of it, the adapter 20 MB, the cross-encoder 11 MB, data and code the
+#: rest.
+MOST_BYTES = 72_000_000
 #: And before it is compressed, which takes most of the time of a build.
-MOST_STORED_BYTES = 92_000_000
+MOST_STORED_BYTES = 103_000_000
 
 
 @pytest.fixture(scope="module")

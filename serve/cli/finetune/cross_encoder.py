@@ -30,7 +30,7 @@ def finetune_cross_encoder(
         ),
     ],
     target: Annotated[Path, Option("--output", help="The weights' file, *.safetensors.")],
-    minutes: Annotated[float, Option(min=0, help="The longest duration of the training.")] = 60,
+    minutes: Annotated[float, Option(min=0.1, help="The longest duration of the training.")] = 60,
     held_out: Annotated[
         list[str] | None, Option(help="A tree that gives the figures; repeatable.")
     ] = None,
@@ -49,9 +49,12 @@ def finetune_cross_encoder(
         train_cross_encoder,
     )
     from casewright.finetune.training.run import check_writable
+    from casewright.planner.language_model.device import check_names, find_device
 
     questions = read_questions(data)
     check_writable(target)
+    check_names(device, None)
+    find_device(device)
     settings = CrossEncoderSettings(minutes=minutes, seed=seed)
     groups = list(_groups(data, questions))
     facts = train_cross_encoder(groups, target, settings, held_out=held_out or (), device=device)
@@ -59,10 +62,10 @@ def finetune_cross_encoder(
 
 
 def _groups(data: Path, questions: list[QuotedQuestion]) -> Iterator[Group]:
-    from casewright.domains.documents.passage_search import PassageSearch
-    from casewright.domains.documents.passage_text import passage_markdown
     from casewright.finetune.cross_encoder.groups import make_groups
     from casewright.stores import CaseStore, default_encoder, document_schema, ingest
+    from casewright.stores.passages.search import PassageSearch
+    from casewright.stores.passages.text import passage_markdown
     from casewright.stores.progress import progress_bar
 
     for tree, members in groupby(questions, key=lambda question: question.tree):

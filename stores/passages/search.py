@@ -6,14 +6,17 @@ import heapq
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
-from casewright.domains.documents.passage_text import passage_markdown
-from casewright.domains.documents.word_index import WordIndex
-from casewright.graph.quotable import cross_encoder_input, quotables
+import numpy as np
+
 from casewright.stores import Case, CaseStore, Hit
+from casewright.stores.documents.quotable import cross_encoder_inputs, quotables
 from casewright.stores.encoders.cross_encoder import answer_logits, log_sum
 from casewright.stores.feedback.sufficiency import SufficiencyJudge, hit_features
 from casewright.stores.hit import DECIMALS, near_best
+from casewright.stores.passages.text import passage_markdown
+from casewright.stores.passages.word_index import WordIndex
 
 #: Maximum number of passages of a result, and of candidates of each of the two searches.
 PASSAGES, CANDIDATES = 5, 20
@@ -27,6 +30,8 @@ MIN_SHARE_OF_BEST, MARGIN = 0.6, 3.0
 ANSWER = "answer"
 #: Maximum of the judge's third feature, and minus its minimum, so that words can outweigh it.
 MAX_ANSWER = 6.0
+#: No logits.
+NOTHING = np.zeros(0, np.float32)
 #: Maximum number of passages whose words are indexed, since the index is in memory.
 MAX_INDEXED = 50_000
 
@@ -51,18 +56,27 @@ class PassageSearch:
         if any, which becomes their facet score ``ANSWER``.
         """
         hits, scores = self.candidates(query, READ)
-        encoder = self._documents.schema.facets[0].encoder
-        passages = [cross_encoder_input(quotables(passage_markdown(hit.case))) for hit in hits]
-        logits = answer_logits(encoder, query, passages)
-        if logits is None:
+        hits = self.with_answers(query, hits)
+        if not any(ANSWER in hit.facet_scores for hit in hits):
             return near_best(hits[:PASSAGES], 0.0, MIN_SHARE_OF_BEST)
-        pairs = [(hit, log_sum(parts)) for hit, parts in zip(hits, logits, strict=True)]
-        hits = [replace(h, facet_scores={**h.facet_scores, ANSWER: logit}) for h, logit in pairs]
-        scores = {hit.case.id: SEARCH_WEIGHT * scores[hit.case.id] + logit for hit, logit in pairs}
-        hits = _by_score(hits, scores)[:PASSAGES]
-        best = max((hit.facet_scores[ANSWER] for hit in hits), default=0.0)
+        logits = {hit.case.id: hit.facet_scores[ANSWER] for hit in hits}
+        totals = {id_: SEARCH_WEIGHT * scores[id_] + logit for id_, logit in logits.items()}
+        hits = _by_score(hits, totals)[:PASSAGES]
+        lowest = max(logits[hit.case.id] for hit in hits) - MARGIN
         near = {hit.case.id for hit in near_best(hits, 0.0, MIN_SHARE_OF_BEST)}
-        return [h for h in hits if h.case.id in near or h.facet_scores[ANSWER] > best - MARGIN]
+        return [hit for hit in hits if hit.case.id in near or logits[hit.case.id] > lowest]
+
+    def with_answers(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        """Return hits with their facet score ``ANSWER``, if the encoder has a cross-encoder."""
+        encoder = self._documents.schema.facets[0].encoder
+        windows = [cross_encoder_inputs(quotables(passage_markdown(hit.case))) for hit in hits]
+        logits = answer_logits(encoder, query, [w for passage in windows for w in passage])
+        if logits is None:
+            return list(hits)
+        ordered = iter(logits)
+        sums = [log_sum(np.concatenate([*islice(ordered, len(w)), NOTHING])) for w in windows]
+        pairs = zip(hits, sums, strict=True)
+        return [replace(h, facet_scores={**h.facet_scores, ANSWER: logit}) for h, logit in pairs]
 
     def candidates(self, query: str, count: int) -> tuple[list[Hit], dict[str, float]]:
         """Return passages by relevance plus share of BM25, the best first, and this sum by id."""

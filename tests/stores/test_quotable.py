@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from casewright.graph.quotable import quotables
+from casewright.stores.documents.quotable import quotables
 
 LIST = "The mill has:\n\n- a stone\n- a wheel\n  of oak"
 CODE = "Oil it:\n\n```python\noil()\n\nstop()\n```"
