@@ -1,1 +1,1 @@
-"""The benches of Casewright: each measures by its command's options, and returns a report."""
+"""The benchmarks of Casewright. Each takes its command's options, and returns a report."""

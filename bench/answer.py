@@ -1,4 +1,4 @@
-"""The time of an answer in a warm process, and from the start of a new process."""
+"""The time of an answer in a running process, and with the start of a new process."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ COLD_STARTS = 5
 #: The stages of an answer; its ``usage`` has the milliseconds of each.
 STAGES = ("planning", "execution", "generation")
 NOTES = (
-    "Medians in milliseconds by the number of a plan's steps; cpu is the CPU time of the process, "
-    "all threads included.",
-    "vectors: the same questions, whose texts the tools encode anew, or take from the cache.",
+    "Medians in milliseconds by the number of a plan's steps. cpu: the CPU time of all threads of "
+    "the process.",
+    "vectors: for the same questions, tools encode all texts anew, or take vectors from the cache.",
     "layers: the stacks of all threads that do not wait are sampled; a sample counts for its "
     "innermost layer, a package of Casewright or a library; NumPy counts for its caller.",
 )
 
 
 def measure_answer(domain_name: str, count: int) -> Report:
-    """Time whole answers (planning, look-ups, generation) to uncached questions, and cold starts.
+    """Time answers to new questions (planning, tool calls, generation), and cold starts.
 
-    The case planner plans, with the domain's reader if there is one, as for ``ask``. Accuracy is
-    not measured, because the store of plan cases has the queries with their plans.
+    The planner is the case planner, with the domain's reader if there is one. Accuracy is not
+    measured, because the store of plan cases has the queries with their plans.
     """
     rows: list[dict[str, Any]] = []
     sampler = LayerSampler()
@@ -55,21 +55,21 @@ def measure_answer(domain_name: str, count: int) -> Report:
         ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
         ask(questions[0])  # the first answer loads the models
         for question in tracked("Answering", questions):
-            rows.append(_measured(ask, question))
+            rows.append(_row(ask, question))
         with open_domain(domain_name, cached=False) as without_cache:
             generator = ExtractiveGenerator(without_cache.uncached_encoder)
             graph = build_graph(without_cache.toolbox, planner, generator)
             ask_anew = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
-            ways = {"encoded anew": partial(_measured, ask_anew), "cached": partial(_measured, ask)}
-            by_vectors = take_turns(ways, questions, 1, "Answering with and without the cache")
+            systems = {"encoded anew": partial(_row, ask_anew), "cached": partial(_row, ask)}
+            by_system = take_turns(systems, questions, 1, "Answering with and without the cache")
         with sampler:
             # The questions are asked again, since the sampler slows the answers.
             for question in tracked("Sampling", questions):
                 ask(question)
     ask_command = ("ask", "--domain", domain_name, domain.questions[0])
-    # The first start may compile modules, as an installation has done.
-    cold = [_process_seconds(*ask_command) for _ in range(COLD_STARTS + 1)][1:]
-    cold_help = [_process_seconds("--help") for _ in range(COLD_STARTS)]
+    # The first start is left out: it may compile modules, which an installation has compiled.
+    start_seconds = [_process_seconds(*ask_command) for _ in range(COLD_STARTS + 1)][1:]
+    help_seconds = [_process_seconds("--help") for _ in range(COLD_STARTS)]
     times = [row["ms"] for row in rows]
     rows.sort(key=itemgetter("steps"))
     by_steps = {steps: list(group) for steps, group in groupby(rows, itemgetter("steps"))}
@@ -77,8 +77,8 @@ def measure_answer(domain_name: str, count: int) -> Report:
     for steps, group in by_steps.items():
         counts = {"steps": steps, "answers": len(group)}
         step_rows.append({"table": "steps", **counts, **_medians(group)})
-    medians_of = {way: _medians(group) for way, group in by_vectors.items()}
-    vector_rows = [{"table": "vectors", "vectors": way, **m} for way, m in medians_of.items()]
+    medians_of = {name: _medians(group) for name, group in by_system.items()}
+    vector_rows = [{"table": "vectors", "vectors": n, **row} for n, row in medians_of.items()]
     layer_rows = [
         {"table": "layers", "layer": layer, "share": samples / sampler.counts.total()}
         for layer, samples in sampler.counts.most_common()
@@ -89,16 +89,16 @@ def measure_answer(domain_name: str, count: int) -> Report:
     anew_ms, cached_ms = (medians["ms"] for medians in medians_of.values())
     figures |= {"answer_warm_ms_p50_encoded_anew": anew_ms, "answer_warm_ms_p50_cached": cached_ms}
     figures["ratio_answer_ms_encoded_anew_over_cached"] = anew_ms / cached_ms
-    figures |= {"ask_cold_s_p50": p50(cold), "ask_cold_s_max": max(cold)}
-    figures["help_cold_s_p50"] = p50(cold_help)
+    figures |= {"ask_cold_s_p50": p50(start_seconds), "ask_cold_s_max": max(start_seconds)}
+    figures["help_cold_s_p50"] = p50(help_seconds)
     draw = partial(_draw, by_steps=by_steps)
     titles = {"steps": "answer by number of steps", "vectors": "vectors", "layers": "layers"}
     all_rows = [*step_rows, *vector_rows, *layer_rows]
     return Report("answer", settings, figures, all_rows, NOTES, draw, titles)
 
 
-def _measured(ask: Callable[[Any], Any], question: Any) -> dict[str, Any]:
-    """Ask a question; return the number of steps, wall and CPU milliseconds, and those by stage."""
+def _row(ask: Callable[[Any], Any], question: Any) -> dict[str, Any]:
+    """Ask a question; return its row: steps, wall and CPU milliseconds, milliseconds by stage."""
     cpu_start = time.process_time()
     state, milliseconds = timed(partial(ask, question))
     cpu = (time.process_time() - cpu_start) * 1000

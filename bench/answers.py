@@ -1,4 +1,4 @@
-"""Generated answers from numbered evidence: supported sentences, right facts, length, time.
+"""The quality of generated answers from numbered evidence: support, facts, length and time.
 
 The questions are from HotpotQA, 2WikiMultihopQA and MuSiQue. The evidence is the paragraphs that
 support the answer, filled up with other paragraphs of the same question.
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage
 
 from casewright.bench.harness import mean, p50, timed, tracked
-from casewright.bench.kept import KeptResults
 from casewright.bench.report import Report
+from casewright.bench.result_cache import ResultCache
 from casewright.errors import CasewrightError, InputError
 from casewright.finetune.judge_sets.paragraphs import CLAIMS, CORPUS, FILES, Item, read_items
 from casewright.finetune.records import read_values
@@ -32,8 +32,8 @@ from casewright.stores import Encoder
 from casewright.stores.documents.quotable import quotables
 
 #: Number of paragraphs in the evidence of a question.
-EVIDENCE = 4
-#: Least cosine of a sentence with a part of its evidence that supports it ``by_meaning``.
+EVIDENCE_COUNT = 4
+#: Lowest cosine of a sentence and a quotable part of the evidence that supports it by meaning.
 MIN_COSINE = 0.6
 #: Limits of tokens and seconds of a chat model's answer.
 TOKENS, SECONDS = 120, 900.0
@@ -61,12 +61,12 @@ class Question(NamedTuple):
     answers: Sequence[str]
 
     def is_answered_by(self, text: str) -> bool:
-        """Return true if a text contains the right answer or an alias."""
+        """Return true if a text contains the right answer or one of its aliases."""
         return any(answer.lower() in text.lower() for answer in self.answers)
 
 
 def read_questions(data: Path, limit: int) -> list[Question]:
-    """Return ``limit`` questions, one of each file in turn; ``InputError`` for a bad file."""
+    """Return ``limit`` questions from the files in turn; ``InputError`` if one cannot be read."""
     files = [data / file for file in FILES.values() if (data / file).is_file()]
     if not files:
         raise InputError(f"{data} has none of {', '.join(FILES.values())}. Give their folder.")
@@ -80,7 +80,7 @@ def read_questions(data: Path, limit: int) -> list[Question]:
 def _question(item: Item) -> Question:
     rng = random.Random(item.record["question"])
     others = sorted(item.paragraphs - item.supporting)
-    paragraphs = [*sorted(item.supporting), *rng.sample(others, len(others))][:EVIDENCE]
+    paragraphs = [*sorted(item.supporting), *rng.sample(others, len(others))][:EVIDENCE_COUNT]
     rng.shuffle(paragraphs)
     evidence = [
         Evidence(f"E{number}", "s1", "search", f"# {title}\n\n{text}", title, {}, final=True)
@@ -91,7 +91,7 @@ def _question(item: Item) -> Question:
 
 
 class CitingChat(LocalChat):
-    """A local model that writes one or two sentences, each with citations of existing evidence."""
+    """A local model that writes one or two sentences; each cites evidence that exists."""
 
     def _call(self, messages: list[BaseMessage], *arguments: Any, **options: Any) -> str:
         tokenizer = self.model.grammar_tokenizer
@@ -127,19 +127,19 @@ def measure_answers(
 ) -> Report:
     """Answer the same questions with each generator; ``claims`` is SciFact's folder.
 
-    ``keep`` is a file for ``KeptResults``. A person may add a list ``supported`` to its answers,
-    with true or false for each sentence.
+    ``keep`` is the file of a ``ResultCache``. A person may add a list ``supported`` to an answer in
+    it, with true or false for each sentence.
     """
-    questions, kept = read_questions(data, limit), KeptResults(keep)
+    questions, cached = read_questions(data, limit), ResultCache(keep)
     rows: list[dict[str, Any]] = []
     agreements: list[dict[str, Any]] = []
     for name in generators:
-        # Kept answers need no generator, so it is loaded for the first new answer.
+        # Cached answers need no generator, so it is loaded for the first new answer.
         load_generator = cache(partial(find_generator, name, encoder))
         judged = []
         for question in tracked(name, questions):
             key = (name, question.request.question)
-            answer = kept.get(key, partial(_generate, question, load_generator))
+            answer = cached.get(key, partial(_generate, question, load_generator))
             judged.append((question, answer, _sentence_verdicts(question, answer, encoder)))
         if all("quoted" in answer for _, answer, _ in judged):
             raise CasewrightError(f"No question was answered: {judged[0][1]['quoted']}.")
@@ -147,7 +147,7 @@ def measure_answers(
         agreements += _agreement(name, judged)
     names = ("by_words", "by_meaning", "facts")
     figures = {f"{row['generator']}.{name}": row[name] for row in rows for name in names}
-    settings = {"data": str(data), "questions": len(questions), "evidence": EVIDENCE}
+    settings = {"data": str(data), "questions": len(questions), "evidence": EVIDENCE_COUNT}
     rows += agreements + ([] if claims is None else measure_claims(claims))
     titles = {"answers": "answers", "read": "sentences that a person has read"}
     titles["claims"] = "the check on SciFact's claims"
@@ -155,9 +155,9 @@ def measure_answers(
 
 
 def measure_claims(folder: Path) -> list[dict[str, Any]]:
-    """Return the share of SciFact's claims that the check accepts, by file and by abstract's label.
+    """Return the shares of SciFact's claims that the check of answers accepts, a row for each file.
 
-    An abstract that a claim cites supports it, contradicts it, or does not mention it.
+    The columns are the labels of cited abstracts: they support or contradict the claim, or neither.
     """
     abstracts = {item["doc_id"]: item["abstract"] for _, _, item in read_values(folder / CORPUS)}
     rows = []
@@ -184,14 +184,14 @@ def _generate(question: Question, load_generator: Callable[[], Generator]) -> di
 def _sentence_verdicts(
     question: Question, answer: Mapping[str, Any], encoder: Encoder
 ) -> list[tuple[bool, bool]]:
-    """Return for each sentence two flags: the evidence supports it by words, and by meaning."""
+    """Return two flags for each sentence: its evidence supports it by words, and by meaning."""
     evidence = question.request.evidence
     verdicts = []
     for sentence in groundedness.sentences(answer["text"]):
         cited = ID.findall("".join(groundedness.CITATIONS.findall(sentence)))
         texts = [item.text for item in evidence if not cited or item.id in cited]
-        parts = [part.text for text in texts for part in quotables(text)]
-        vectors = encoder.embed([groundedness.CITATIONS.sub("", sentence), *parts])
+        quotes = [part.text for text in texts for part in quotables(text)]
+        vectors = encoder.embed([groundedness.CITATIONS.sub("", sentence), *quotes])
         by_meaning = float((vectors[1:] @ vectors[0]).max()) >= MIN_COSINE
         verdicts.append((groundedness.is_supported(sentence, evidence), by_meaning))
     return verdicts
@@ -199,18 +199,18 @@ def _sentence_verdicts(
 
 def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -> dict[str, Any]:
     texts = [answer["text"] for _, answer, _ in judged]
-    pairs = [pair for *_, verdicts in judged for pair in verdicts]
+    flags = [pair for *_, verdicts in judged for pair in verdicts]
     sentences = [sentence for text in texts for sentence in groundedness.sentences(text)]
     return {
         "table": "answers",
         "generator": name,
         "answers": len(texts),
         "quoted": sum("quoted" in answer for _, answer, _ in judged),
-        "sentences": len(pairs),
+        "sentences": len(flags),
         "cited": mean([bool(groundedness.CITATIONS.search(s)) for s in sentences]),
-        "by_words": mean([words for words, _ in pairs]),
-        "by_meaning": mean([meaning for _, meaning in pairs]),
-        "by_meaning_of_those_by_words": mean([meaning for words, meaning in pairs if words]),
+        "by_words": mean([by_words for by_words, _ in flags]),
+        "by_meaning": mean([by_meaning for _, by_meaning in flags]),
+        "by_meaning_of_those_by_words": mean([meaning for words, meaning in flags if words]),
         "facts": mean([question.is_answered_by(a["text"]) for question, a, _ in judged]),
         "letters": p50([len(text) for text in texts]),
         "ms": p50([answer["ms"] for _, answer, _ in judged]),
@@ -220,7 +220,7 @@ def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -
 def _agreement(
     name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the verdicts of both methods on the sentences that a person has labelled, if any."""
+    """Yield a row about the sentences that a person has labelled, if there are any."""
     labelled = [
         (label, *pair)
         for _, answer, verdicts in judged
@@ -228,14 +228,14 @@ def _agreement(
     ]
     if labelled:
         supported = [pair for label, *pair in labelled if label]
-        others = [pair for label, *pair in labelled if not label]
+        unsupported = [pair for label, *pair in labelled if not label]
         yield {
             "table": "read",
             "generator": name,
             "sentences": len(labelled),
             "supported": mean([label for label, *_ in labelled]),
-            "by_words_of_supported": mean([words for words, _ in supported]),
-            "by_words_of_others": mean([words for words, _ in others]),
-            "by_meaning_of_supported": mean([meaning for _, meaning in supported]),
-            "by_meaning_of_others": mean([meaning for _, meaning in others]),
+            "by_words_of_supported": mean([by_words for by_words, _ in supported]),
+            "by_words_of_others": mean([by_words for by_words, _ in unsupported]),
+            "by_meaning_of_supported": mean([by_meaning for _, by_meaning in supported]),
+            "by_meaning_of_others": mean([by_meaning for _, by_meaning in unsupported]),
         }

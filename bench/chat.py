@@ -1,4 +1,4 @@
-"""A chat model over HTTP as planner (compared with the case planner), generator and judge."""
+"""A chat model over HTTP as planner, generator and judge; the case planner is the control."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from casewright.stores import Hit
 from casewright.stores.feedback import Candidate, JudgeRequest
 from casewright.tools import Toolbox
 
-#: Number of plan cases that are evidence of an answer, and that are judged.
-NEAREST = 3
-#: The small base's limit of generated tokens: the length of a long plan.
+#: Number of plan cases that the generator and the judge read.
+NEAREST_COUNT = 3
+#: Maximum number of tokens that the local model SmolLM2 generates: the length of a long plan.
 BASE_TOKENS = 64
-#: Number of timed completions of one token, and of untimed ones before, since the first are slow.
+#: Numbers of timed completions of one token, and of earlier untimed ones: the first are slow.
 ROUND_TRIPS, WARM_UP = 20, 2
-#: Number of streamed answers, and of tokens of each.
+#: Number of streamed answers, and of tokens in each.
 STREAMS, STREAMED_TOKENS = 5, 8
-#: The packages that `transformers serve` needs in addition to transformers, and the server's code.
-#: The server ends when its standard input closes, as it does if the parent process dies.
+#: The additional packages that `transformers serve` needs, and the server's code. The server ends
+#: when its standard input closes, as happens if the parent process dies.
 SERVER_PACKAGES = ("fastapi", "openai", "uvicorn")
 SERVER = """\
 import os, sys, threading
@@ -70,7 +70,7 @@ NOTE = (
 
 @dataclass(slots=True)
 class _Call:
-    """A chat model's call, with times of ``time.perf_counter``; an abandoned call has no end."""
+    """A call of a chat model, timed by ``perf_counter``; ``ended`` is ``None`` for a late call."""
 
     started: float
     ended: float | None = None
@@ -102,15 +102,15 @@ class _CallLog(BaseCallbackHandler):
 
 
 class ChatOutcome(NamedTuple):
-    """The outcome and the costs of planning for one query."""
+    """The outcome and the costs of planning one query."""
 
     milliseconds: float
     calls: int
     call_ms: float
     tokens: Mapping[str, int]
-    fallback: str  # why the fallback planned; empty for the planner's own plan
+    fallback: str  # why the fallback planner planned; empty if the chat model did
     unanswered: bool  # True if the last call failed or timed out
-    right: bool  # True if the tools are the gold plan's
+    right: bool  # True if the plan calls the tools of the gold plan
 
 
 class ServedModel(NamedTuple):
@@ -120,9 +120,9 @@ class ServedModel(NamedTuple):
     name: str
 
     def client(self, tokens: int | None, **settings: Any) -> BaseChatModel:
-        """Return a LangChain client; ``tokens`` limits an answer."""
-        limit = {} if tokens is None else {"max_tokens": tokens}
-        return chat_model(f"openai:{self.name}", base_url=self.url, **limit, **settings)
+        """Return a LangChain client; ``tokens`` is the maximum length of an answer."""
+        options = {} if tokens is None else {"max_tokens": tokens}
+        return chat_model(f"openai:{self.name}", base_url=self.url, **options, **settings)
 
     def round_trips(self, seconds: float) -> list[float]:
         """Return the milliseconds of completions of one token; ``InputError`` if one fails."""
@@ -148,10 +148,10 @@ class ServedModel(NamedTuple):
 
 @contextmanager
 def served(url: str | None, model: str | None) -> Iterator[ServedModel]:
-    """Yield the model at a URL; without a URL, serve the small base on this machine.
+    """Yield the model at a URL; without a URL, serve SmolLM2 on this machine.
 
     Raise ``InputError`` if only one of ``url`` and ``model`` is given, and ``CasewrightError`` if
-    the base is not installed, or its server cannot be started or fails.
+    SmolLM2 is not installed, or its server cannot be started or fails.
     """
     if (url is None) != (model is None):
         raise InputError("--url and --model go together: a server's address, and its model's name.")
@@ -179,7 +179,7 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
         port = str(probe.getsockname()[1])
     command = [sys.executable, "-c", SERVER, "serve", folder.name]
     command += ["--host", "127.0.0.1", "--port", port, "--device", "cpu"]
-    # A proxy from the environment must not be used for this machine.
+    # Requests to this machine must not go through a proxy that the environment names.
     opener = build_opener(ProxyHandler({}))
 
     def find_address(log: str) -> str | None:
@@ -205,9 +205,9 @@ def measure_chat(
     tokens: int | None = None,
     seconds: float = 30.0,
 ) -> Report:
-    """Plan for the same queries with a chat model over HTTP and with the case planner.
+    """Plan the same queries with a chat model over HTTP and with the case planner.
 
-    The model also answers each query from the nearest plan cases, and judges their relevance.
+    The chat model also answers each query from the nearest plan cases, and judges their relevance.
     """
     tested = load_domain(domain_name)
     known, held_out = tested.domain.queries(), tested.held_out_queries(queries)
@@ -224,7 +224,7 @@ def measure_chat(
                 name: _plan_all(candidate, sample, tested.toolbox, log)
                 for name, candidate in (("chat", planner), ("case", case_planner))
             }
-            nearest = [cases.search(query.query, NEAREST) for query in sample]
+            nearest = [cases.search(query.query, NEAREST_COUNT) for query in sample]
         pairs = list(zip(sample, nearest, strict=True))
         roles = []
         for name, call in (("generator", _generate), ("judge", _judge)):
@@ -252,27 +252,27 @@ def measure_chat(
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: _CallLog
 ) -> list[ChatOutcome]:
-    """Return the plans of the queries in turn, after an untimed plan of the first query."""
+    """Plan each query, and return the outcomes, after planning the first query untimed."""
     planner.plan(queries[0].record.request(toolbox))
-    plans = []
+    outcomes = []
     for query in queries:
-        before = len(log.calls)
+        earlier_count = len(log.calls)
         result = planner.plan(query.record.request(toolbox))
-        now, calls = time.perf_counter(), log.calls[before:]
+        now, calls = time.perf_counter(), log.calls[earlier_count:]
         call_ms = sum(((call.ended or now) - call.started) * 1000 for call in calls)
         costs = (result.milliseconds, len(calls), call_ms, result.tokens)
         is_unanswered = bool(calls) and not calls[-1].answered
         is_right = judge(query, result.plan).tools
-        plans.append(ChatOutcome(*costs, result.fallback, is_unanswered, is_right))
-    return plans
+        outcomes.append(ChatOutcome(*costs, result.fallback, is_unanswered, is_right))
+    return outcomes
 
 
 def _generate(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Answer from the hits; return two flags (has replied, cites a hit), and the tokens."""
+    """Answer from the hits; return whether the model replied and cites a hit, and the tokens."""
     evidence = [
-        Evidence(f"E{number}", "s1", "cases", _text(hit), "", {}, final=True)
+        Evidence(f"E{number}", "s1", "cases", _hit_text(hit), "", {}, final=True)
         for number, hit in enumerate(hits, 1)
     ]
     generator = ChatGenerator(chat, seconds=seconds)
@@ -285,18 +285,18 @@ def _generate(
 def _judge(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Judge the hits; return two flags (has replied, on every hit), and the tokens."""
-    candidates = [Candidate(hit, _text(hit), 0.0, 1) for hit in hits]
+    """Judge the hits; return whether the model replied and judged every hit, and the tokens."""
+    candidates = [Candidate(hit, _hit_text(hit), 0.0, 1) for hit in hits]
     verdicts = ChatJudge(chat, seconds=seconds).judge(JudgeRequest(query, (), candidates))
     return not verdicts.failed, not verdicts.note, verdicts.tokens
 
 
 def _role_row(
-    name: str, log: _CallLog, results: Iterable[tuple[bool, bool, Mapping[str, int]]]
+    name: str, log: _CallLog, lazy_results: Iterable[tuple[bool, bool, Mapping[str, int]]]
 ) -> dict[str, Any]:
-    before = len(log.calls)
-    replied, usable, tokens = zip(*results, strict=True)
-    calls = log.calls[before:]
+    earlier_count = len(log.calls)
+    replied, usable, tokens = zip(*lazy_results, strict=True)
+    calls = log.calls[earlier_count:]
     times = [(call.ended - call.started) * 1000 for call in calls if call.ended is not None]
     return {
         "table": "roles",
@@ -311,7 +311,7 @@ def _role_row(
     }
 
 
-def _text(hit: Hit) -> str:
+def _hit_text(hit: Hit) -> str:
     return f"{hit.case.problem['question']}\n{hit.case.solution}"
 
 

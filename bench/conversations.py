@@ -1,4 +1,4 @@
-"""The accuracy of planners on follow-ups, with their own history, none, or an unrelated one."""
+"""The accuracy of planners on follow-up questions, with their own, no, or another history."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from casewright.tools import Toolbox
 
 NOTES = (
     "Follow-ups are all turns but the first of conversations that took no part in training, tuning "
-    "or plan cases. Tools and arguments as in bench frozen. Another's history: of the next "
+    "or plan cases. Tools and arguments as in bench frozen. another's history: that of the next "
     "conversation of the same length. share_unchanged: share of bench frozen's queries, which need "
-    "no history, whose plan an unrelated one does not change.",
+    "no history, whose plan an unrelated history does not change.",
 )
 
 
 def measure_conversations(domain_name: str) -> Report:
-    """Plan for the follow-ups in a domain's test conversations; ``InputError`` if it has none."""
+    """Plan the follow-ups in a domain's test conversations; ``InputError`` if there are none."""
     tested = load_domain(domain_name)
     domain, toolbox = tested.domain, tested.toolbox
-    conversations = [c for c in domain.conversations() if c.measuring]
+    conversations = [item for item in domain.conversations() if item.measuring]
     if not conversations:
         raise InputError(
             f"Domain {domain_name!r} has no test conversations. Give --domain shopping."
@@ -57,16 +57,16 @@ def measure_conversations(domain_name: str) -> Report:
 
 
 def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence[Turn]]]:
-    """Return three histories for each follow-up: its own, none, and another conversation's."""
-    histories, others = list[Sequence[Turn]](), list[Sequence[Turn]]()
+    """Return histories for all follow-ups by label: their own, none, and another conversation's."""
+    own, unrelated = list[Sequence[Turn]](), list[Sequence[Turn]]()
     for number, conversation in enumerate(conversations):
         length = len(conversation.turns)
         following = [*conversations[number + 1 :], *conversations[:number]]
-        other = next(c for c in following if len(c.turns) == length)
-        histories += [query.record.turns() for _, query in conversation.follow_ups]
-        others += [query.record.turns() for _, query in other.follow_ups]
-    empty: list[Sequence[Turn]] = [()] * len(histories)
-    return {"own history": histories, "no history": empty, "another's history": others}
+        other = next(item for item in following if len(item.turns) == length)
+        own += [query.record.turns() for _, query in conversation.follow_ups]
+        unrelated += [query.record.turns() for _, query in other.follow_ups]
+    empty: list[Sequence[Turn]] = [()] * len(own)
+    return {"own history": own, "no history": empty, "another's history": unrelated}
 
 
 def _rows(
@@ -89,7 +89,7 @@ def _share_unchanged(
     equal = []
     for number, query in enumerate(tracked("Questions that need no history", queries)):
         request = query.record.request(toolbox)
-        history = conversations[number % len(conversations)].turns[-1].record.turns()
-        plans = [planner.plan(r).plan for r in (request, replace(request, history=history))]
+        unrelated = conversations[number % len(conversations)].turns[-1].record.turns()
+        plans = [planner.plan(r).plan for r in (request, replace(request, history=unrelated))]
         equal.append(plans[0] == plans[1])
     return mean(equal)

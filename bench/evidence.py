@@ -1,4 +1,4 @@
-"""The outcomes of annotated queries' gold plans, which show what results a domain's stores have."""
+"""The outcomes of gold plans: for how many steps a domain's stores have results."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def measure_evidence(domain_name: str) -> Report:
     """Run the gold plan of every annotated query, and count the outcomes of each tool's steps."""
     with open_domain(domain_name) as tested:
         runs = run_gold_plans(tested.domain, tested.opened, tested.encoder)
-    table, left_out = step_counts_by_tool(runs), len(tested.domain.queries()) - len(runs)
-    settings = {"domain": tested.domain.name, "queries": len(runs), "left_out": left_out}
-    shares = {"empty_share": table[-1]["empty_share"], "whole_plans_share": complete_share(runs)}
-    figures = {**shares, "queries": len(runs), "queries_left_out": left_out}
-    return Report("evidence", settings, figures, table, NOTES)
+    rows, excluded_count = step_counts_by_tool(runs), len(tested.domain.queries()) - len(runs)
+    settings = {"domain": tested.domain.name, "queries": len(runs), "left_out": excluded_count}
+    shares = {"empty_share": rows[-1]["empty_share"], "whole_plans_share": complete_share(runs)}
+    figures = {**shares, "queries": len(runs), "queries_left_out": excluded_count}
+    return Report("evidence", settings, figures, rows, NOTES)

@@ -1,4 +1,4 @@
-"""Run times of plans, in critical paths, with the executor and with LangGraph's ``Send``."""
+"""Run times of plans, divided by their critical paths: our executor and LangGraph's ``Send``."""
 
 from __future__ import annotations
 
@@ -24,39 +24,40 @@ from casewright.planner.fixed import FixedPlanner
 
 NOTES = (
     "The three systems ran each plan in turn, in one process. Columns: median of wall time over "
-    "critical path, for async, blocking, and Send waves.",
+    "critical path, with the async executor, the blocking executor, and waves of Send.",
 )
 
 
 def measure_executor(dags: int, seed: int) -> Report:
-    """Time random plans of 1 to 12 steps of 50 to 150 ms: async, blocking, and in ``Send`` waves.
+    """Time random plans of 1 to 12 steps of 50 to 150 ms in three systems.
 
-    The times are those of the whole graph, with LangGraph's overhead and without planning.
+    These are the async executor, the blocking executor, and ``send_waves``. The times are those of
+    the whole graph, with LangGraph's overhead and without planning.
     """
     rng = random.Random(seed)
     plans = [random_dag(rng) for _ in range(dags)]
     times = asyncio.run(_time_all(plans))
     paths = np.array([dag.critical_path() for dag in plans])
     ratios = np.array(times) / paths[:, None]
-    nonblocking, blocking, waves = ratios.T
+    async_ratios, blocking_ratios, wave_ratios = ratios.T
     rows = [
         {
             "steps": f"{low}–{high}",
             "plans": int(in_range.sum()),
             "path_ms": p50(paths[in_range] * 1000),
-            "casewright": p50(nonblocking[in_range]),
-            "blocking": p50(blocking[in_range]),
-            "send_waves": p50(waves[in_range]),
+            "casewright": p50(async_ratios[in_range]),
+            "blocking": p50(blocking_ratios[in_range]),
+            "send_waves": p50(wave_ratios[in_range]),
         }
         for low, high in ((1, 1), (2, 4), (5, 8), (9, 12))
         if (in_range := np.array([low <= len(dag.seconds) <= high for dag in plans])).any()
     ]
     figures = {
-        "ratio_casewright_over_critical_path_p50": p50(nonblocking),
-        "ratio_casewright_over_critical_path_p95": p95(nonblocking),
-        "ratio_casewright_blocking_over_critical_path_p50": p50(blocking),
-        "ratio_send_waves_over_critical_path_p50": p50(waves),
-        "ratio_send_waves_over_casewright_p50": p50(waves / nonblocking),
+        "ratio_casewright_over_critical_path_p50": p50(async_ratios),
+        "ratio_casewright_over_critical_path_p95": p95(async_ratios),
+        "ratio_casewright_blocking_over_critical_path_p50": p50(blocking_ratios),
+        "ratio_send_waves_over_critical_path_p50": p50(wave_ratios),
+        "ratio_send_waves_over_casewright_p50": p50(wave_ratios / async_ratios),
         "share_of_plans_with_a_costly_barrier": mean([_is_costly(dag) for dag in plans]),
     }
     settings = {"dags": dags, "seed": seed, "step_ms": [50, 150], "steps": [1, 12]}
@@ -64,28 +65,28 @@ def measure_executor(dags: int, seed: int) -> Report:
 
 
 async def _time_all(plans: Sequence[Dag]) -> list[NDArray[np.float64]]:
-    """Return each plan's seconds: async, blocking, and in waves."""
+    """Return the seconds of each plan with the three systems."""
     times = []
     for dag in tracked("Running plans", plans):
         limits = Limits(steps=len(dag.seconds), concurrency=len(dag.seconds))
         graph = build_graph(work_toolbox(), FixedPlanner(dag.plan()), limits=limits)
         question: Any = {"question": "how long"}
         waves = send_waves(dag)
-        clock = [time.perf_counter()]
+        stamps = [time.perf_counter()]
         await graph.ainvoke(question, context=RunContext())
-        clock.append(time.perf_counter())
+        stamps.append(time.perf_counter())
         graph.invoke(question, context=RunContext())
-        clock.append(time.perf_counter())
+        stamps.append(time.perf_counter())
         await waves.ainvoke({})
-        clock.append(time.perf_counter())
-        times.append(np.diff(clock))
+        stamps.append(time.perf_counter())
+        times.append(np.diff(stamps))
     return times
 
 
 def _is_costly(dag: Dag) -> bool:
-    """Return true if waves that wait for their slowest steps take longer than the critical path."""
-    by_waves = sum(max(dag.seconds[step] for step in wave) for wave in dag.waves())
-    return by_waves > dag.critical_path() + 1e-9
+    """Return true if waves, each as long as its slowest step, exceed the critical path."""
+    wave_seconds = sum(max(dag.seconds[step] for step in wave) for wave in dag.waves())
+    return wave_seconds > dag.critical_path() + 1e-9
 
 
 class _State(TypedDict, total=False):
@@ -94,7 +95,7 @@ class _State(TypedDict, total=False):
 
 
 def send_waves(dag: Dag) -> Any:
-    """Return a graph that runs a plan with LangGraph's ``Send``, in waves of parallel steps."""
+    """Return a graph that runs a plan in waves of parallel steps, with LangGraph's ``Send``."""
     waves = dag.waves()
 
     async def step(state: dict[str, int]) -> dict[str, list[int]]:

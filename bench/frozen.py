@@ -27,30 +27,30 @@ NOTES = (
     f"with a similarity above {SAME_GROUP}.",
 )
 ADDED_NOTE = (
-    "added tools: messages of the measuring toolboxes, each with the tools that its plan calls; "
-    "beside added tools: the test queries, each with the added tools of one such message."
+    "added tools: messages of the corpus's measuring toolboxes, each of which adds the tools that "
+    "its plan calls to the domain's. beside added tools: the test queries with these tools added."
 )
 
 
 def shipped_planners() -> tuple[str, ...]:
-    """Return the names of the planners that ship, some only with the packaged language model."""
+    """Return the names of the shipped planners; two need the packaged language model."""
     return (CASE_PLANNER, PARSER, *((SHIPPED, ENSEMBLE) if has_adapter() else ()))
 
 
 def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
     """Measure accuracy on queries that were written after the planners were final.
 
-    With ``guests``, the planners also plan for this number of messages that bring tools along.
+    The planners also plan for ``guests`` messages that add tools to the domain's toolbox.
     """
     tested = load_domain(domain_name)
     domain, encoder = tested.domain, tested.encoder
     frozen, known = tested.held_out_queries(), domain.queries()
     groups = similarity_groups([query.query for query in (*known, *frozen)], encoder)
     known_groups = set(groups[: len(known)])
-    has_neighbour = [group in known_groups for group in groups[len(known) :]]
-    with_added = _with_added_tools(tested.toolbox, frozen, guests, seed)
+    has_similar = [group in known_groups for group in groups[len(known) :]]
+    added_sets = _with_added_tools(tested.toolbox, frozen, guests, seed)
     rows: list[dict[str, Any]] = []
-    figures = {"queries": float(len(frozen)), "queries_with_a_neighbour": float(sum(has_neighbour))}
+    figures = {"queries": float(len(frozen)), "queries_with_a_neighbour": float(sum(has_similar))}
     with plan_store(known, tested.uncached_encoder) as store:
         reader = domain.open_reader()
         planners: dict[str, Planner] = {
@@ -61,11 +61,11 @@ def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
             verdicts = verdicts_of(planner, frozen, tested.toolbox, name)
             scores = [as_row(score) for score in score_classes(verdicts)]
             rows += [{"table": FROZEN, "planner": name, **score} for score in scores]
-            distant = [v for v, near in zip(verdicts, has_neighbour, strict=True) if not near]
+            distant = [v for v, near in zip(verdicts, has_similar, strict=True) if not near]
             figures |= planner_figures(f"_{name}", verdicts)
             figures[f"tool_accuracy_{name}_without_neighbours"] = share_right(distant)
             figures[f"plan_ms_p50_{name}"] = p50([v.milliseconds for v in verdicts])
-            for kind, queries in with_added.items():
+            for kind, queries in added_sets.items():
                 verdicts = verdicts_of(planner, queries, tested.toolbox, f"{name}, {kind}")
                 accuracy = mean([v.arguments for v in verdicts])
                 row = {"planner": name, "messages": kind, "count": len(queries)}
@@ -80,15 +80,15 @@ def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
 def _with_added_tools(
     toolbox: Toolbox, frozen: Sequence[AnnotatedQuery], count: int, seed: int
 ) -> dict[str, list[AnnotatedQuery]]:
-    """Return messages for added tools, and the test queries beside such tools."""
+    """Return ``count`` messages that add the tools they need, and test queries with such tools."""
     if not count:
         return {}
     rng = random.Random(seed)
-    guests = guest_queries(toolbox, read_corpus("measuring"), count, rng)
-    beside = [
+    added = guest_queries(toolbox, read_corpus("measuring"), count, rng)
+    test_queries = [
         replace(query, record=query.record.model_copy(update={"tools_extra": tools}))
         for query in frozen
         if not query.record.tools_extra
-        for tools in [rng.choice(guests).record.tools_extra]
+        for tools in [rng.choice(added).record.tools_extra]
     ]
-    return {ADDED: guests, f"beside {ADDED}": beside}
+    return {ADDED: added, f"beside {ADDED}": test_queries}

@@ -1,4 +1,4 @@
-"""Functions that several benches share: domains, times, plots, servers."""
+"""Functions that benchmarks share: to open domains, time calls, draw plots and run servers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import ArrayLike
 
-Work = TypeVar("Work")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 #: Lines of a failed server's log that are printed; seconds between a server's SIGTERM and SIGKILL.
 LOG_LINES, GRACE_SECONDS = 30, 5.0
@@ -48,7 +48,7 @@ class TestedDomain(NamedTuple):
 
     @property
     def uncached_encoder(self) -> UncachedQuestions:
-        """The encoder under test without its cache of questions."""
+        """The encoder without its cache of questions."""
         return UncachedQuestions(self.encoder)
 
     def held_out_queries(self, count: int = 1) -> list[AnnotatedQuery]:
@@ -64,7 +64,7 @@ class TestedDomain(NamedTuple):
 
 @contextmanager
 def open_domain(name: str, *, cached: bool = True) -> Iterator[TestedDomain]:
-    """Open a domain's stores for the block; unless ``cached``, each question is encoded anew."""
+    """Open a domain's stores for a ``with`` block; ``cached=False`` encodes each question anew."""
     from casewright.domains import find_domain
 
     domain, encoder = find_domain(name), default_encoder()
@@ -77,7 +77,7 @@ def open_domain(name: str, *, cached: bool = True) -> Iterator[TestedDomain]:
 
 
 def load_domain(name: str) -> TestedDomain:
-    """Return a domain for planning only: its stores are closed, so its tools cannot be called."""
+    """Return a domain whose stores are closed: its planners work, but its tools do not."""
     with open_domain(name) as tested:
         return tested
 
@@ -87,8 +87,8 @@ def first_scope(domain: Domain) -> dict[str, str]:
     return {field: values[0] for field, values in domain.scopes.items() if values}
 
 
-def tracked(label: str, items: Sequence[Work]) -> Iterator[Work]:
-    """Yield the items, and show the progress."""
+def tracked(label: str, items: Sequence[Item]) -> Iterator[Item]:
+    """Yield the items, and show a progress bar."""
     with progress_bar(label, len(items)) as advance:
         for item in items:
             yield item
@@ -102,38 +102,38 @@ def mean(values: ArrayLike | Sequence[Any]) -> float:
 
 
 def p50(values: ArrayLike) -> float:
-    """Return the median."""
+    """Return the median of values."""
     return float(np.median(np.asarray(values)))
 
 
 def p95(values: ArrayLike) -> float:
-    """Return the 95th percentile."""
+    """Return the 95th percentile of values."""
     return float(np.percentile(np.asarray(values), 95))
 
 
 def take_turns(
-    systems: Mapping[str, Callable[[Work], Result]],
-    work: Sequence[Work],
+    systems: Mapping[str, Callable[[Item], Result]],
+    items: Sequence[Item],
     repeats: int,
     description: str,
     fully_warmed: Collection[str] = (),
 ) -> dict[str, list[Result]]:
-    """Return each system's results on all items, in the order of ``work``, ``repeats`` times.
+    """Return each system's results on all items, in the order of ``items``, ``repeats`` times.
 
-    The systems take turns at each item, in rotating order, so that other load affects all alike.
-    To warm up, a system first runs on the first item, or on all items if in ``fully_warmed``.
+    All systems run on an item before the next one, in rotating order, so that other load affects
+    all alike. To warm up, a system runs on the first item, or on all if it is in ``fully_warmed``.
     """
     names = list(systems)
     results: dict[str, list[Result]] = {name: [] for name in names}
-    warm_ups = {name: work if name in fully_warmed else work[:1] for name in names}
-    warm_up = [(name, item) for name, items in warm_ups.items() for item in items]
-    count = len(warm_up) + len(names) * len(work) * repeats
+    warm_up_items = {name: items if name in fully_warmed else items[:1] for name in names}
+    warm_up = [(name, item) for name in names for item in warm_up_items[name]]
+    count = len(warm_up) + len(names) * len(items) * repeats
     with show_progress(description, count) as advance:
         for name, item in warm_up:
             systems[name](item)
             advance(1)
         for repeat in range(repeats):
-            for number, item in enumerate(work):
+            for number, item in enumerate(items):
                 first = (repeat + number) % len(names)
                 for name in (*names[first:], *names[:first]):
                     results[name].append(systems[name](item))
@@ -141,18 +141,18 @@ def take_turns(
     return results
 
 
-def timed(work: Callable[[], Result], device: torch.device | None = None) -> tuple[Result, float]:
-    """Return a call's result and its milliseconds; on a GPU, until the queued work is done."""
+def timed(call: Callable[[], Result], device: torch.device | None = None) -> tuple[Result, float]:
+    """Return a call's result and milliseconds, which include the work that it queues on a GPU."""
     synchronize(device)
     started = time.perf_counter()
-    result = work()
+    result = call()
     synchronize(device)
     return result, (time.perf_counter() - started) * 1000
 
 
-def timings(work: Callable[[], Any], count: int, device: torch.device | None = None) -> list[float]:
+def timings(call: Callable[[], Any], count: int, device: torch.device | None = None) -> list[float]:
     """Return the milliseconds of ``count`` calls."""
-    return [timed(work, device)[1] for _ in range(count)]
+    return [timed(call, device)[1] for _ in range(count)]
 
 
 def resident_bytes(pid: int | str = "self") -> int | None:
@@ -177,14 +177,14 @@ def grouped_bars(
 
 
 def finish(axes: Any, title: str, **settings: Any) -> None:
-    """Give a line plot its title, grid, legend, labels and other settings of matplotlib."""
+    """Add a title, a grid, a legend and other settings of matplotlib to a line plot."""
     axes.set(title=title, **settings)
     axes.grid(alpha=0.3)
     axes.legend()
 
 
 def synchronize(device: torch.device | None) -> None:
-    """Wait for the work of a GPU."""
+    """Wait until a GPU has done its queued work."""
     if device is not None and device.type == "cuda":
         import torch
 
@@ -200,14 +200,14 @@ def running(
     may_end: bool = False,
     **options: Any,
 ) -> Iterator[tuple[str, int]]:
-    """Run a server for the block; yield its address and its process id.
+    """Run a server for a ``with`` block; yield the server's address and process id.
 
-    The server's standard input is a pipe that closes when this process ends. The end of a failed
-    server's log is printed to stderr.
+    The server's standard input is a pipe that closes when this process ends. If the server fails,
+    the end of its log is printed to stderr.
 
     Args:
-        find_address: Returns the address from the log so far; ``None`` until the server is up.
-        may_end: The server may end in the block without an error.
+        find_address: Reads the server's address from its log; ``None`` until the server is up.
+        may_end: True if it is no error that the server ends during the block.
 
     Raises:
         CasewrightError: The server does not start within ``seconds``, or ends by itself.
@@ -217,7 +217,7 @@ def running(
         with log.open("wb") as output:
             options |= {"stdin": subprocess.PIPE, "stdout": output, "stderr": output}
             process = subprocess.Popen(command, **options)
-        # At its end, this block closes the pipe to the process and waits for it.
+        # At the end of this block, Popen closes the pipe to the process, and waits for its end.
         with process:
             try:
                 yield _wait_for_address(process, log, find_address, seconds), process.pid
@@ -232,7 +232,7 @@ def running(
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(GRACE_SECONDS)
                 process.kill()
-                # After Ctrl-C, the end of the block waits only for a moment.
+                # After Ctrl-C, Popen waits only for a moment.
                 process.wait()
 
 

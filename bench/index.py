@@ -1,4 +1,4 @@
-"""The time to index a source tree with the packaged encoder: float32 and integer weights."""
+"""The time to index a source tree with the packaged encoder, in float32 and in integers."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def measure_index(source: Path) -> Report:
 
 
 def _index(folder: Path, encoder: CachedEncoder, tree: Path) -> int:
-    """Index a tree, or only its changes if it is indexed; return the number of cases."""
+    """Index a tree, or its changes if it was indexed before; return the number of cases."""
     with open_tree(folder, encoder, tree) as store:
         return store.count()

@@ -1,4 +1,4 @@
-"""The times of planning in one call and of planning step by step, as an agent, with one model."""
+"""The time of a plan from one call of a model, and from an agent that calls it for each step."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ THINKING = "step agent with thoughts"
 #: The systems' names in figures.
 NAMES = {ONE_CALL: "one_call", AGENT: "step_agent"}
 NAMES |= {STATELESS: "stateless_agent", THINKING: "thinking_agent"}
-#: The numbers of steps of the measured plans.
+#: The numbers of steps in the measured plans.
 STEPS = (1, 2, 3, 4)
-#: The runs of each system, in the order of the questions, ``repeats`` times.
+#: The runs by system, in the order of the questions, ``repeats`` times.
 Runs = Mapping[str, Sequence[AgentRun]]
 _NOTES = (
     "All systems use the same model, grammar and decoder, and cache the prompt's head; forced "
@@ -51,22 +51,22 @@ _NOTES = (
 
 
 class Question(NamedTuple):
-    """A question, and the scripts of its plan."""
+    """A question, and the scripts that make a model write its gold plan."""
 
     query: AnnotatedQuery
     request: PlanRequest
     scope: Mapping[str, str]  # the scope of a user for whom every step of the plan has results
     script: Script  # the script of the whole plan, for one call
-    steps: Sequence[Script]  # the scripts of the agent's calls: one for each step and for the end
+    steps: Sequence[Script]  # the scripts of the agent's calls: one for each step, one for the end
 
 
 def measure_latency(trial: GenerationTrial) -> Report:
-    """Time one call and the agent on ``trial.plans`` questions for each number of steps.
+    """Time one call and the agents on ``trial.plans`` questions for each number of steps.
 
-    Raise ``InputError`` if the model cannot be loaded, or the domain has no such queries.
+    Raise ``InputError`` if the model cannot be loaded, or the domain has no suitable query.
     """
     find_device(trial.model.device)
-    # Tools' arguments are encoded each time, as for a new question.
+    # Without the cache, the tools encode their arguments as for new questions.
     with open_domain(trial.domain, cached=False) as tested:
         measured, toolbox = MeasuredModel(trial, tested), tested.toolbox
         queries = shuffled_queries(tested.domain.queries(), trial.seed)
@@ -81,8 +81,8 @@ def measure_latency(trial: GenerationTrial) -> Report:
     steps = [len(question.query.plan.steps) for question in questions]
     by_steps: dict[int, Runs] = {
         count: {
-            name: [run for run, n in zip(group, cycle(steps), strict=False) if n == count]
-            for name, group in runs.items()
+            name: [run for run, n in zip(system_runs, cycle(steps), strict=False) if n == count]
+            for name, system_runs in runs.items()
         }
         for count in sorted(set(steps))
     }
@@ -103,7 +103,7 @@ def _questions(
 ) -> Iterator[Question]:
     """Yield ``trial.plans`` questions for each number of steps, in the order of the queries.
 
-    Each has a plan that the grammar allows, and a scope in which every step has results.
+    The grammar allows a question's plan, and every step has results in the question's scope.
     """
     scripts, grammar = ScriptWriter(model), PlanGrammar(model.grammar_tokenizer)
     remaining = dict.fromkeys(STEPS, trial.plans)
@@ -133,7 +133,7 @@ def _systems(
 ) -> Mapping[str, Callable[[Question], AgentRun]]:
     """Return the systems by name; they share a model, a decoder and a grammar."""
     grammar, decoder = PlanGrammar(model.grammar_tokenizer), Decoder(model)
-    # Each run replaces this planner by that of its context.
+    # The planner of a run's context replaces this one.
     graph = build_graph(toolbox, FixedPlanner(parse_plan("s1 = no_evidence()")))
 
     def one_call(question: Question) -> AgentRun:
@@ -173,7 +173,7 @@ def _systems(
 
 
 def _rows(by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
-    """Return a row for each number of steps and system; see ``MeasuredModel.min_step_ms``."""
+    """Return a row for each number of steps and system; a step takes at least ``min_step_ms``."""
     means = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
         {
@@ -197,15 +197,15 @@ def _figures(
     questions: Sequence[Question], runs: Runs, by_steps: Mapping[int, Runs]
 ) -> Iterator[tuple[str, float]]:
     groups = {**{f"{count}_steps": group for count, group in by_steps.items()}, "all": runs}
-    for group, systems in groups.items():
+    for label, systems in groups.items():
         one_call = systems[ONE_CALL]
-        yield f"one_call_model_ms_p50_{group}", p50(_values(one_call, "model_ms"))
+        yield f"one_call_model_ms_p50_{label}", p50(_values(one_call, "model_ms"))
         for name in (AGENT, STATELESS, THINKING):
             ratio = f"ratio_{NAMES[name]}_over_one_call"
             for column in ("model_ms", "total_ms"):
-                yield f"{ratio}_{column}_{group}", _ratio(systems[name], one_call, column)
+                yield f"{ratio}_{column}_{label}", _ratio(systems[name], one_call, column)
             tokens = [mean(_values(r, "prompt_tokens")) for r in (systems[name], one_call)]
-            yield f"{ratio}_prompt_tokens_{group}", tokens[0] / tokens[1]
+            yield f"{ratio}_prompt_tokens_{label}", tokens[0] / tokens[1]
     for name, system_runs in runs.items():
         gold = cycle(str(question.query.plan) for question in questions)
         right = [run.plan == plan for run, plan in zip(system_runs, gold, strict=False)]
@@ -218,9 +218,9 @@ def _values(runs: Sequence[AgentRun], column: str) -> np.ndarray[Any, np.dtype[n
     return np.array([getattr(run, column) for run in runs], dtype=np.float64)
 
 
-def _ratio(above: Sequence[AgentRun], below: Sequence[AgentRun], column: str) -> float:
-    """Return the median of a column's ratios ``above`` / ``below``, one for each run."""
-    return p50(_values(above, column) / _values(below, column))
+def _ratio(runs: Sequence[AgentRun], base_runs: Sequence[AgentRun], column: str) -> float:
+    """Return the median ratio of a column's values in runs and in those of a base system."""
+    return p50(_values(runs, column) / _values(base_runs, column))
 
 
 def _draw(axes: Any, by_steps: Mapping[int, Runs]) -> None:

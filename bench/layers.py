@@ -1,4 +1,4 @@
-"""A sampler of threads' stacks: in which layers (packages) a program spends its time."""
+"""A sampling profiler, which shows in which layers (packages) a program spends its time."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from types import FrameType
 
 #: Seconds between samples.
 INTERVAL = 0.002
-#: Parts of a file's path, and the layer that they name.
+#: Layers by a part of their files' paths.
 LAYERS = {
     "/onnxruntime/": "ONNX Runtime",
     "/qdrant": "Qdrant",
     **dict.fromkeys(("/langgraph/", "/langchain_core/", "/langsmith/"), "LangGraph and LangChain"),
     **{
-        f"/casewright/{room}/": f"casewright.{room}"
-        for room in ("domains", "graph", "planner", "serve", "stores", "tools")
+        f"/casewright/{package}/": f"casewright.{package}"
+        for package in ("domains", "graph", "planner", "serve", "stores", "tools")
     },
 }
 #: Files whose frames are innermost while a thread waits.
-_WAITING = ("threading.py", "selectors.py", "queue.py", "futures/thread.py", "tools/deadline.py")
+_WAIT_FILES = ("threading.py", "selectors.py", "queue.py", "futures/thread.py", "tools/deadline.py")
 
 
 class LayerSampler:
-    """Counts the samples of the other threads' stacks by layer, during a ``with`` block.
+    """A context manager that samples the stacks of all other threads, and counts them by layer.
 
-    A sample counts for the layer of the innermost frame that belongs to one of ``LAYERS``: NumPy's
-    time counts for its caller. Threads that wait do not count, but a thread that waits for the
-    interpreter's lock (GIL) does. ``counts`` has the number of samples by layer.
+    A sample counts for the layer of the innermost frame that belongs to one of ``LAYERS``, so
+    NumPy's time counts for its caller. Threads that wait are not counted, except for the
+    interpreter's lock (GIL). ``counts`` has the number of samples by layer.
     """
 
     def __init__(self) -> None:
@@ -54,8 +54,8 @@ class LayerSampler:
 
 
 def _layer_of(frame: FrameType | None) -> str | None:
-    """Return the layer of a stack, "other" without one; ``None`` if its thread waits."""
-    if frame is not None and frame.f_code.co_filename.endswith(_WAITING):
+    """Return the layer of a stack, or "other"; ``None`` if the stack's thread waits."""
+    if frame is not None and frame.f_code.co_filename.endswith(_WAIT_FILES):
         return None
     while frame is not None:
         path = frame.f_code.co_filename

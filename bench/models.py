@@ -1,4 +1,4 @@
-"""The language model of a bench: a trained model, or random weights of a given size."""
+"""The language model of a benchmark: a trained model, or a model with random weights."""
 
 from __future__ import annotations
 
@@ -23,32 +23,31 @@ if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
 #: Vocabulary size of a random model's tokenizer, and number of copies of the prompt's head in its
-#: training texts. Token counts and grammar choices are then close to those with Mistral's
-#: tokenizer.
+#: training texts. These values give about as many tokens and choices as Mistral's tokenizer.
 VOCABULARY_SIZE, HEAD_COPIES = 4096, 20
 
 
-def _mistral_config(*numbers: int, **overrides: Any) -> dict[str, Any]:
+def _mistral_config(*sizes: int, **overrides: Any) -> dict[str, Any]:
     names = "vocab_size hidden_size num_hidden_layers num_attention_heads num_key_value_heads"
-    settings = zip([*names.split(), "intermediate_size"], numbers, strict=True)
+    settings = zip([*names.split(), "intermediate_size"], sizes, strict=True)
     return {"max_position_embeddings": 8192, **dict(settings), **overrides}
 
 
-#: Mistral's settings by size; the largest is Mistral-7B v0.3.
+#: Settings of Mistral networks by size; the largest is that of Mistral-7B v0.3.
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "tiny": _mistral_config(8192, 32, 2, 4, 2, 64),
     "100m": _mistral_config(32_000, 768, 12, 12, 4, 3072),
     "7b": _mistral_config(32_768, 4096, 32, 32, 8, 14_336, rope_theta=1e6),
 }
-#: Bytes of the tensor that measures the bandwidth: larger than any cache.
-HOST_BYTES, DEVICE_BYTES = 2**28, 2**32
+#: Bytes of the tensor that measures the bandwidth, on a CPU and on a GPU: larger than any cache.
+CPU_BYTES, GPU_BYTES = 2**28, 2**32
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The options that choose a bench's model; without a ``name``, its weights are random.
+    """The options that choose a benchmark's model; without ``name``, its weights are random.
 
-    Raise ``InputError`` if the size, device or dtype does not exist, or an adapter has no model.
+    Raise ``InputError`` for an unknown size, device or dtype, and for ``adapter`` without ``name``.
     """
 
     name: str | None = None
@@ -73,7 +72,7 @@ class ModelChoice:
         return self.name is None
 
     def open(self, texts: Iterable[str]) -> LanguageModel:
-        """Load the model, or make it with a tokenizer trained on the texts."""
+        """Load the model; a random model gets a tokenizer that is trained on the texts."""
         from casewright.planner.language_model import LanguageModel, load_language_model
 
         hardware: Any = {"device": self.device, "dtype": self.dtype}
@@ -90,14 +89,14 @@ class ModelChoice:
 def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequence[str]:
     """Return the training texts of a random model's tokenizer: the prompt's head, and questions.
 
-    Gold plans are excluded: trained on them, the tokenizer would learn whole calls as single
-    tokens, which real tokenizers do not have.
+    They have no gold plans, from which the tokenizer would learn whole calls as single tokens, as
+    no real tokenizer has.
     """
     return [*[render_head(toolbox)] * HEAD_COPIES, *(query.query for query in queries)]
 
 
 def weight_bytes(model: LanguageModel) -> int:
-    """Return the bytes of weights that a step reads: all but those of an untied embedding table."""
+    """Return the bytes of weights that a model step reads, without an untied embedding table."""
     network: Any = model.network
     # Eight-bit weights are buffers.
     weights = [*network.parameters(), *network.buffers()]
@@ -111,24 +110,24 @@ def weight_bytes(model: LanguageModel) -> int:
 def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
     """Return a device's memory bandwidth in bytes per second: the higher of reading and copying.
 
-    ``size`` is the tensor's bytes; by default, it is larger than any cache.
+    ``size`` is the number of bytes that are read; by default, more than any cache holds.
     """
     import torch
 
-    size = size or (DEVICE_BYTES if device.type == "cuda" else HOST_BYTES)
+    size = size or (GPU_BYTES if device.type == "cuda" else CPU_BYTES)
     source = torch.ones(size // 4, dtype=torch.float32, device=device)
     target = torch.empty_like(source)
-    copying, reading = (
-        min(timings(work, 3, device)) / 1000
-        for work in (lambda: target.copy_(source), lambda: source.sum())
+    copy_seconds, read_seconds = (
+        min(timings(call, 3, device)) / 1000
+        for call in (lambda: target.copy_(source), lambda: source.sum())
     )
     # A copy reads and writes.
-    return max(size / reading, 2 * size / copying)
+    return max(size / read_seconds, 2 * size / copy_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationTrial:
-    """The options of a bench in which a model generates plans."""
+    """The options of a benchmark in which a model generates plans."""
 
     domain: str = "shopping"
     model: ModelChoice = field(default_factory=ModelChoice)
@@ -137,7 +136,7 @@ class GenerationTrial:
     seed: int = 0
 
     def no_queries_error(self) -> InputError:
-        """Return the error of a domain without annotated queries to plan for."""
+        """Return the error for a domain that has no annotated query to measure."""
         return InputError(
             f"Domain {self.domain!r} has no annotated queries whose plans can be written. "
             "Take --domain shopping."
@@ -161,7 +160,7 @@ class MeasuredModel:
 
     @property
     def needs_warmup(self) -> bool:
-        """True on a GPU, where the first step of each width is slow: kernels are chosen."""
+        """True on a GPU, where the first step of each width is slow, because kernels are chosen."""
         return self.model.device.type == "cuda"
 
     @property

@@ -1,4 +1,4 @@
-"""The accuracy lost by narrowing large toolboxes, which are unions of corpus toolboxes."""
+"""The accuracy that planners lose if large toolboxes (unions of the corpus's) are narrowed."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan for messages with their own toolbox only, and with ``joins`` toolboxes joined.
+    """Plan messages with their own toolbox, and with unions of as many toolboxes as in ``joins``.
 
     Args:
-        cases: The number of each toolbox's messages that are plan cases, and not measured.
-        messages: The number of each toolbox's messages to plan for; ``None`` for all.
-        first_plan_tools: The number of tools in a toolbox whose first plan is timed with empty
-            caches, with narrowing and without; 0 for no such timing.
+        cases: The number of each toolbox's messages that become plan cases, and are not measured.
+        messages: The number of each toolbox's messages to plan; ``None`` for all.
+        first_plan_tools: The size of a toolbox whose first plan is timed with empty caches, with
+            and without narrowing; 0 times no first plan.
 
     Raises:
         InputError: A toolbox has too few messages for ``cases``, or the planner does not exist.
@@ -67,8 +67,8 @@ def measure_narrowing(
     measured: dict[int, list[Mapping[str, float]]] = defaultdict(list)
     for number, box in enumerate(tracked("Planning", boxes)):
         shuffled = random.Random(f"{seed}:{number}").sample(training_boxes, len(training_boxes))
-        # The message's toolbox is first, so that its tools lead, and last, so that they replace
-        # others of the same name.
+        # The messages' own toolbox is in the union twice: first, so that its tools come first, and
+        # last, so that they replace tools of the same names.
         joined = {count: _union([box, *reversed(shuffled[: count - 1]), box]) for count in joins}
         plan_cases = draw_cases(box, cases, seed)
         for count, row in _measure_messages(box, joined, plan_cases, encoder, factory, messages):
@@ -90,22 +90,22 @@ def _measure_messages(
     factory: PlannerFactory,
     messages: int | None,
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield the number of joined toolboxes and the figures, for each message and joined toolbox."""
+    """Yield a count of toolboxes and the figures, for each message and each joined toolbox."""
     with plan_store(plan_cases, encoder) as store:
         planner = factory(store)
         cases = store if plan_cases else None
         narrowing = {count: NarrowingPlanner(planner, encoder, cases) for count in joined}
         queries = [query for query in box.queries if query not in plan_cases and _needed(query)]
         for number, query in enumerate(queries):
-            planned = messages is None or number < messages
-            alone = _right_tools(planner, query, box.toolbox) if planned else 0.0
+            is_planned = messages is None or number < messages
+            alone = _right_tools(planner, query, box.toolbox) if is_planned else 0.0
             for count, toolbox in joined.items():
                 request = query.record.request(toolbox)
                 narrowing[count].index(toolbox)
                 narrowed, milliseconds = timed(partial(narrowing[count].narrowed, request))
                 is_kept = _needed(query) <= set(narrowed.toolbox.names)
                 row = {"tools": float(len(toolbox)), "kept": float(is_kept), "ms": milliseconds}
-                if planned:
+                if is_planned:
                     right = _right_tools(planner, query, narrowed.toolbox)
                     row |= {"right tools": right, "alone": alone}
                 yield count, row
@@ -132,14 +132,13 @@ def _row(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
 def _first_plans(
     count: int, boxes: Sequence[CorpusToolbox], factory: PlannerFactory
 ) -> dict[str, float]:
-    """Return the seconds of a first plan with ``count`` tools, with and without narrowing."""
+    """Return the seconds of the first plan with ``count`` tools, with and without narrowing."""
     tools = [tool for box in boxes for tool in box.toolbox if tool.name != NO_EVIDENCE.name]
-    # Copies of the tools with numbered names fill the toolbox.
-    copies = enumerate(islice(cycle(tools), count))
-    toolbox = Toolbox(replace(tool, name=f"{tool.name}_{k}") for k, tool in copies)
+    numbered_tools = enumerate(islice(cycle(tools), count))
+    toolbox = Toolbox(replace(tool, name=f"{tool.name}_{n}") for n, tool in numbered_tools)
     request = boxes[0].queries[0].record.request(toolbox)
     seconds = {}
-    for label, narrows in (("narrowed", True), ("with all", False)):
+    for label, is_narrowed in (("narrowed", True), ("with all", False)):
         with (
             TemporaryDirectory(prefix="casewright-narrowing-") as folder,
             plan_store([], CachedEncoder(MiniLMEncoder(), Path(folder))) as store,
@@ -148,7 +147,7 @@ def _first_plans(
             encoder = CachedEncoder(MiniLMEncoder(), Path(folder))
             started = time.perf_counter()
             # Without narrowing, the plan parser refuses so many tools at once.
-            with suppress(*([] if narrows else [InputError])):
-                (NarrowingPlanner(planner, encoder) if narrows else planner).plan(request)
+            with suppress(*([] if is_narrowed else [InputError])):
+                (NarrowingPlanner(planner, encoder) if is_narrowed else planner).plan(request)
                 seconds[f"first plan of {count} tools, {label}, s"] = time.perf_counter() - started
     return seconds

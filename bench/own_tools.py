@@ -1,4 +1,4 @@
-"""Accuracy of planners with some plan cases, on a user's tools or the corpus's toolboxes."""
+"""The accuracy of planners by the number of plan cases, for a user's or the corpus's toolboxes."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from casewright.tools import Toolbox
 
 #: The files of a folder with a user's own tools.
 TOOLS, LEARN, TEST = "tools.py", "learn.jsonl", "test.jsonl"
-#: The default counts of plan cases.
+#: The default numbers of plan cases.
 CASE_COUNTS = (0, 5, 20, 60)
 NOTES = (
-    f"{unseen.COLUMNS_NOTE} Giving the whole question for a short literal is wrong "
-    "too. Means over the draws of plan cases. ms, cpu ms: medians of wall time, and of CPU time on "
-    "all cores.",
+    f"{unseen.COLUMNS_NOTE} An argument that holds the whole question where the gold plan has a "
+    "short literal is also wrong. Figures are means over the draws of plan cases. ms, cpu ms: "
+    "medians of wall time, and of CPU time on all cores.",
     "Brackets are 95 % intervals of a Bayesian bootstrap over a folder's messages, or over the "
     "corpus's toolboxes. They have no width if all plans are right, or all are wrong.",
 )
 
 
 class OwnFolder(NamedTuple):
-    """A user's toolbox: ``learn`` are the messages for plan cases, ``items`` the test set."""
+    """A user's toolbox, its messages for plan cases (``learn``), and its test set (``items``)."""
 
     name: str
     toolbox: Toolbox
@@ -51,7 +51,8 @@ class OwnFolder(NamedTuple):
         """Return the test messages, with ``case_count`` plan cases drawn from ``learn``."""
         plan_cases = {self.toolbox.fingerprint(): stratified(self.learn, case_count, seed)}
         classes = [(item.query.label,) for item in self.items]
-        return unseen.UnseenSet(self.name, self.items, classes, range(len(self.items)), plan_cases)
+        bootstrap_groups = range(len(self.items))
+        return unseen.UnseenSet(self.name, self.items, classes, bootstrap_groups, plan_cases)
 
 
 def own_folder(folder: Path) -> OwnFolder:
@@ -80,18 +81,18 @@ def own_folder(folder: Path) -> OwnFolder:
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return ``count`` queries, stratified by class; larger samples of a seed contain smaller."""
+    """Return a stratified sample; with the same seed, a larger sample contains a smaller one."""
     rng = random.Random(seed)
     by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
         by_class[query.label or plan_class(query.plan)].append(query)
-    # The members of a class get evenly spaced positions, and the first positions are the sample.
-    placed = []
+    # Each class has evenly spaced positions from 0 to 1; the sample has the lowest positions.
+    positioned = []
     for members in by_class.values():
         rng.shuffle(members)
-        start = rng.random()
-        placed += [((n + start) / len(members), query) for n, query in enumerate(members)]
-    return [query for _, query in sorted(placed, key=lambda pair: pair[0])[:count]]
+        offset = rng.random()
+        positioned += [((n + offset) / len(members), query) for n, query in enumerate(members)]
+    return [query for _, query in sorted(positioned, key=lambda pair: pair[0])[:count]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class OwnToolsTrial:
 
     planners: Sequence[str]
     data: Path | None = None  # a folder with tools and messages; None measures only on the corpus
-    case_counts: Sequence[int] = CASE_COUNTS  # how many plan cases, one measurement for each
+    case_counts: Sequence[int] = CASE_COUNTS  # the numbers of plan cases, measured in turn
     seeds: int = 5  # the number of draws of plan cases
     split: Split | None = "measuring"  # the split of the corpus; None measures only on data
     limit: int | None = None
@@ -108,7 +109,7 @@ class OwnToolsTrial:
 
 
 def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> Report:
-    """Plan for every message with every planner and control, for each draw of plan cases."""
+    """Plan every message with every planner and control, for each draw of plan cases."""
     measurements = [
         (table, case_count, [test_set.limited(trial.limit, 0) for test_set in sets])
         for table, case_count, sets in _measurements(trial)
@@ -130,9 +131,9 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
             outcomes: list[PlanOutcome] = []
             cpu_ms: list[float] = []
             for test_set in sets:
-                with unseen.stores_of([test_set], encoder) as (stores, empty):
+                with unseen.stores_of([test_set], encoder) as (stores, empty_store):
                     factory = factories[name]
-                    planner = toolbox_planners.ToolboxPlanner(name, factory, stores, empty)
+                    planner = toolbox_planners.ToolboxPlanner(name, factory, stores, empty_store)
                     outcomes += evaluate(test_set.items, {name: planner}).outcomes[name]
                 cpu_ms += planner.cpu_ms
                 advance(1)
@@ -153,14 +154,13 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
 
 
 def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.UnseenSet]]]:
-    """Yield a table's name, a count of plan cases, and a test set for each draw of the cases."""
+    """Yield a table's name, a number of plan cases, and a test set for each draw of the cases."""
     if trial.data is not None:
         folder = own_folder(trial.data)
         available = len(folder.learn)
         for case_count in _case_counts(trial, available):
             draws = 1 if case_count in (0, available) else trial.seeds
-            sets = [folder.test_set(case_count, seed) for seed in range(draws)]
-            yield folder.name, case_count, sets
+            yield folder.name, case_count, [folder.test_set(case_count, n) for n in range(draws)]
     if trial.split is not None:
         available = min(len(box.queries) for box in read_corpus(trial.split)) - 1
         case_counts = _case_counts(trial, available)
@@ -177,11 +177,11 @@ def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.
 
 
 def _case_counts(trial: OwnToolsTrial, available: int) -> list[int]:
-    """Return the trial's counts of plan cases that are not above the number of available ones."""
+    """Return the trial's numbers of plan cases that are at most ``available``, in order."""
     return [count for count in sorted(set(trial.case_counts)) if count <= available]
 
 
 def _clustered_share(values: Sequence[bool], groups: Sequence[int]) -> Figure:
-    """Return a share with the interval of a bootstrap over equally weighted groups."""
+    """Return the share of true values, with the interval of a bootstrap over the groups."""
     interval = percentile_interval(shares(values, Resamples(len(values), tuple(groups))))
     return Figure(sum(values) / len(values), *interval, len(values))

@@ -1,4 +1,4 @@
-"""A cache of plans in front of a chat planner: hit rate, share of wrong reuse, savings."""
+"""A cache of plans in front of a chat planner: its hit rate, wrong plans and savings."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from casewright.planner.prompt import render_prompt
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
-#: Kinds of questions and their shares of the stream. as_is: an annotated question; reworded: with
-#: changed case, ending or greeting; neighbour: the most similar other annotated question; swapped:
-#: with another value for a literal of its plan.
+#: Kinds of questions and their shares of the stream. as_is: an annotated question. reworded: with
+#: another case, ending or greeting. neighbour: the most similar annotated question instead.
+#: swapped: with another value of a literal in its plan.
 KINDS = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
 #: The assumed costs of a chat model's call: seconds without output, and output tokens per second.
 CALL_SECONDS, TOKENS_PER_SECOND = 0.5, 50.0
@@ -57,7 +57,7 @@ class Cache(Protocol):
         """Return a planner that reuses cached plans, and calls the given planner on a miss."""
 
     def nearest(self, question: str) -> Plan | None:
-        """Return the plan of the nearest cached question, however far; None if there is none."""
+        """Return the plan of the nearest question at any distance; None if the cache is empty."""
 
     def keep(self, question: str, plan: Plan) -> None:
         """Cache the plan of a question."""
@@ -71,7 +71,7 @@ OpenCache = Callable[[Encoder], Cache]
 
 
 class StreamQuestion(NamedTuple):
-    """A question of the stream; ``kind`` is "asked before" if an earlier one has the same words."""
+    """A question of the stream; a question in the words of an earlier one is "asked before"."""
 
     query: AnnotatedQuery
     kind: str
@@ -81,7 +81,7 @@ class StreamQuestion(NamedTuple):
 class _PricedGoldPlanner:
     """A planner that returns each question's gold plan with the costs of a chat model's call.
 
-    LangChain's approximate count gives the tokens of the prompt, with plan cases, and of the plan.
+    LangChain's approximation counts the tokens of the prompt, with plan cases, and of the plan.
     """
 
     toolbox: Toolbox
@@ -109,7 +109,7 @@ class _PricedGoldPlanner:
 
 
 class Result(NamedTuple):
-    """The outcome of a question, and its costs: tokens, and milliseconds with the search."""
+    """The outcome of a question, and its costs; ``milliseconds`` includes the search."""
 
     question: StreamQuestion
     reused: bool
@@ -123,7 +123,7 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
     """Plan a stream of ``length`` questions with a ``_PricedGoldPlanner`` behind caches.
 
     "kept answers" caches every plan that it returns, right or wrong, as if the user had approved
-    it. The controls are "always misses", and "always hits", which caches the gold plans.
+    it. The controls are "always misses", and "always hits", which caches the gold plans. Raise
     ``InputError`` if the domain has too few queries that need no context.
     """
     tested = load_domain(domain_name)
@@ -166,7 +166,7 @@ def _needs_no_context(query: AnnotatedQuery) -> bool:
 def _stream(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random, encoder: Encoder
 ) -> Iterator[StreamQuestion]:
-    """Yield ``count`` questions drawn by Zipf's law, of kinds with the shares of ``KINDS``."""
+    """Yield ``count`` questions, drawn by Zipf's law; their kinds have the shares in ``KINDS``."""
     vectors = unit_embeddings(encoder, [query.query for query in queries])
     literals: dict[tuple[str, str], list[str]] = defaultdict(list)  # by tool and parameter
     for query in queries:
@@ -174,33 +174,33 @@ def _stream(
             literals[query.plan.tools[index], parameter].append(text)
     order = rng.sample(range(len(queries)), len(queries))
     weights = [1 / rank for rank in range(1, len(queries) + 1)]
-    seen: set[str] = set()
+    asked: set[str] = set()
     for _ in range(count):
         number = rng.choices(order, weights)[0]
         (kind,) = rng.choices([*KINDS], [*KINDS.values()])
         query = queries[number]
         if kind == "reworded":
-            query = _with_text(query, rng.choice(REWORDINGS)(query.query))
+            query = _with_question(query, rng.choice(REWORDINGS)(query.query))
         elif kind == "neighbour":
             similarities = vectors @ vectors[number]
             similarities[number] = -np.inf
             query = queries[int(similarities.argmax())]
         elif kind == "swapped":
-            query = _swapped(query, literals, rng)
-        yield StreamQuestion(query, ASKED_BEFORE if query.query in seen else kind)
-        seen.add(query.query)
+            query = _with_other_value(query, literals, rng)
+        yield StreamQuestion(query, ASKED_BEFORE if query.query in asked else kind)
+        asked.add(query.query)
 
 
-def _with_text(query: AnnotatedQuery, text: str) -> AnnotatedQuery:
+def _with_question(query: AnnotatedQuery, text: str) -> AnnotatedQuery:
     return replace(query, record=query.record.model_copy(update={"query": text}))
 
 
-def _swapped(
+def _with_other_value(
     query: AnnotatedQuery, literals: Mapping[tuple[str, str], Sequence[str]], rng: random.Random
 ) -> AnnotatedQuery:
-    """Return the query with another value of a parameter, in the question and in the plan.
+    """Return the query with another value for a literal, in the question and in the plan.
 
-    The query is unchanged if no literal of its plan occurs in the question.
+    The query is unchanged if no literal of its plan occurs in its question.
     """
     for index, parameter, text in text_literals(query.plan):
         value = rng.choice(literals[query.plan.tools[index], parameter])
@@ -208,7 +208,7 @@ def _swapped(
         if words.search(query.query):
             plan = with_literals(query.plan, {(index, parameter): value})
             escaped = value.replace("\\", r"\\")
-            changed = _with_text(query, words.sub(escaped, query.query))
+            changed = _with_question(query, words.sub(escaped, query.query))
             return replace(changed, plan=plan, must={}, accept=())
     return query
 
@@ -221,7 +221,7 @@ def _results(
     open_cache: OpenCache,
 ) -> Iterator[Result]:
     """Yield the results of the stream's questions in order, with a new cache."""
-    # Searches are timed with the encoding of the question, which must not be cached.
+    # The time of a search includes encoding the question, so its vector must not be cached.
     cache = open_cache(tested.uncached_encoder)
     planner = cache.reusing(chat)
     try:
@@ -237,7 +237,7 @@ def _results(
             if name == "kept answers":
                 cache.keep(request.question, plan)
             elif name == "always hits":
-                # If it kept the plans that it reused, it would soon hold only the first plan.
+                # A cache that kept the plans that it reused would soon contain only the first plan.
                 cache.keep(request.question, planned.plan)
             is_right = judge(question.query, plan).arguments
             is_reused = reused_plan is not None
@@ -248,13 +248,13 @@ def _results(
         cache.close()
 
 
-def _row(name: str, results: Sequence[Result], misses: Sequence[Result]) -> dict[str, Any]:
-    """Return the row of a cache; ``misses`` are the results of the cache that always misses."""
+def _row(name: str, results: Sequence[Result], uncached: Sequence[Result]) -> dict[str, Any]:
+    """Return the row of a cache; ``uncached`` are the results of the cache that always misses."""
     reused = [result for result in results if result.reused]
     wrong = sum(not result.right for result in reused)
 
     def saved(cost: str) -> float:
-        with_cache, without = (sum(getattr(r, cost) for r in rs) for rs in (results, misses))
+        with_cache, without = (sum(getattr(r, cost) for r in rs) for rs in (results, uncached))
         return float(round(1 - with_cache / without, 4))
 
     return {

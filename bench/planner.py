@@ -27,9 +27,9 @@ from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
 Queries = Sequence[AnnotatedQuery]
-#: A point of a learning curve: number of queries, tool accuracy on one task, and on several tasks.
+#: A point of a learning curve: number of queries; tool accuracy for one task, and for several.
 Point = tuple[int, float, float]
-#: The number of queries at the curve's first point; it doubles from there.
+#: The number of queries at the curve's first point; it doubles at each further point.
 FIRST_SIZE = 125
 NOTES = (
     "tools: share of plans with the right tool sequence; arguments: share whose arguments are all "
@@ -41,10 +41,10 @@ NOTES = (
 
 
 def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool = False) -> Report:
-    """Cross-validate a planner; for each fold, it knows only the queries of the other folds.
+    """Cross-validate a planner: for each fold, it knows only the queries of the other folds.
 
-    A planner with a reader is trained for every fold. Controls: an untrained reader, the ensemble
-    of classifiers if scikit-learn is installed, and the fallback plan of one step.
+    A reader is trained for every fold. The controls are an untrained reader, the ensemble of
+    classifiers if scikit-learn is installed, and the fallback planner.
     """
     check_planner(planner)
     tested = load_domain(domain_name)
@@ -59,16 +59,16 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
         controls[CLASSIFIERS] = trial.cross_validated(CLASSIFIERS)
     if trains_reader:
         controls["reader not trained"] = trial.cross_validated("untrained")
-    points = trial.curve(planner, verdicts) if curve else []
+    points = trial.learning_curve(planner, verdicts) if curve else []
     rows: list[dict[str, Any]] = [dict(as_row(score)) for score in score_classes(verdicts)]
     times = [verdict.milliseconds for verdict in verdicts]
     figures = planner_figures("", verdicts) | {"plan_ms_p50": p50(times), "plan_ms_p95": p95(times)}
     for name, control in controls.items():
         rows.append({**as_row(score_classes(control)[-1]), "class": f"control: {name}"})
         figures |= planner_figures(f"_{name.replace(' ', '_')}", control)
-    for size, single, several in points:
-        figures[f"tool_accuracy_{planner}_of_{size}_queries"] = single
-        figures[f"tool_accuracy_multi_step_{planner}_of_{size}_queries"] = several
+    for size, one_task, multi_step in points:
+        figures[f"tool_accuracy_{planner}_of_{size}_queries"] = one_task
+        figures[f"tool_accuracy_multi_step_{planner}_of_{size}_queries"] = multi_step
     settings = {"domain": domain.name, "planner": planner, "folds": folds, "queries": len(queries)}
     settings |= {"groups": len(set(groups)), "same_group_above": SAME_GROUP}
     draw = partial(_draw_curve, points=points) if curve else partial(_draw, rows=rows)
@@ -85,21 +85,21 @@ class Trial(NamedTuple):
     encoder: UncachedQuestions
 
     def cross_validated(self, name: str) -> list[Verdict]:
-        """Return a verdict on every query, by a planner that does not know the query's fold."""
+        """Return verdicts on all queries' plans, each by a planner that does not know the fold."""
         verdicts_at: dict[int, Verdict] = {}
         for number, fold in enumerate(self.folds, 1):
-            with self._planner(name, self._others(fold)) as planner:
+            with self._planner(name, self._queries_outside(fold)) as planner:
                 verdicts = self._verdicts(planner, fold, f"Planner {name}, fold {number}")
             verdicts_at |= zip(fold, verdicts, strict=True)
         return [verdict for _, verdict in sorted(verdicts_at.items())]
 
-    def curve(self, name: str, verdicts: Sequence[Verdict]) -> list[Point]:
+    def learning_curve(self, name: str, verdicts: Sequence[Verdict]) -> list[Point]:
         """Return the accuracy on the first fold by the number of known queries.
 
-        The cross-validation's ``verdicts`` give the last point, where all other queries are known.
+        At the last point all other queries are known, so the cross-validation's ``verdicts`` count.
         """
         fold = self.folds[0]
-        known = self._others(fold)
+        known = self._queries_outside(fold)
         random.Random(0).shuffle(known)
         doubling = (FIRST_SIZE * 2**exponent for exponent in count())
         sizes = list(takewhile(lambda size: size < len(known), doubling))
@@ -107,10 +107,10 @@ class Trial(NamedTuple):
         for size in tracked("Learning curve", sizes):
             with self._planner(name, known[:size]) as planner:
                 fold_verdicts = self._verdicts(planner, fold, f"{name}, {size} queries")
-            points.append((size, *_one_and_several(fold_verdicts)))
-        return [*points, (len(known), *_one_and_several([verdicts[i] for i in fold]))]
+            points.append((size, *_accuracies_by_tasks(fold_verdicts)))
+        return [*points, (len(known), *_accuracies_by_tasks([verdicts[i] for i in fold]))]
 
-    def _others(self, fold: Sequence[int]) -> list[AnnotatedQuery]:
+    def _queries_outside(self, fold: Sequence[int]) -> list[AnnotatedQuery]:
         held_out = set(fold)
         return [query for i, query in enumerate(self.queries) if i not in held_out]
 
@@ -146,7 +146,7 @@ def verdicts_of(
     label: str = "Planning",
     histories: Sequence[Sequence[Turn]] | None = None,
 ) -> list[Verdict]:
-    """Plan for each query, with its conversation history if given, and return the verdicts."""
+    """Plan each query, with its history if ``histories`` are given, and return the verdicts."""
     verdicts = []
     for number, query in enumerate(tracked(label, queries)):
         request = query.record.request(toolbox)
@@ -158,12 +158,12 @@ def verdicts_of(
 
 
 def planner_figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Return the accuracies of verdicts, by names that end with the suffix."""
-    single, several = _one_and_several(verdicts)
+    """Return the figures of verdicts; the figures' names end with ``suffix``."""
+    one_task, multi_step = _accuracies_by_tasks(verdicts)
     return {
         f"tool_accuracy{suffix}": share_right(verdicts),
-        f"tool_accuracy_one_task{suffix}": single,
-        f"tool_accuracy_multi_step{suffix}": several,
+        f"tool_accuracy_one_task{suffix}": one_task,
+        f"tool_accuracy_multi_step{suffix}": multi_step,
         f"argument_accuracy{suffix}": mean([v.arguments for v in verdicts]),
         f"macro_f1{suffix}": score_classes(verdicts)[-1].f1,
     }
@@ -174,10 +174,10 @@ def share_right(verdicts: Sequence[Verdict]) -> float:
     return mean([v.tools for v in verdicts])
 
 
-def _one_and_several(verdicts: Sequence[Verdict]) -> tuple[float, float]:
+def _accuracies_by_tasks(verdicts: Sequence[Verdict]) -> tuple[float, float]:
     """Return the tool accuracy on queries with one task, and on queries with several."""
-    single = share_right([v for v in verdicts if v.gold != MULTI_STEP])
-    return single, share_right([v for v in verdicts if v.gold == MULTI_STEP])
+    one_task = share_right([v for v in verdicts if v.gold != MULTI_STEP])
+    return one_task, share_right([v for v in verdicts if v.gold == MULTI_STEP])
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
@@ -189,9 +189,9 @@ def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _draw_curve(axes: Any, points: Sequence[Point]) -> None:
-    sizes, single, several = zip(*points, strict=True)
-    axes.plot(sizes, single, "o-", label="one task")
-    axes.plot(sizes, several, "o--", label="multi-step")
+    sizes, one_task, multi_step = zip(*points, strict=True)
+    axes.plot(sizes, one_task, "o-", label="one task")
+    axes.plot(sizes, multi_step, "o--", label="multi-step")
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [str(size) for size in sizes])
     labels = {"xlabel": "known annotated queries", "ylabel": "tools right"}

@@ -1,4 +1,4 @@
-"""The gain of replanning: the share of answered questions when a tool has no results or fails."""
+"""The gain of replanning: the shares of answered questions while a tool is empty or fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOTES = (
 
 
 class _Question(NamedTuple):
-    """A query, a scope with results, and the first text of each final step of the gold plan."""
+    """A query, a scope with results, and the first results of the gold plan's final steps."""
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
@@ -41,7 +41,7 @@ class _Question(NamedTuple):
 
 
 class _AnyTool(FallbackPlanner):
-    """A control whose new plan is the fallback plan: a call of a tool with the whole question."""
+    """A control that replans with the fallback plan: a tool is called with the whole question."""
 
     name = "any tool"
 
@@ -53,7 +53,7 @@ class _AnyTool(FallbackPlanner):
 
 
 class _SameTool(_AnyTool):
-    """A control whose new plan is the first plan, with the whole question in the failed calls."""
+    """A control that repeats the first plan, with the whole question in the failed calls."""
 
     def plan(self, request: PlanRequest) -> PlanResult:
         if not request.failures:
@@ -66,9 +66,9 @@ class _SameTool(_AnyTool):
 
 
 def measure_replan(domain_name: str, seeds: int) -> Report:
-    """Answer the test queries while one random tool of each plan has no results, or fails.
+    """Answer the test queries while a random tool of each plan has no results, or fails.
 
-    ``seeds`` is the number of draws of this tool for every question.
+    ``seeds`` is the number of runs of every question, each with its own random tool.
     """
     with open_domain(domain_name) as tested:
         questions = list(_questions(tested))
@@ -113,17 +113,17 @@ def _questions(tested: TestedDomain) -> Iterator[_Question]:
 def _run(
     question: _Question, toolbox: Toolbox, planner: Planner, mend: Mend, fault: Fault, seed: int
 ) -> dict[str, float]:
-    """Answer a question with a faulty tool; return the run's values in the row's columns."""
+    """Answer a question with a faulty tool; return the values of the row's columns."""
     record = question.query.record
     tools = planner.plan(record.request(toolbox)).plan.tools
     faulty = random.Random(f"{record.id} {seed}").choice(tools)
     calls: list[str] = []
-    broken = Toolbox(
+    faulty_toolbox = Toolbox(
         _faulty_tool(tool, calls, fault if tool.name == faulty else "none")
         for tool in toolbox
         if tool.name != NO_EVIDENCE.name
     )
-    graph = build_graph(broken, planner, limits=Limits(concurrency=1), mend=mend)
+    graph = build_graph(faulty_toolbox, planner, limits=Limits(concurrency=1), mend=mend)
     state = graph.invoke(
         {"question": record.query, "context": record.context},
         context=RunContext(scope=question.scope),
@@ -135,17 +135,17 @@ def _run(
 
 
 def _faulty_tool(tool: ToolSpec, calls: list[str], fault: Fault) -> ToolSpec:
-    """Return a tool that adds its name to ``calls``, and has the given fault."""
-    missed: list[Mapping[str, Any]] = []
+    """Return a tool with a fault; each call adds the tool's name to ``calls``."""
+    past_arguments: list[Mapping[str, Any]] = []
 
     def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
         calls.append(tool.name)
         if fault == "failure":
             raise ToolError("It does not answer.")
         if fault == "miss":
-            # All calls with the arguments of the first call have no results.
-            missed.append(arguments)
-            if arguments == missed[0]:
+            # Only calls with the arguments of the first call have no results.
+            past_arguments.append(arguments)
+            if arguments == past_arguments[0]:
                 return []
         assert tool.run is not None
         return tool.run(arguments, context)

@@ -1,4 +1,4 @@
-"""The report of a bench."""
+"""The report of a benchmark."""
 
 from __future__ import annotations
 
@@ -10,35 +10,34 @@ Row = Mapping[str, Any]
 
 
 def without_table(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return rows without the name of their table."""
+    """Return the rows without the cell ``table``, which names a row's table."""
     return [{name: cell for name, cell in row.items() if name != "table"} for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of one bench."""
+    """The result of one benchmark."""
 
     bench: str
     settings: Mapping[str, Any]
     figures: Mapping[str, float]
-    #: The rows of all tables. If there are several tables, the cell ``table`` of each row has its
-    #: table's name.
+    #: The rows of all tables. If there are several, the cell ``table`` of a row names its table.
     rows: Sequence[Row]
     notes: Sequence[str] = ()
-    #: Draws the plot onto matplotlib axes.
+    #: Draws the plot on matplotlib axes.
     draw: Callable[[Any], None] | None = field(default=None, repr=False)
     #: The titles of the tables by name, in order; empty for a single table.
     titles: Mapping[str, str] = field(default_factory=dict)
-    #: Returns the printed form of a table's rows.
+    #: Formats a table's rows for printing.
     cells: Callable[[Sequence[Row]], Sequence[Row]] = field(default=without_table, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form."""
+        """Return the report as a mapping that can be written as JSON."""
         names = ("bench", "settings", "figures", "rows", "notes")
         return {name: getattr(self, name) for name in names}
 
     def tables(self) -> Iterator[tuple[str, Sequence[Row]]]:
-        """Yield title and rows of each table that has rows."""
+        """Yield the title and the rows of each table that has rows."""
         if not self.titles:
             yield self.bench, self.rows
         for name, title in self.titles.items():

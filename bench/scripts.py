@@ -1,8 +1,8 @@
 """Scripts that make a language model write the gold plans of annotated queries.
 
 A model with random weights would write meaningless texts of any length. With a script, each step
-computes the network's logits and the most probable allowed token, as greedy decoding does, but then
-writes the longest allowed token that continues the gold plan.
+computes the network's logits and the most probable allowed token, as greedy decoding does. Then it
+writes the longest allowed token that continues the gold plan instead.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Script(NamedTuple):
     """The tokens of a text that a model writes under a grammar."""
 
     tokens: tuple[int, ...]
-    choices: tuple[int, ...]  # the tokens that the grammar does not force, the end token included
+    choices: tuple[int, ...]  # the tokens that the grammar does not force, and the end token
 
     def choose(self) -> Choose:
-        """Return a function that chooses these tokens, once, and takes as long as ``greedy``."""
+        """Return a function that chooses these tokens in turn, and takes as long as ``greedy``."""
         choices: Iterator[int] = iter(self.choices)
 
-        def follow(logits: NDArray[np.float32], matcher: Matcher) -> int:
+        def choose_next(logits: NDArray[np.float32], matcher: Matcher) -> int:
             greedy(logits, matcher)
             return next(choices)
 
-        return follow
+        return choose_next
 
 
 class ScriptWriter:
@@ -57,9 +57,9 @@ class ScriptWriter:
         self._max_bytes = max(map(len, self._tokens_of_bytes))
 
     def script(self, matcher: PlanMatcher, text: str, *, forced: bool = True) -> Script:
-        """Return the script of a text; with ``forced=False``, forced tokens are choices too.
+        """Return the script of a text; with ``forced=False``, forced tokens are also choices.
 
-        This call advances the matcher to the end of the text. Raise ``GrammarError`` if the grammar
+        The call advances the matcher to the end of the text. Raise ``GrammarError`` if the grammar
         cannot write the text.
         """
         remaining = text.encode()
@@ -85,7 +85,7 @@ class ScriptWriter:
         return Script(tuple(tokens), tuple(choices))
 
     def _longest_start(self, allowed: NDArray[np.intp], text: bytes) -> int:
-        """Return the longest token among ``allowed`` that the text starts with."""
+        """Return the longest allowed token with which the text starts."""
         for length in range(min(self._max_bytes, len(text)), 0, -1):
             for token in self._tokens_of_bytes.get(text[:length], ()):
                 if token in allowed:
@@ -94,7 +94,7 @@ class ScriptWriter:
 
 
 class Task(NamedTuple):
-    """A query, and scripts of its plan: ``forced``, and ``masked`` with every token as a choice."""
+    """A query, and two scripts of its plan: in ``masked``, every token is a choice."""
 
     query: AnnotatedQuery
     request: PlanRequest
@@ -109,7 +109,7 @@ def make_tasks(
     queries: Iterable[AnnotatedQuery],
     count: int,
 ) -> tuple[list[Task], int]:
-    """Return up to ``count`` tasks, and the number of queries whose plans the grammar refuses."""
+    """Return up to ``count`` tasks, and the number of plans that the grammar cannot write."""
     scripts, tasks, refused = ScriptWriter(model), list[Task](), 0
     for query in queries:
         if len(tasks) == count:
@@ -125,7 +125,7 @@ def make_tasks(
 
 
 def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[AnnotatedQuery]:
-    """Return, in random order, the queries that change no tool: they share a prompt head."""
+    """Return in random order the queries that change no tool, so that their prompts start alike."""
     unchanged = [q for q in queries if not (q.record.tools_extra or q.record.tools_removed)]
     random.Random(seed).shuffle(unchanged)
     return unchanged
@@ -135,7 +135,7 @@ def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[Annot
 def other_plan_cases(
     queries: Sequence[AnnotatedQuery], measured: Sequence[AnnotatedQuery], encoder: Encoder
 ) -> Iterator[CaseStore]:
-    """Open a store of plan cases: the ``queries`` that are not similar to any ``measured`` one."""
+    """Open a store of plan cases from the ``queries`` that are similar to no ``measured`` query."""
     groups = similarity_groups([query.query for query in (*queries, *measured)], encoder)
     excluded = set(groups[len(queries) :])
     others = [q for q, group in zip(queries, groups, strict=False) if group not in excluded]

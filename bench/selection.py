@@ -1,4 +1,4 @@
-"""The time of diverse selections by Casewright, LangChain and a naive function; certified ones."""
+"""The time of selections by maximal marginal relevance, and the share that can be certified."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from casewright.stores.hit import DECIMALS
 Floats = NDArray[np.float64]
 SYSTEMS = ("casewright", "naive", "langchain")
 LAMBDAS = (0.5, 0.75, 0.95)
-#: The synthetic vectors: dimension, number of clusters, standard deviation within a cluster.
+#: Of the synthetic vectors: dimension, number of clusters, standard deviation within a cluster.
 DIMENSION, CLUSTERS, DEVIATION = 384, 100, 1.0
-#: The number of picks, and the number of candidates of an uncertified selection.
+#: The number of picks, and of the candidates of an uncertified selection.
 PICKS, CANDIDATES = 8, 20
 NOTES = (
     "Median milliseconds in one process to select from the same hits. Naive: RAGSys's Algorithm 1 "
@@ -37,7 +37,7 @@ NOTES = (
 def measure_selection(
     domain_name: str, sizes: Sequence[tuple[int, int]], queries: int | None, repeats: int, seed: int
 ) -> Report:
-    """Time selections from synthetic candidates, and certified selections of a domain's queries."""
+    """Time selections from synthetic vectors, and certified selections from a domain's queries."""
     tested = load_domain(domain_name)
     questions = [query.query for query in tested.held_out_queries()[:queries]]
     rows, figures = [], {}
@@ -50,7 +50,7 @@ def measure_selection(
         figures[f"ratio_langchain_over_casewright_{name}"] = row["langchain_over"]
         figures[f"same_picks_as_naive_{name}"] = float(row["same_as_naive"])
     known = [query.query for query in tested.domain.queries()[:queries]]
-    figures |= _certified(tested.encoder, known, questions)
+    figures |= _certify(tested.encoder, known, questions)
     certified = {"domain": domain_name, "queries": queries}
     certified |= {"picks": PICKS, "first_candidates": CANDIDATES}
     settings = {"sizes": [list(size) for size in sizes], "dimension": DIMENSION}
@@ -59,7 +59,7 @@ def measure_selection(
 
 
 def read_sizes(text: str) -> list[tuple[int, int]]:
-    """Return pairs (candidates, picks) from a text like ``1000:50,9:3``; ``InputError`` if bad."""
+    """Return pairs (candidates, picks) from ``1000:50,9:3``; ``InputError`` for other texts."""
     try:
         pairs = [tuple(map(int, part.split(":"))) for part in text.split(",")]
         sizes = [(count, k) for count, k in pairs]
@@ -75,7 +75,7 @@ def read_sizes(text: str) -> list[tuple[int, int]]:
 def naive(
     vectors: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[int]:
-    """Return the rows that RAGSys's Algorithm 1 picks; each pick computes all similarities."""
+    """Return the rows that RAGSys's Algorithm 1 picks; every pick computes all similarities."""
     order = np.lexsort((np.array(ids), -scores.round(DECIMALS)))
     rank = np.argsort(order)
     picked: list[int] = []
@@ -91,17 +91,17 @@ def naive(
 def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict[str, Any]:
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
-    query, vectors = _clustered(count, seed)
-    schema, hits = _hits(query, vectors)
+    query, vectors = _clustered_vectors(count, seed)
+    schema, hits = _search_hits(query, vectors)
     scores = np.array([hit.score for hit in hits])
     ids = [hit.case.id for hit in hits]
     # LangChain's function is faster with arrays than with the lists of its signature.
     candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
-    ours = partial(select, hits, k, schema, lambda_d=lambda_d)
-    published = partial(naive, np.array(candidates), scores, ids, k, lambda_d)
+    casewright = partial(select, hits, k, schema, lambda_d=lambda_d)
+    naive_call = partial(naive, np.array(candidates), scores, ids, k, lambda_d)
     langchain = partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k)
-    casewright_ms, picks = _median_time(ours, repeats)
-    naive_ms, naive_rows = _median_time(published, max(1, repeats // 3))
+    casewright_ms, picks = _median_time(casewright, repeats)
+    naive_ms, naive_rows = _median_time(naive_call, max(1, repeats // 3))
     langchain_ms, langchain_rows = _median_time(langchain, 1)
     picked = [pick.hit.case.id for pick in picks]
     return {
@@ -118,7 +118,7 @@ def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) 
     }
 
 
-def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
+def _clustered_vectors(count: int, seed: int) -> tuple[Floats, Floats]:
     """Return a query and unit vectors in clusters, like embeddings of texts."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(CLUSTERS, DIMENSION))
@@ -128,8 +128,8 @@ def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
     return query / np.linalg.norm(query), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
-    """Return a schema, and the vectors as hits of a search, best first."""
+def _search_hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
+    """Return the vectors as hits of a search, best first, and the schema of their cases."""
     rows = vectors.astype(np.float32)
     scores = [float(score) for score in rows.astype(np.float64) @ query]
     hits = [
@@ -141,14 +141,14 @@ def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
     return CaseSchema("given", (facet,)), hits
 
 
-def _median_time(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+def _median_time(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     """Return the median milliseconds of a call, and its result."""
-    results, times = zip(*(timed(work) for _ in range(repeats)), strict=True)
+    results, times = zip(*(timed(call) for _ in range(repeats)), strict=True)
     return p50(times), results[-1]
 
 
-def _certified(encoder: Encoder, known: Sequence[str], queries: Sequence[str]) -> dict[str, float]:
-    """Return figures for each lambda_d: shares of certified and of exact selections, and times."""
+def _certify(encoder: Encoder, known: Sequence[str], queries: Sequence[str]) -> dict[str, float]:
+    """Return the shares of certified and of exact selections, and the times, by lambda_d."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:

@@ -1,4 +1,4 @@
-"""Response times of the service over HTTP and of the graph alone, and the service's memory."""
+"""The response times of the service and of the graph without it, and the service's memory."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from casewright.stores.progress import progress_bar
 
 #: The numbers of concurrent clients.
 CLIENTS = (1, 8, 32)
-#: Memory is first measured after this share of the requests, since caches are then full.
-WARM_UP = 0.1
-#: Asks a question; returns the milliseconds in the graph's stages, ``None`` without an answer.
+#: The share of the requests before memory is first measured: the caches are full then.
+WARM_UP_SHARE = 0.1
+#: Asks a question; returns the milliseconds of the graph's stages, or ``None`` on an error.
 Ask = Callable[[str], Awaitable[float | None]]
 NOTES = (
     "The clients and the bare graph run in this process, the service in another one on the same "
@@ -38,14 +38,14 @@ NOTES = (
     "and concurrent questions share runs of the encoder. service, own runs: without these shared "
     "runs (--own-runs). service, 1 thread: one thread plans (--compute-threads 1).",
 )
-#: The ways to answer, and the options of the service for each.
+#: The compared systems, and the options of the service for each.
 BARE, SERVICE = "bare graph", "service"
 OWN_RUNS, ONE_THREAD = "service, own runs", "service, 1 thread"
 SERVICES = {OWN_RUNS: ("--own-runs",), ONE_THREAD: ("--compute-threads", "1"), SERVICE: ()}
 
 
 class Load(NamedTuple):
-    """Measurements while clients ask questions."""
+    """The measurements of a period in which clients ask questions."""
 
     milliseconds: Sequence[float]  # response time of each answer
     seconds: float  # duration of the load
@@ -60,7 +60,7 @@ class Load(NamedTuple):
 
     @property
     def cpu_milliseconds(self) -> float:
-        """CPU time per answer."""
+        """CPU milliseconds per answer."""
         return self.cpu_seconds * 1000 / max(1, len(self.milliseconds))
 
     def percentile(self, percent: float) -> float:
@@ -80,7 +80,7 @@ async def load(
     advance: Callable[[int], None] = lambda number: None,
     cpu: Callable[[], float] = time.process_time,
 ) -> Load:
-    """Ask the questions with concurrent clients; ``cpu`` returns the answering process's time."""
+    """Ask questions with concurrent clients; ``cpu`` returns the answering process's seconds."""
     remaining = iter(questions)
     times: list[float] = []
     stages: list[float] = []
@@ -104,7 +104,7 @@ async def load(
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Return a process's CPU time so far; 0 on a system without ``/proc``."""
+    """Return the CPU seconds of a process so far; 0 on a system without ``/proc``."""
     try:
         line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -119,9 +119,9 @@ def measure_service(
 ) -> Report:
     """Measure the response times for each number of clients, and the service's memory.
 
-    ``each`` is the number of questions for each number of clients, ``requests`` the number of
-    requests during which memory is measured. ``open_session`` opens a domain by name as a service
-    does, for the graph in this process. Raise ``InputError`` without annotated queries.
+    ``each`` is the number of questions for each number of clients. Memory is measured during
+    ``requests`` other requests. ``open_session`` opens a domain by name, as a service does, for the
+    graph in this process. Raise ``InputError`` without annotated queries.
     """
     from casewright.domains import find_domain
 
@@ -130,20 +130,21 @@ def measure_service(
         raise InputError(f"The domain {domain!r} has no annotated queries. Choose shopping.")
     random.Random(seed).shuffle(known)
     questions = list(islice(cycle(known), each))
-    ways = {BARE: asyncio.run(_load_graph(open_session(domain), questions))}
+    loads_by_system = {BARE: asyncio.run(_load_graph(open_session(domain), questions))}
     memory: dict[str, float] = {}
-    for way, options in SERVICES.items():
+    for system, options in SERVICES.items():
         with serving(domain, *options) as (url, pid):
-            watched = requests if way == SERVICE else 0
-            ways[way], memory = asyncio.run(_load_service(url, pid, questions, known, watched))
+            measured = requests if system == SERVICE else 0
+            loads, memory = asyncio.run(_load_service(url, pid, questions, known, measured))
+            loads_by_system[system] = loads
     rows = [
-        {"way": way, "clients": clients, **_cells(loads[clients])}
+        {"way": system, "clients": clients, **_cells(loads[clients])}
         for clients in CLIENTS
-        for way, loads in ways.items()
+        for system, loads in loads_by_system.items()
     ]
     settings = {"domain": domain, "questions": each, "requests": requests, "seed": seed}
-    figures = {**_figures(ways), **memory}
-    draw = partial(_draw, bare=ways[BARE], over_http=ways[SERVICE])
+    figures = {**_figures(loads_by_system), **memory}
+    draw = partial(_draw, loads_by_system=loads_by_system)
     return Report("serve", settings, figures, rows, NOTES, draw)
 
 
@@ -164,7 +165,7 @@ async def _load_graph(session: Any, questions: Sequence[str]) -> dict[int, Load]
 async def _load_by_clients(
     ask: Ask, questions: Sequence[str], label: str, cpu: Callable[[], float]
 ) -> dict[int, Load]:
-    # This warm-up loads the models and caches the vectors of the questions.
+    # These untimed questions load the models, and fill the cache of vectors.
     await load(ask, questions, max(CLIENTS))
     with progress_bar(label, len(CLIENTS) * len(questions), show=None) as advance:
         return {n: await load(ask, questions, n, advance, cpu) for n in CLIENTS}
@@ -173,24 +174,24 @@ async def _load_by_clients(
 async def _load_service(
     url: str, pid: int, questions: Sequence[str], known: Sequence[str], requests: int
 ) -> tuple[dict[int, Load], dict[str, float]]:
-    """Return a ``Load`` for each number of clients, and the memory figures of ``requests``."""
+    """Return a ``Load`` by number of clients, and the memory during ``requests`` requests."""
     async with _http_client(url) as ask:
         loads = await _load_by_clients(ask, questions, "The service", partial(_cpu_seconds, pid))
         return loads, await _memory(ask, pid, known, requests) if requests else {}
 
 
 async def _memory(ask: Ask, pid: int, known: Sequence[str], requests: int) -> dict[str, float]:
-    first = max(1, int(requests * WARM_UP))
+    first = max(1, int(requests * WARM_UP_SHARE))
     middle = first + (requests - first) // 2
     questions = cycle(known)
     figures: dict[str, float] = {}
     errors = 0
     with progress_bar("Watching memory", requests, show=None) as advance:
-        for completed, until in pairwise((0, first, middle, requests)):
-            batch = list(islice(questions, until - completed))
+        for start, end in pairwise((0, first, middle, requests)):
+            batch = list(islice(questions, end - start))
             errors += (await load(ask, batch, max(CLIENTS), advance)).errors
             memory = (resident_bytes(pid) or 0) / 2**20
-            figures[f"service_memory_mb_after_{until}_requests"] = memory
+            figures[f"service_memory_mb_after_{end}_requests"] = memory
     return {**figures, f"errors_in_{requests}_requests": float(errors)}
 
 
@@ -210,7 +211,7 @@ async def _http_client(url: str) -> AsyncIterator[Ask]:
 
 
 def _stages_ms(answer: Mapping[str, Any]) -> float | None:
-    """Return an answer's milliseconds in all stages; ``None`` if it has no text."""
+    """Return the milliseconds of an answer's stages; ``None`` for an answer without text."""
     if not answer["text"]:
         return None
     return float(sum(answer["usage"][f"{stage}_ms"] for stage in STAGES))
@@ -226,14 +227,14 @@ def _cells(measured: Load) -> dict[str, Any]:
     }
 
 
-def _figures(ways: Mapping[str, dict[int, Load]]) -> dict[str, float]:
-    bare, over_http = ways[BARE], ways[SERVICE]
+def _figures(loads: Mapping[str, dict[int, Load]]) -> dict[str, float]:
+    bare, over_http = loads[BARE], loads[SERVICE]
     figures: dict[str, float] = {}
     for clients in CLIENTS:
         service, suffix = over_http[clients], f"{clients}_clients"
         figures[f"service_requests_per_second_{suffix}"] = service.per_second
         figures[f"service_ms_p95_{suffix}"] = service.percentile(95)
-        others = {"bare": bare, "own_runs": ways[OWN_RUNS], "1_thread": ways[ONE_THREAD]}
+        others = {"bare": bare, "own_runs": loads[OWN_RUNS], "1_thread": loads[ONE_THREAD]}
         for name, other in others.items():
             if other[clients].per_second:
                 ratio = service.per_second / other[clients].per_second
@@ -248,13 +249,13 @@ def _figures(ways: Mapping[str, dict[int, Load]]) -> dict[str, float]:
     }
 
 
-def _draw(axes: Any, bare: dict[int, Load], over_http: dict[int, Load]) -> None:
+def _draw(axes: Any, loads_by_system: Mapping[str, dict[int, Load]]) -> None:
     from matplotlib.ticker import ScalarFormatter
 
-    for way, loads, marker in ((BARE, bare, "o"), (SERVICE, over_http, "s")):
+    for system, marker in ((BARE, "o"), (SERVICE, "s")):
         for percent, line in ((50, "-"), (95, "--")):
-            values = [loads[clients].percentile(percent) for clients in CLIENTS]
-            axes.plot(CLIENTS, values, line, marker=marker, label=f"{way}, p{percent}")
+            values = [loads_by_system[system][clients].percentile(percent) for clients in CLIENTS]
+            axes.plot(CLIENTS, values, line, marker=marker, label=f"{system}, p{percent}")
     axes.set(xscale="log", yscale="log", xlabel="clients at once", ylabel="milliseconds an answer")
     axes.set(xticks=CLIENTS, title="An answer over HTTP, and by the graph in one process")
     axes.xaxis.set_major_formatter(ScalarFormatter())

@@ -1,4 +1,4 @@
-"""Planners for benches with many toolboxes; each toolbox has its own plan cases."""
+"""Planners for benchmarks with many toolboxes, which each have their own plan cases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
 FALLBACK = "fallback plan"
-#: Seconds until a batch times out, so long that a slow machine does not change the figures.
+#: Seconds until a model's call times out; on a slow machine too, no call takes so long.
 SECONDS = 600.0
 #: Messages of a toolbox that a model decodes in one batch.
 BATCH = 8
@@ -29,9 +29,9 @@ PlannerFactory = Callable[[CaseStore], Planner]
 class ToolboxPlanner:
     """A planner that delegates each request to a planner with the toolbox's plan cases.
 
-    Only the last toolbox's planner is cached, so sort requests by toolbox. ``stores`` has plan
-    cases by the fingerprint of their toolbox, ``default`` those for other toolboxes. ``cpu_ms`` has
-    the CPU milliseconds, over all cores, of each plan outside of a batch.
+    ``stores`` has the plan cases by the toolbox's fingerprint; other toolboxes use ``default``.
+    Only the planner of the last toolbox is cached, so requests should be sorted by toolbox.
+    ``cpu_ms`` has the CPU milliseconds, over all cores, of each plan that is not in a batch.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class ToolboxPlanner:
 def planner_factory(name: str, settings: named.ModelSettings) -> PlannerFactory:
     """Return a function from a store of plan cases to a planner; its model is loaded once.
 
-    ``settings`` are those of a language model; by default, a model that Casewright trained gets as
-    many plan cases in its prompt as in its training prompts. Raise ``InputError`` if the planner or
-    model does not exist, or the planner calls tools.
+    ``settings`` apply to a language model. By default, a model that Casewright trained gets as many
+    plan cases in its prompt as in its training. Raise ``InputError`` if the planner or model does
+    not exist, or the planner calls tools.
     """
     if name == FALLBACK:
         return lambda store: FallbackPlanner()
@@ -107,12 +107,12 @@ def planner_factory(name: str, settings: named.ModelSettings) -> PlannerFactory:
 
 
 def model_planner(model: LanguageModel, store: CaseStore, **options: Any) -> ModelPlanner:
-    """Return ``ModelPlanner`` with these plan cases and options, and time for slow machines."""
+    """Return a ``ModelPlanner`` with these plan cases and options, and a long time limit."""
     return ModelPlanner(model, plan_cases=store, seconds=SECONDS, **options)
 
 
 def names_with_controls(names: Sequence[str], *, base: bool) -> list[str]:
-    """Return the planners' names and the controls'; ``InputError`` if a name is repeated."""
+    """Return the names with those of the controls; ``InputError`` if a name is repeated."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"The planner {repeated[0]!r} is given twice. Give each --planner once.")
     controls = [named.PARSER, *([SMOLLM2] if base else []), FALLBACK]

@@ -1,4 +1,4 @@
-"""The accuracy and the confidence of planners with toolboxes that are in no training data."""
+"""The accuracy and the confidence of planners with toolboxes on which none was trained."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from casewright.stores import CachedEncoder, CaseStore, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
 
 CORPUS, SEALTOOLS, BFCL = "corpus", "sealtools", "bfcl"
-#: Seal-Tools' out-of-domain file, and its in-domain files: first the training file.
+#: The out-of-domain file of Seal-Tools, and its in-domain files.
 OUT_OF_DOMAIN, IN_DOMAIN = FILES[2], FILES[:2]
 #: The class of messages whose tools are in no in-domain file.
 NEW_TOOLS = "no tool of the in-domain files"
 ALL, DIFFERENCES, CONFIDENCE = "all", "differences", "confidence"
-#: The evaluation's figures, with the names of their columns.
+#: The names of the table's columns by the evaluation's figure.
 COLUMNS = {"tools": "right tools", "graph_arguments": "whole plans"}
-#: Shares of the messages, those with the most confident plans first.
+#: Shares of the messages, taken from those with the most confident plans.
 COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
 #: Number of bins for the calibration error, each with equally many plans.
 BINS = 8
@@ -72,7 +72,7 @@ class UnseenSet:
     rejected: Mapping[str, int] = field(default_factory=dict)
 
     def limited(self, limit: int | None, seed: int) -> UnseenSet:
-        """Return the set, or a random sample of ``limit`` items in their order if it has more."""
+        """Return the set, or a random sample of ``limit`` items in order if the set is larger."""
         if limit is None or limit >= len(self.items):
             return self
         rows = sorted(random.Random(seed).sample(range(len(self.items)), limit))
@@ -82,22 +82,22 @@ class UnseenSet:
 
 
 def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
-    """Return the messages of a split's toolboxes, except ``cases`` plan cases of each."""
+    """Return the messages of a split's toolboxes; ``cases`` messages of each are plan cases."""
     items: list[EvaluationItem] = []
     groups: list[int] = []
     plan_cases = {}
     for number, box in enumerate(read_corpus(split)):
-        plan_cases[box.toolbox.fingerprint()] = drawn = draw_cases(box, cases, seed)
-        others = [query for query in box.queries if query not in drawn]
-        items += items_of(others, box.toolbox)
-        groups += [number] * len(others)
+        plan_cases[box.toolbox.fingerprint()] = box_cases = draw_cases(box, cases, seed)
+        test_queries = [query for query in box.queries if query not in box_cases]
+        items += items_of(test_queries, box.toolbox)
+        groups += [number] * len(test_queries)
     return UnseenSet(CORPUS, items, [_classes(item.query) for item in items], groups, plan_cases)
 
 
 def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return ``count`` random messages of a toolbox, which include those of a smaller count.
+    """Return ``count`` random messages of a toolbox; a larger count adds messages.
 
-    Raise ``InputError`` if the toolbox has no other message.
+    Raise ``InputError`` if the toolbox has no message left.
     """
     if count >= len(box.queries):
         raise InputError(
@@ -108,19 +108,19 @@ def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery
 
 
 def public_sets(folder: Path) -> list[UnseenSet]:
-    """Return Seal-Tools' out-of-domain messages and BFCL's, from subfolders of a folder."""
+    """Return the out-of-domain messages of Seal-Tools and those of BFCL, from two subfolders."""
     sealtools = _public_set(SEALTOOLS, folder / SEALTOOLS / OUT_OF_DOMAIN)
     files = [file for name in IN_DOMAIN if (file := folder / SEALTOOLS / name).is_file()]
-    boxes = [box for file in files for _, box in tool_queries(SEALTOOLS, file)]
-    in_domain = {name for box in boxes for name in box.names}
+    toolboxes = [toolbox for file in files for _, toolbox in tool_queries(SEALTOOLS, file)]
+    in_domain = {name for toolbox in toolboxes for name in toolbox.names}
     classes = [
         (*names, NEW_TOOLS) if files and in_domain.isdisjoint(item.query.plan.tools) else names
         for item, names in zip(sealtools.items, sealtools.classes, strict=True)
     ]
     bfcl = _public_set(BFCL, folder / BFCL)
     pairs = zip(bfcl.classes, bfcl.items, strict=True)
-    labelled = [(*names, item.query.label) for names, item in pairs]
-    return [replace(sealtools, classes=classes), replace(bfcl, classes=labelled)]
+    bfcl_classes = [(*names, item.query.label) for names, item in pairs]
+    return [replace(sealtools, classes=classes), replace(bfcl, classes=bfcl_classes)]
 
 
 def _public_set(name: str, path: Path) -> UnseenSet:
@@ -150,12 +150,12 @@ class UnseenTrial:
 
 
 def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> Report:
-    """Plan for every message of every set with every planner, and with ``names_with_controls``."""
+    """Plan every message of every set with every planner and every control."""
     names = names_with_controls(trial.planners, base=trial.base)
     sets = [corpus_set(trial.split, trial.cases, trial.seed)]
     sets += [] if trial.data is None else public_sets(trial.data)
     sets = [data.limited(trial.limit, trial.seed) for data in sets]
-    # The models are loaded first, so that a model that cannot be loaded is reported at once.
+    # The models are loaded first: if one cannot be loaded, the user learns it at once.
     factories = {name: planner_factory(name, trial.settings) for name in names}
     with stores_of(sets, encoder or default_encoder()) as (stores, empty):
         planners: dict[str, Planner] = {
@@ -173,7 +173,7 @@ def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> 
 def stores_of(
     sets: Sequence[UnseenSet], encoder: CachedEncoder
 ) -> Iterator[tuple[dict[str, CaseStore], CaseStore]]:
-    """Open the sets' stores of plan cases by toolbox, and an empty store."""
+    """Open the stores of the sets' plan cases, by toolbox, and an empty store."""
     uncached = UncachedQuestions(encoder)
     with ExitStack() as stack:
         stores = {
@@ -197,7 +197,7 @@ def _report(
     }
     # Confidence is measured on the corpus only: all its messages are annotated by the same rules.
     outcomes = evaluations[sets[0].name].outcomes
-    curves = {name: c for name, plans in outcomes.items() if (c := confidences(plans))}
+    curves = {name: curve for name, plans in outcomes.items() if (curve := confidences(plans))}
     for name, confidence in curves.items():
         rows += [{"table": CONFIDENCE, "planner": name, **row} for row in confidence.rows()]
         figures |= {f"{figure}, {name}": value for figure, value in confidence.figures().items()}
@@ -233,7 +233,7 @@ def _rows(data: UnseenSet, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
 def figures_of(
     outcomes: Sequence[PlanOutcome], share_of: Callable[[Sequence[bool]], Figure] = share
 ) -> dict[str, Any]:
-    """Return the cells of a planner's row; ``share_of`` computes a share with its interval."""
+    """Return the cells of a row; ``share_of`` computes a share of true values with its interval."""
     times = [o.result.milliseconds for o in outcomes if o.result is not None]
     row: dict[str, Any] = {"messages": len(outcomes)}
     for name, right in (
@@ -247,7 +247,7 @@ def figures_of(
 
 
 def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a table's rows with each interval in the cell of its share or difference."""
+    """Return a table's rows; a share or a difference and its interval become one cell."""
     table = without_table(rows)
     for row in table:
         if "difference" in row:
@@ -269,7 +269,7 @@ class Confidences:
     asks: tuple[bool, ...]  # true for a plan that the planner asks the user to confirm
 
     def bins(self) -> list[tuple[float, float, int]]:
-        """Return the mean confidence, the share of right plans and the size of each bin."""
+        """Return for each bin the mean confidence, the share of right plans and the size."""
         count = min(BINS, len(self.values))
         values, right = (np.array_split(np.array(c), count) for c in (self.values, self.right))
         pairs = zip(values, right, strict=True)
@@ -286,7 +286,7 @@ class Confidences:
     def figures(self) -> dict[str, float]:
         """Return the expected calibration error, and shares of the plans that ask back.
 
-        The error is that of Guo et al. (2017), with equally many plans in each bin.
+        The error follows Guo et al. (2017), but each bin has equally many plans.
         """
         error = sum(size * abs(value - accuracy) for value, accuracy, size in self.bins())
         count, asking = len(self.values), sum(self.asks)

@@ -1,4 +1,4 @@
-"""Domains, found by name."""
+"""Domains: stores, tools and plan cases for one kind of question, found by name."""
 
 from casewright.domains.domain import Domain, OpenDomain
 from casewright.domains.own import own_domain

@@ -1,4 +1,4 @@
-"""Opens a domain's stores; builds them if they are missing or their data or schemas changed."""
+"""Opens a domain's stores, and builds them if they are missing, or data or schemas changed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MakeCases = Callable[[], Sequence[Case]]
 
 def digest(files: Iterable[Traversable], schemas: Iterable[CaseSchema]) -> str:
     """Return a hash of the files and of the schemas' layouts."""
-    result = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for file in files:
-        result.update(file.read_bytes())
+        sha256.update(file.read_bytes())
     for schema in schemas:
-        result.update(json.dumps(schema.layout(), sort_keys=True).encode())
-    return result.hexdigest()
+        sha256.update(json.dumps(schema.layout(), sort_keys=True).encode())
+    return sha256.hexdigest()
 
 
 def open_built(
@@ -37,15 +37,15 @@ def open_built(
     *,
     rebuild: bool = False,
 ) -> dict[str, CaseStore]:
-    """Open a domain's stores in its own folder; build them first if they are missing or stale.
+    """Open a domain's stores in the domain's folder; build them first if they are missing or stale.
 
-    ``built.json``, the mark file, is written last, so an interrupted build is repeated. Processes
+    A build writes the mark file ``built.json`` last, so an interrupted build is repeated. Processes
     that use the same folder wait for each other.
 
     Args:
         expected_digest: The stores are rebuilt if their mark file has another digest.
-        schemas: Store name to its schema and the function that returns its cases.
-        rebuild: Rebuild in any case, even over damaged files.
+        schemas: Store name to the store's schema and the function that returns its cases.
+        rebuild: True to build the stores again, even if the files are current or damaged.
 
     Raises:
         StoreLockedError: Another process holds the folder for longer than a minute.
@@ -63,29 +63,29 @@ def open_built(
     key, engine = _acquire(location, domain, rebuild=rebuild)
     try:
         is_current = _built_digest(mark_file) == expected_digest and not rebuild
-        contents: dict[str, Sequence[Case]] = {}
+        cases_by_store: dict[str, Sequence[Case]] = {}
         if not is_current:
             note(f"Building the {domain} stores, once …")
-            # Nothing is removed before all cases are made, which may fail.
-            contents = {name: make() for name, (_, make) in schemas.items()}
+            # All cases are made before a store is removed, since making them may fail.
+            cases_by_store = {name: make() for name, (_, make) in schemas.items()}
             mark_file.unlink(missing_ok=True)
             for schema, _ in schemas.values():
                 engine.drop(schema.name)
         stores = {name: _open(schema, location, domain) for name, (schema, _) in schemas.items()}
         if not is_current:
-            total = sum(map(len, contents.values()))
+            total = sum(map(len, cases_by_store.values()))
             with show_progress(f"Building the {domain} stores", total, "cases") as advance:
-                for name, cases in contents.items():
+                for name, cases in cases_by_store.items():
                     stores[name].add(cases, progress=advance)
             mark_file.write_text(json.dumps({"digest": expected_digest}), encoding="utf-8")
         return stores
     finally:
-        # From here on, the open stores hold the lock of the folder.
+        # The open stores keep the folder locked.
         connections.release(key, engine)
 
 
 def _open(schema: CaseSchema, folder: Path, domain: str) -> CaseStore:
-    """Open a store and read from it, so that damage shows at once."""
+    """Open a store, and read from it, so that damaged files are reported at once."""
     try:
         store = CaseStore(schema, folder)
         try:

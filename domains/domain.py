@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from casewright.graph import Generator
 
 
-#: A function that returns a search of a store by relevance feedback, which returns only confirmed
-#: hits. Without facet weights, those of the store's schema are used.
+#: A function from a store, a strategy and facet weights (by default the schema's) to a search by
+#: relevance feedback. The search returns only hits that the judge confirmed.
 MakeSearch = Callable[[CaseStore, Strategy, Mapping[str, float] | None], Search]
 
 
@@ -39,33 +39,32 @@ class OpenDomain:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain that can be opened.
+    """A domain, which can be opened.
 
     Attributes:
-        name: Its name on the command line.
-        description: One sentence.
+        name: The domain's name on the command line.
+        description: One sentence about the domain.
         questions: Examples of questions, the best first.
-        open: Opens its stores in a folder; builds them first if they are missing or stale, or if
-            the third argument, ``rebuild``, is true.
-        queries: Reads its annotated queries.
-        measuring_queries: Reads test queries, on which no planner is trained or tuned.
-        conversations: Reads its annotated conversations, some of which are for tests only.
-        scopes: Scope field to the allowed values, the default first; a field without values allows
-            any, and is required.
-        reader: Folder of a reader that is trained on its annotated queries.
-        planner: The default planner's name; if it cannot run, ``parser`` replaces the ensemble,
-            and ``case`` another planner.
-        options: Options that it adds to ``ask``, in addition to the options of its scope fields.
-        openers: Option name to the function that opens its stores by the option's value.
-        mark: The name of a file in its folder that exists if its stores are built.
-        looping: Returns the open domain with tools that search by relevance feedback; ``None`` if
-            a single search is as good.
-        reads_passages: True if the results are passages of documents: the quoting generator then
+        open: Opens the domain's stores in a folder. It builds them first if they are missing or
+            stale, or if the third argument, ``rebuild``, is true.
+        queries: Reads the annotated queries.
+        measuring_queries: Reads the test queries, on which no planner is trained or tuned.
+        conversations: Reads the annotated conversations, some of which are only for tests.
+        scopes: Scope field to the allowed values, the default first. A field without values allows
+            any value, and is required.
+        reader: The folder of a reader that is trained on the annotated queries.
+        planner: The default planner's name. If this planner cannot run, ``parser`` replaces
+            ``ensemble``, and ``case`` any other planner.
+        options: The options that the domain adds to ``ask``, besides those of its scope fields.
+        openers: Option name to the function that opens the stores for the option's value.
+        mark: The name of a file in the domain's folder that exists if the stores are built.
+        looping: Returns the open domain with tools that search by relevance feedback. It is
+            ``None`` if feedback brings no gain.
+        reads_passages: True if the results are passages of documents. The quoting generator then
             uses the encoder's cross-encoder, which was trained on such passages.
-        generator: Returns the generator that quotes evidence, which is used without a language
-            model.
-        tool_pools: File with alternative names and descriptions of its tools, for training prompts.
-        answer: Answers a request without a question, whose option is not in ``openers``.
+        generator: Returns the generator for answers without a language model.
+        tool_pools: A file with other names and descriptions of the tools, for training prompts.
+        answer: Answers a request by an option that is not in ``openers``, without a question.
     """
 
     name: str
@@ -88,5 +87,5 @@ class Domain:
     answer: Callable[[OpenDomain, OwnRequest], OwnAnswer] | None = None
 
     def open_reader(self) -> Reader | None:
-        """Return its reader, if it has one."""
+        """Return the domain's reader; ``None`` if it has none."""
         return Reader(self.reader) if self.reader is not None else None

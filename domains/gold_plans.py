@@ -1,4 +1,4 @@
-"""Runs gold plans: which steps of a domain's annotated queries find something in its stores."""
+"""Runs the gold plans of a domain's annotated queries, to count the steps that have results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GoldRun:
     query: AnnotatedQuery
     scope: Mapping[str, str]
     steps: Sequence[Outcome]
-    done_elsewhere: frozenset[str] = frozenset()  # ``empty`` here and ``done`` in another scope
+    done_elsewhere: frozenset[str] = frozenset()  # steps that are ``done`` only in another scope
 
     @property
     def done_count(self) -> int:
@@ -33,7 +33,7 @@ class GoldRun:
 
 
 class _WatchedScope(Mapping[str, str]):
-    """A scope that records if it is read: one run is enough for a plan that does not read it."""
+    """A scope that records if it is read: a plan that does not read it needs only one run."""
 
     def __init__(self, scope: Mapping[str, str]) -> None:
         self._scope, self.is_read = scope, False
@@ -59,7 +59,7 @@ def scope_combinations(domain: Domain) -> list[dict[str, str]]:
 
 
 def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) -> list[Outcome]:
-    """Return the outcomes of a gold plan, run sequentially and without time limits."""
+    """Run the steps of a gold plan in order, without time limits; return the outcomes."""
     outcomes: dict[int, Outcome] = {}
     for number, step in enumerate(query.plan.steps, 1):
         inputs = StepInputs(query.query, query.record.context, outcomes)
@@ -76,13 +76,13 @@ def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) 
 
 
 def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list[GoldRun]:
-    """Run the gold plans of the domain's queries; queries with additional tools are left out.
+    """Run the gold plans of the domain's queries, except of queries that declare tools.
 
-    The returned run of a plan is in the scope where the most steps end ``done``. ``encoder`` is
-    the stores' encoder.
+    The run of a plan is in the scope in which the most steps end ``done``. ``encoder`` is the
+    stores' encoder.
     """
     queries = [query for query in domain.queries() if not query.record.tools_extra]
-    # Encode all texts in one batch, which is faster; the encoder's cache keeps the vectors.
+    # One batch for all texts is faster; the encoder's cache keeps the vectors for the runs.
     encoder.embed(sorted({text for query in queries for text in _texts_to_encode(query)}))
     scopes = scope_combinations(domain)
     runs = []
@@ -115,23 +115,23 @@ def _texts_to_encode(query: AnnotatedQuery) -> Iterator[str]:
 
 
 def step_counts_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
-    """Return the numbers of steps by status, with a row for each tool and one for all tools."""
+    """Return a row for each tool and one for all tools, with the numbers of steps by status."""
     counts: Counter[tuple[str, str]] = Counter(
         (name, "elsewhere" if step.step in run.done_elsewhere else step.status)
         for run in runs
         for step in run.steps
         for name in (step.tool, "all")
     )
-    table = []
+    table_rows = []
     for name in [*sorted({name for name, _ in counts} - {"all"}), "all"]:
         done, skipped, elsewhere = (counts[name, s] for s in ("done", "skipped", "elsewhere"))
         empty = counts[name, "empty"] + elsewhere
         steps = done + empty + skipped
         row = {"tool": name, "steps": steps, "done": done, "empty": empty, "skipped": skipped}
-        table.append({**row, "empty_share": empty / max(steps, 1), "elsewhere": elsewhere})
-    return table
+        table_rows.append({**row, "empty_share": empty / max(steps, 1), "elsewhere": elsewhere})
+    return table_rows
 
 
 def complete_share(runs: Sequence[GoldRun]) -> float:
-    """Return the share of plans in which every step ended ``done``."""
+    """Return the share of plans whose steps all ended ``done``."""
     return sum(run.done_count == len(run.steps) for run in runs) / max(len(runs), 1)

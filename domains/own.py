@@ -1,4 +1,4 @@
-"""A user's own domain: tools, and annotated queries that demonstrate their use."""
+"""A user's own domain: tools, and annotated queries that show their use."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def own_domain(
     reader: str | Path | None = None,
     stores: Mapping[str, CaseStore] | None = None,
 ) -> Domain:
-    """Return a domain that commands take as ``--domain FILE.py:NAME``.
+    """Return a domain, which commands accept as ``--domain FILE.py:NAME``.
 
-    Stored data of commands, such as retained answers and threads, belongs to the domain's name: two
-    domains with the same name share it.
+    Data that commands store, such as retained answers and threads, belongs to the domain's name:
+    two domains with the same name share it.
 
     Args:
         name: At most 64 lower-case letters, digits, ``_`` and ``-``, beginning with a letter; not
             the name of a packaged domain.
         toolbox: The toolbox, or a function that returns it, if opening the tools is slow.
-        queries: Annotated queries for the planner; or a mapping of questions to plans; or a JSON
-            Lines file. Without queries, the planner has only the tools' examples.
+        queries: Annotated queries for the planner, a mapping of questions to plans, or a JSON Lines
+            file. Without queries, the planner has only the tools' examples.
         description: One sentence about the domain.
-        questions: Questions to try; by default, the first annotated queries.
+        questions: Examples of questions; by default, the first annotated queries.
         scopes: Scope field to the allowed values, the default first. A field without values allows
             any value, and is required. ``tenant`` is reserved.
         reader: The folder of a reader that ``casewright finetune reader`` wrote.
@@ -51,9 +51,9 @@ def own_domain(
             answer; they are closed with the domain.
 
     Raises:
-        InputError: The name is not allowed, an argument has another type, the queries' file cannot
-            be read, or the reader's folder does not exist. On opening: the toolbox cannot be made,
-            or an annotated query's plan is not valid for it.
+        InputError: The name is not allowed, an argument has a wrong type, the queries' file cannot
+            be read, or the reader's folder does not exist. Opening the domain raises it if the
+            toolbox cannot be made, or an annotated query's plan is not valid for the toolbox.
     """
     if not _NAME.fullmatch(name):
         raise InputError(
@@ -147,7 +147,7 @@ def _make_toolbox(name: str, make: Callable[[], Toolbox]) -> Toolbox:
 
 
 def _check_plans(name: str, queries: Sequence[AnnotatedQuery], toolbox: Toolbox) -> None:
-    """Raise ``InputError`` for the first query with an invalid plan, which could never be used."""
+    """Raise ``InputError`` for the first query whose plan is not valid for the toolbox."""
     for number, query in enumerate(queries, 1):
         try:
             query.record.request(toolbox).validate(query.plan)

@@ -1,4 +1,4 @@
-"""Options that a domain adds to ``casewright ask``, and requests and answers without a question."""
+"""Options that a domain adds to ``casewright ask``, and its answers to requests by such options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.planner.chat_call import Chat
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of ``casewright ask`` that a domain adds; a flag has no ``metavar``."""
+    """An option that a domain adds to ``casewright ask``; a flag has no ``metavar``."""
 
     name: str
     help: str
@@ -23,7 +23,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OwnRequest:
-    """A request by options (``True`` for a flag); ``name`` is the chat model's, or ``reuse``."""
+    """A request by options (a flag is ``True``); ``name`` is the chat model's, or ``reuse``."""
 
     options: Mapping[str, Any]
     chat: Chat | None = None
@@ -47,7 +47,7 @@ class OwnAnswer:
             the result of checking it.
         record: The answer as a JSON-plain mapping.
         page: The answer as one HTML document with its images.
-        right: True if the answer is proved.
+        right: True if the answer is proved to be right.
     """
 
     lines: Sequence[str]

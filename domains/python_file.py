@@ -1,4 +1,4 @@
-"""Loads an object of a user's Python file, named as ``FILE.py:NAME``."""
+"""Loads an object from a user's Python file, given as ``FILE.py:NAME``."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def is_file_reference(text: str) -> bool:
 
 
 def load_object(reference: str, option: str, expected: str) -> Any:
-    """Return the object ``FILE.py:NAME`` of a Python file, which is run once per process.
+    """Return the object that ``FILE.py:NAME`` names; a process runs the file only once.
 
     Errors name the ``option`` and the ``expected`` kind of object, such as ``a CaseStore``. Raise
-    ``InputError`` if the file does not exist, raises, or has no such name.
+    ``InputError`` if the file does not exist, raises an exception, or does not define the name.
     """
     parts = _REFERENCE.fullmatch(reference)
     if parts is None or not os.path.isfile(parts["file"]):
@@ -47,7 +47,7 @@ def load_object(reference: str, option: str, expected: str) -> Any:
 
 @contextmanager
 def running_user_code(source: str) -> Iterator[None]:
-    """Send the output of user code to stderr, and convert its exceptions to ``InputError``.
+    """Send the output of a user's code to stderr, and turn its exceptions into ``InputError``.
 
     A ``CasewrightError`` is raised unchanged. ``source`` names the code in error messages.
     """
@@ -88,8 +88,8 @@ def _module(file: Path) -> Any:
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
-    # The file's functions may import from its folder later. The folder is now last, so that it does
-    # not hide installed modules from other code.
+    # The file's functions may import from its folder later. The folder comes last now, so that it
+    # does not hide installed modules from other code.
     if folder not in sys.path:
         sys.path.append(folder)
     return module

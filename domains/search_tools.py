@@ -1,4 +1,4 @@
-"""Helpers of the domains' search tools."""
+"""Functions that the domains' search tools share."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def merge_hits(first: Sequence[Hit], second: Sequence[Hit]) -> list[Hit]:
 def search_arguments(
     store: CaseStore, k: int, min_relevance: float, share_of_best: float, loop: Search | None
 ) -> dict[str, Any]:
-    """Return arguments of ``tool_from_store`` for a search with or without relevance feedback.
+    """Return arguments for ``tool_from_store``: a search with or without relevance feedback.
 
-    A single search returns at most ``k`` hits. A feedback loop puts at most ``2 * k`` confirmed
-    hits before them.
+    A single search returns at most ``k`` hits. A feedback loop adds at most ``2 * k`` confirmed
+    hits, which come first.
     """
     if loop is None:
         return {"k": k, "min_relevance": min_relevance, "near_best": share_of_best}
@@ -38,14 +38,14 @@ def search_arguments(
 
 
 def search_toolbox(search: Callable[..., Sequence[dict[str, Any]]], question: str) -> Toolbox:
-    """Return a toolbox whose only tool is ``search``, with an example question."""
+    """Return a toolbox whose only tool is ``search``; ``question`` is the tool's example."""
     example = ToolExample(question, f"s1 = {search.__name__}(query=question)")
     sources = {"query": ("question", "literal")}
     return Toolbox([tool_from_function(search, sources=sources, example=example)])
 
 
 def search_queries(prefix: str, tool: str, questions: Sequence[str]) -> list[AnnotatedQuery]:
-    """Return the questions as annotated queries, each with a plan of one search."""
+    """Return the questions as annotated queries, whose plans are one call of a search tool."""
     plan = f"s1 = {tool}(query=question)"
     return [
         AnnotatedQuery.read({"id": f"{prefix}{number}", "query": query, "plan": plan})

@@ -1,4 +1,4 @@
-"""Opens stores as soon as another process frees their folder, or at the first use."""
+"""Stores that wait for another process to free their folder, or that open at the first use."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from casewright.stores.progress import note
 Opened = TypeVar("Opened")
 #: Seconds to wait for another process that uses the same folder.
 LOCK_SECONDS = 60.0
-#: Seconds until the user is told about the wait.
+#: Seconds until the user is told that the command waits.
 SECONDS_BEFORE_NOTE = 2.0
 
 
 def open_waiting(schema: CaseSchema, location: str | Path) -> CaseStore:
-    """Open a store; wait for another process that holds its folder."""
+    """Open a store; if another process has locked the folder, wait for it."""
     return wait_for_folder(
         lambda seconds: CaseStore(schema, location, lock_seconds=seconds), f"the store {location}"
     )
 
 
 def wait_for_folder(open_within: Callable[[float], Opened], name: str) -> Opened:
-    """Return the result of ``open_within(seconds)``; announce a long wait for ``name`` on stderr.
+    """Return the result of ``open_within(seconds)``; tell the user about a long wait for ``name``.
 
-    Raise ``StoreLockedError`` if another process holds the folder for longer than a minute.
+    Raise ``StoreLockedError`` if another process locks the folder for longer than a minute.
     """
     try:
         return open_within(SECONDS_BEFORE_NOTE)
@@ -38,7 +38,7 @@ def wait_for_folder(open_within: Callable[[float], Opened], name: str) -> Opened
 
 
 class _LazyStore:
-    """A proxy of a store that is opened at the first use. Thread-safe."""
+    """A thread-safe proxy of a store, which opens the store at the first use."""
 
     def __init__(self, open_store: Callable[[], CaseStore]) -> None:
         self._open_store = open_store
@@ -58,10 +58,10 @@ class _LazyStore:
 
 
 def lazy_store(open_store: Callable[[], CaseStore]) -> CaseStore:
-    """Return a store that ``open_store`` opens at the first use."""
+    """Return a proxy of a store that ``open_store`` opens at the first use."""
     return cast(CaseStore, _LazyStore(open_store))
 
 
 def is_unopened(store: object) -> bool:
-    """Return ``True`` if a store is the proxy of ``lazy_store`` and was not used yet."""
+    """Return ``True`` if a store is a proxy of ``lazy_store`` that was not used yet."""
     return isinstance(store, _LazyStore) and vars(store)["_store"] is None

@@ -1,6 +1,6 @@
-"""Casewright as a LangChain ``Runnable``: piped, batched and streamed, for two tenants.
+"""Casewright as a LangChain ``Runnable``, which is piped, batched and streamed for two tenants.
 
-Both tenants use the same graph and store, and neither gets cases of the other.
+Both tenants use the same graph and store, but neither gets the other's cases.
 
     python examples/as_a_runnable.py
 """
@@ -32,7 +32,7 @@ acme = as_runnable(graph, run_context=RunContext(tenant="acme"))
 bolt = as_runnable(graph, "text", run_context=RunContext(tenant="bolt"))
 
 
-async def events() -> None:
+async def print_events() -> None:
     """Print the events of a run while it answers a question."""
     async for event in bolt.astream_events("How do I care for the spindle?"):
         if event["event"] == "on_custom_event":
@@ -46,5 +46,5 @@ if __name__ == "__main__":
         print("piece:", piece.strip())
     for result in acme.batch(["How do I oil the mill?", ""], return_exceptions=True):
         print("batched:", result if isinstance(result, InputError) else result.citations)
-    asyncio.run(events())
+    asyncio.run(print_events())
     store.close()

@@ -34,20 +34,20 @@ tools = [
     tool_from_function(read_sensor),
 ]
 graph = build_graph(Toolbox(tools), CasePlanner(plan_store([case], default_encoder())))
-plant = as_tool(graph, "ask_the_plant", "Knows the plant's machines and what they measure.")
+plant_tool = as_tool(graph, "ask_the_plant", "Knows the plant's machines and what they measure.")
 
 
 class Script(GenericFakeChatModel):
     """A chat model that returns prepared messages, one for each call."""
 
     def bind_tools(self, tools, **options):
-        """Return this model; the messages do not depend on tools."""
+        """Return this model, since the messages do not depend on tools."""
         return self
 
 
 call = {"name": "ask_the_plant", "args": {"question": "how warm is the lathe"}, "id": "1"}
 model = Script(messages=iter([AIMessage("", tool_calls=[call]), "The lathe is at 61 °C."]))
-agent = create_agent(model, [plant], context_schema=RunContext)
+agent = create_agent(model, [plant_tool], context_schema=RunContext)
 
 if __name__ == "__main__":
     request = {"messages": [("user", "Is the lathe too warm?")]}

@@ -1,7 +1,7 @@
 """Casewright as a node of a LangGraph graph with its own state keys, checkpointer and context.
 
-The graph is a help desk, which answers a message and signs the reply. A tool asks the customer, so
-the graph pauses; it then resumes inside the node: python examples/in_a_graph.py
+The graph is a help desk, which answers a message and signs the reply. A tool asks the customer a
+question: the graph pauses, and later resumes inside the node. Run: python examples/in_a_graph.py
 """
 
 from typing import TypedDict
@@ -44,10 +44,10 @@ look_up = as_node(
     graph,
     question="message",
     answer="reply",
-    run_context=lambda desk: RunContext(scope={"customer": desk["user"]}),
+    run_context=lambda context: RunContext(scope={"customer": context["user"]}),
 )
-sign = ("sign", lambda state: {"reply": state["reply"] + "\nYour desk"})
-desk = StateGraph(Desk, context_schema=dict).add_sequence([("look_up", look_up), sign])
+sign_step = ("sign", lambda state: {"reply": state["reply"] + "\nYour desk"})
+desk = StateGraph(Desk, context_schema=dict).add_sequence([("look_up", look_up), sign_step])
 app = desk.add_edge(START, "look_up").compile(checkpointer=InMemorySaver())
 
 if __name__ == "__main__":

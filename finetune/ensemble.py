@@ -79,24 +79,26 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
     plans_by_planner = {
         "parser": [item.candidates[0].plan for item in messages],
         "model": [max(item.candidates, key=lambda c: c.model).plan for item in messages],
-        "ensemble": [plans[0][0] for plans in rankings],
+        "ensemble": [ranking[0][0] for ranking in rankings],
     }
     scores = {
         name: [
-            PlanScore(0.0, judge(item.query, plan).tools, item.is_right(plan))
+            PlanScore(
+                score=0.0, right_tools=judge(item.query, plan).tools, right_plan=item.is_right(plan)
+            )
             for item, plan in zip(messages, plans, strict=True)
         ]
         for name, plans in plans_by_planner.items()
     }
     ensemble_is_right = [score.right_plan for score in scores["ensemble"]]
-    features = np.array([[plans[0][1], ensemble.margin(plans)] for plans in rankings])
+    features = np.array([[ranking[0][1], ensemble.margin(ranking)] for ranking in rankings])
     score_weight, margin_weight, intercept = map(float, fit_regression(features, ensemble_is_right))
     # The thresholds are set below, from the confidence that the card computes.
     card = ensemble.EnsembleCard(weight, 1.0, intercept, score_weight, margin_weight, 0.0)
     confidences: dict[int, list[float]] = defaultdict(list)
     for item, (score, margin) in zip(messages, features.tolist(), strict=True):
         confidences[item.toolbox].append(card.confidence(score, margin))
-    # A question that repeats a plan case is planned without the model.
+    # At most a repeated plan case's confidence, so that its question is planned without the model.
     sure = min(REPEATED_CONFIDENCE, _parser_threshold(messages, ensemble_is_right))
     asks_below = asking_threshold(confidences.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}

@@ -25,7 +25,7 @@ class Answer:
 
     Attributes:
         text: The answer; ``[E1]`` cites the evidence of that id.
-        citations: Ids of evidence that exists, in the order of their first mention.
+        citations: The ids of the cited evidence, in the order of their first mention.
         evidence: All evidence, each the JSON form of an ``Evidence``.
         missing: One sentence for each step without results.
         generator: Name of the generator of the text, with the reason if it replaced another one.

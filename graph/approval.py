@@ -14,8 +14,8 @@ from casewright.planner.choices import editable_steps, plan_choices
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
-#: The plans that need approval: with "declared", those that call a tool with ``approval``; with a
-#: mapping such as ``{"calls": 3, "cost": 0.5}``, also those above this price; with "always", all.
+#: The rule of approval. "declared": a plan that calls a tool with ``approval`` needs it. A mapping
+#: such as ``{"calls": 3, "cost": 0.5}``: also a plan above this price. "always": every plan.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
 #: Maximum number of violations, and of characters of an invalid edited plan, in an interrupt.
 _MAX_VIOLATIONS, _MAX_CHARACTERS = 10, 8000
@@ -40,8 +40,8 @@ def declared_reason(plan: Plan, toolbox: Toolbox) -> str:
 
 def approval_reason(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> str:
     """Return the reason why a plan needs approval, as a sentence; empty if it needs none."""
-    if declared := declared_reason(plan, toolbox):
-        return declared
+    if reason := declared_reason(plan, toolbox):
+        return reason
     if policy == "always":
         return "Every plan needs approval."
     excess = Limits().within(policy).excess(price) if isinstance(policy, Mapping) else ""
@@ -57,7 +57,7 @@ def interrupt_value(
 ) -> dict[str, Any]:
     """Return the value of the interrupt: plan, price, and the violations of an edited plan.
 
-    ``approval`` is the state's: the reason why approval is needed, and fields of ``read_plan``.
+    ``approval`` is a field of the state: the reason for the approval, and fields of ``read_plan``.
     The service's plan editor uses the other fields: the plan's ``steps``, the number of
     ``finished`` steps, which cannot be changed, and the ``choices`` for the others.
     """
@@ -76,12 +76,12 @@ def read_reply(reply: Any) -> tuple[str, str]:
 
     True and "yes" approve, false and "no" refuse; any other reply is an edited plan.
     """
-    value = reply.get("plan") if isinstance(reply, Mapping) else reply
-    if isinstance(value, bool):
-        value = "yes" if value else "no"
-    text = value.strip() if isinstance(value, str) else ""
-    word = text.casefold()
-    return (word, "") if word in ("yes", "no") else ("edited", text)
+    answer = reply.get("plan") if isinstance(reply, Mapping) else reply
+    if isinstance(answer, bool):
+        answer = "yes" if answer else "no"
+    text = answer.strip() if isinstance(answer, str) else ""
+    lower_text = text.casefold()
+    return (lower_text, "") if lower_text in ("yes", "no") else ("edited", text)
 
 
 def read_plan(

@@ -14,19 +14,20 @@ from casewright.graph.build import Graph, nested_config
 from casewright.graph.state import AskInput, RunContext
 
 #: A key of the parent's state, or a function that reads it.
-Read = str | Callable[[Any], Any]
-#: A key for the answer's text; a mapping of keys to fields or functions of the answer; or a
-#: function that returns the whole update.
-Write = str | Mapping[str, str | Callable[[Answer], Any]] | Callable[[Answer], Mapping[str, Any]]
+StateReader = str | Callable[[Any], Any]
+#: A key for the text; keys with fields or functions of the answer; or a function that returns all.
+AnswerWriter = (
+    str | Mapping[str, str | Callable[[Answer], Any]] | Callable[[Answer], Mapping[str, Any]]
+)
 
 
 def as_node(
     graph: Graph,
     *,
-    question: Read = "question",
-    context: Read | None = None,
-    history: Read | None = None,
-    answer: Write = "answer",
+    question: StateReader = "question",
+    context: StateReader | None = None,
+    history: StateReader | None = None,
+    answer: AnswerWriter = "answer",
     run_context: Callable[[Any], RunContext] | None = None,
 ) -> Runnable[Any, dict[str, Any]]:
     """Return a node for ``StateGraph.add_node`` that runs the graph.
@@ -43,59 +44,59 @@ def as_node(
         answer: A key for the answer's text; or a mapping of keys to names of ``Answer`` fields or
             to functions of the ``Answer``, such as ``{"reply": "text", "sources": "citations"}``;
             or a function of the ``Answer`` that returns the parent's update.
-        run_context: Returns this run's ``RunContext``, given the parent's context. By default, the
-            fields of the parent's context that ``RunContext`` has too are passed on.
+        run_context: A function from the parent's context to this run's ``RunContext``. By default,
+            the run gets the fields of the parent's context that ``RunContext`` has.
 
-    Raise ``InputError`` if ``answer`` names an unknown field; when the node runs, if the state
-    lacks a named key or a value is invalid.
+    Raise ``InputError`` if ``answer`` names an unknown field. The node raises it if the state lacks
+    a named key or a value is invalid.
     """
-    update = _update_function(answer)
-    reads = {"question": question, "context": context, "history": history}
+    answer_update = _update_function(answer)
+    readers = {"question": question, "context": context, "history": history}
 
-    def inputs(state: Any) -> AskInput:
-        values = {n: _read(n, read, state) for n, read in reads.items() if read is not None}
+    def ask_input(state: Any) -> AskInput:
+        values = {n: _read(n, reader, state) for n, reader in readers.items() if reader is not None}
         # A key of the parent's state that no node has written holds None.
-        written = {n: v for n, v in values.items() if v is not None or n == "question"}
-        return cast("AskInput", written)
+        given = {n: value for n, value in values.items() if value is not None or n == "question"}
+        return cast("AskInput", given)
 
-    def options() -> dict[str, Any]:
+    def run_options() -> dict[str, Any]:
         return {} if run_context is None else {"context": run_context(get_runtime().context)}
 
-    def blocking(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        output = graph.invoke(inputs(state), nested_config(config), **options())
-        return update(Answer.from_state(output))
+    def invoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        output = graph.invoke(ask_input(state), nested_config(config), **run_options())
+        return answer_update(Answer.from_state(output))
 
-    async def awaiting(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        output = await graph.ainvoke(inputs(state), nested_config(config), **options())
-        return update(Answer.from_state(output))
+    async def ainvoke(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        output = await graph.ainvoke(ask_input(state), nested_config(config), **run_options())
+        return answer_update(Answer.from_state(output))
 
-    return RunnableLambda(blocking, awaiting, name="casewright")
+    return RunnableLambda(invoke, ainvoke, name="casewright")
 
 
-def _read(name: str, read: Read, state: Any) -> Any:
-    if not isinstance(read, str):
-        return read(state)
+def _read(name: str, key_or_function: StateReader, state: Any) -> Any:
+    if not isinstance(key_or_function, str):
+        return key_or_function(state)
     values = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
-    if read in values or name != "question":
-        return values.get(read)
+    if key_or_function in values or name != "question":
+        return values.get(key_or_function)
     raise InputError(
-        f"The parent's state has no key {read!r} for as_node's question. It has "
+        f"The parent's state has no key {key_or_function!r} for as_node's question. It has "
         f"{sorted(map(str, values))}. Name its key: as_node(graph, question=…)."
     )
 
 
-def _update_function(answer: Write) -> Callable[[Answer], dict[str, Any]]:
+def _update_function(answer: AnswerWriter) -> Callable[[Answer], dict[str, Any]]:
     if isinstance(answer, str):
         return lambda output: {answer: output.text}
     if not isinstance(answer, Mapping):
         return lambda output: dict(answer(output))
-    fields = {read for read in answer.values() if isinstance(read, str)}
+    fields = {field for field in answer.values() if isinstance(field, str)}
     if unknown := sorted(fields - set(Answer.__slots__)):
         raise InputError(
             f"answer= of as_node names {unknown}, but the fields of an Answer are "
             f"{', '.join(Answer.__slots__)}. Name one of these, or give a function of the Answer."
         )
     return lambda output: {
-        key: output.to_json()[read] if isinstance(read, str) else read(output)
-        for key, read in answer.items()
+        key: output.to_json()[field] if isinstance(field, str) else field(output)
+        for key, field in answer.items()
     }

@@ -16,7 +16,7 @@ from casewright.graph.state import AskInput, RunContext
 
 Question = str | AskInput
 Output = TypeVar("Output", Answer, str)
-_STREAMS: Any = ["custom", "values"]
+_MODES: Any = ["custom", "values"]
 
 
 @overload
@@ -105,13 +105,13 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     def stream(
         self, input: Question, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
-        """Yield the answer: its text line by line, or the one ``Answer``.
+        """Yield the lines of the answer's text, or the ``Answer``.
 
         The text is yielded only after its check is complete, since a citation of unknown evidence
         could not be removed from a text that is already displayed.
         """
-        stream: Any = self._stream_output
-        yield from self._transform_stream_with_config(iter([input]), stream, config, **kwargs)
+        pieces: Any = self._stream_output
+        yield from self._transform_stream_with_config(iter([input]), pieces, config, **kwargs)
 
     @override
     async def astream(
@@ -122,8 +122,8 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
         async def inputs() -> AsyncIterator[Question]:
             yield input
 
-        stream: Any = self._astream_output
-        async for piece in self._atransform_stream_with_config(inputs(), stream, config, **kwargs):
+        pieces: Any = self._astream_output
+        async for piece in self._atransform_stream_with_config(inputs(), pieces, config, **kwargs):
             yield piece
 
     def _stream_output(
@@ -132,7 +132,7 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
         for question in questions:
             state: Any = {}
             inputs, options = self._arguments(question, config, kwargs)
-            for mode, chunk in self._graph.stream(*inputs, stream_mode=_STREAMS, **options):
+            for mode, chunk in self._graph.stream(*inputs, stream_mode=_MODES, **options):
                 if mode == "custom":
                     dispatch_custom_event(chunk["event"], chunk, config=config)
                 else:
@@ -145,7 +145,7 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
         async for question in questions:
             state: Any = {}
             inputs, options = self._arguments(question, config, kwargs)
-            async for mode, chunk in self._graph.astream(*inputs, stream_mode=_STREAMS, **options):
+            async for mode, chunk in self._graph.astream(*inputs, stream_mode=_MODES, **options):
                 if mode == "custom":
                     await adispatch_custom_event(chunk["event"], chunk, config=config)
                 else:

@@ -41,10 +41,10 @@ def as_tool(
     """Return the graph as a LangChain tool, for ``create_agent``, ``ToolNode`` or ``bind_tools``.
 
     The content of its message is the answer's text with the cited sources; the artifact is the
-    answer as JSON (``Answer.from_json``). An error becomes a message of status ``error``, so that
-    the agent can go on. An interrupt within the graph interrupts the agent.
+    answer as JSON (``Answer.from_json``). An error becomes a message of status ``error``, which
+    does not stop the agent. An interrupt within the graph interrupts the agent.
 
-    A ``RunContext`` that the agent has as LangGraph's context is passed on.
+    If the agent's LangGraph context is a ``RunContext``, the graph runs with it.
 
     Args:
         graph: The graph of ``build_graph``, without a checkpointer of its own.
@@ -68,20 +68,20 @@ def as_tool(
         except GraphBubbleUp:
             raise
         except Exception as error:
-            # A message of Casewright says what to do, and needs no error type in front.
-            is_ours = isinstance(error, CasewrightError)
-            message = cleaned(str(error)) if is_ours else one_line(error)
+            # The message of a Casewright error is clear without the error's type.
+            is_own = isinstance(error, CasewrightError)
+            message = cleaned(str(error)) if is_own else one_line(error)
             raise ToolException(f"{name} could not answer. {message}") from error
 
-    def blocking(question: str, context: dict[str, Any] | None = None) -> tuple[str, Any]:
+    def call(question: str, context: dict[str, Any] | None = None) -> tuple[str, Any]:
         return run(body(question, context))
 
-    async def awaiting(question: str, context: dict[str, Any] | None = None) -> tuple[str, Any]:
+    async def acall(question: str, context: dict[str, Any] | None = None) -> tuple[str, Any]:
         return await arun(body(question, context))
 
     return StructuredTool.from_function(
-        blocking,
-        awaiting,
+        call,
+        acall,
         name=name,
         description=description,
         args_schema=ToolArguments if takes_context else QuestionArgument,

@@ -34,8 +34,8 @@ from casewright.graph.mend import (
     extended_plan,
     learned_plan,
     outcomes_to_mend,
-    rest_request,
-    without_replaced,
+    remaining_request,
+    without_replaced_steps,
 )
 from casewright.graph.outcome import Outcome
 from casewright.graph.planning import budget_request, check_tools, plan_in_time, plan_within
@@ -76,12 +76,12 @@ def build_graph(
         checkpointer: None by default. With one, the graph runs with ``durability="sync"``; a
             program that embeds the graph under its own checkpointer should do so too. The
             checkpointer reads only plain values; see ``restrict_types``.
-        approve: The plans that need a person's approval before any tool runs, by LangGraph's
-            interrupt: always those with a tool that declares ``approval``; with ``"always"`` all
-            plans; with ``{"calls": 3, "cost": 0.5}`` also those above this price. A run is resumed
-            with ``"yes"``, ``"no"`` or another plan's text; if that plan is invalid, a new
-            interrupt says why.
-        latencies: Measured latencies for the prices of plans; the graph's own by default.
+        approve: The rule by which LangGraph's interrupt asks a person to approve a plan before any
+            tool runs. A plan with a tool that declares ``approval`` always needs it; with
+            ``{"calls": 3, "cost": 0.5}`` also a plan above this price; with ``"always"`` every
+            plan. A run is resumed with ``"yes"``, ``"no"`` or another plan's text; if that plan is
+            invalid, a new interrupt has the reason.
+        latencies: Measured latencies for the prices of plans; by default, this graph's calls.
         mend: The planner replans the remaining steps, once, after steps failed (``"failure"``), or
             also after steps found nothing (``"empty"``). No step runs twice.
         retain: Called after a replanned run in which no tool failed, with an annotated query
@@ -124,7 +124,7 @@ def build_graph(
         "callbacks": [traces.RUN_SPANS],
     }
     if checkpointer is not None:
-        # See nested_config: a run killed before its plan is saved would resume with another plan.
+        # Otherwise, a run that is killed before its plan is saved would resume with another plan.
         config["configurable"] = {CONFIG_KEY_DURABILITY: "sync"}
     return compiled.with_config(config)
 
@@ -132,9 +132,9 @@ def build_graph(
 def nested_config(outer: RunnableConfig) -> RunnableConfig:
     """Return the config for a run of the graph inside the run of ``outer``.
 
-    By default LangGraph saves a node's result while the next node runs: a run that is killed then
-    would repeat tool calls. With this config it saves first, unless the outer run sets
-    ``durability``. The outer run's ``max_concurrency`` is left out, since it would limit the steps.
+    By default LangGraph saves a node's result while the next node runs. If the run is killed then,
+    it repeats tool calls when it resumes. This config makes LangGraph save the result first, unless
+    the outer run sets ``durability``. ``max_concurrency`` is left out: it would limit the steps.
     """
     config: Any = {name: value for name, value in outer.items() if name != "max_concurrency"}
     configurable = outer.get("configurable", {})
@@ -166,20 +166,20 @@ class _Nodes:
         # The state holds the mode, so that a resumed run keeps it.
         mend = context.mend or self.mend
         planning |= {} if mend == "off" else {"mend": mend}
-        why = self._approval_reason(plan, Price.from_json(planning["price"]), request.toolbox)
+        reason = self._approval_reason(plan, Price.from_json(planning["price"]), request.toolbox)
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
         return {
             "plan": str(plan),
             "planning": planning,
             "run_id": str(uuid.uuid4()),
             "budget": limits.budget(),
-            "approval": {"why": why} if why else {"plan": str(plan)},
+            "approval": {"why": reason} if reason else {"plan": str(plan)},
         }
 
     def approve(self, state: RunState) -> Body[dict[str, Any]]:
         request, limits = self._request(state), self._limits(state)
-        proposed = parse_plan(state["plan"])
-        finished = _finished(state, proposed)
+        proposed_plan = parse_plan(state["plan"])
+        finished = _finished_outcomes(state, proposed_plan)
         question = approval.interrupt_value(
             state["plan"], state["planning"], state["approval"], request, len(finished)
         )
@@ -189,31 +189,31 @@ class _Nodes:
         if decision == "yes":
             return {"planning": planning, "approval": {"reply": decision, "plan": state["plan"]}}
         if decision == "no":
-            skipped = [*finished, *approval.refused_outcomes(proposed)[len(finished) :]]
-            return {"planning": planning, "approval": {"reply": decision}, "outcomes": skipped}
-        fixed = proposed.steps[: len(finished)]
-        plan, edit = approval.read_plan(
-            text, lambda plan: _violations(plan, request, limits, finished, fixed)
+            all_outcomes = [*finished, *approval.refused_outcomes(proposed_plan)[len(finished) :]]
+            return {"planning": planning, "approval": {"reply": decision}, "outcomes": all_outcomes}
+        fixed_steps = proposed_plan.steps[: len(finished)]
+        plan, edit_fields = approval.read_plan(
+            text, lambda plan: _violations(plan, request, limits, finished, fixed_steps)
         )
         if plan is None:
             # The node runs again, so that the next interrupt has its own id: a reply that is sent
             # twice does not answer it.
-            return {"approval": {"why": question["why"], **edit}}
+            return {"approval": {"why": question["why"], **edit_fields}}
         planning |= {"price": self._price(plan, request, limits).to_json(), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
-        approved = {"reply": decision, "plan": str(plan)}
-        return {"plan": str(plan), "planning": planning, "approval": approved}
+        approval_record = {"reply": decision, "plan": str(plan)}
+        return {"plan": str(plan), "planning": planning, "approval": approval_record}
 
     def execute(self, state: RunState) -> Body[dict[str, Any]]:
         context, request, limits = run_context(), self._request(state), self._limits(state)
         plan = parse_plan(str(state["plan"]))
-        finished = _finished(state, plan)
+        finished = _finished_outcomes(state, plan)
         # The planner may be a third party's, and a person may have edited the state.
         for violation in _violations(plan, request, limits, finished):
             raise violation
-        if why := self._unapproved(state, plan, request, limits):
+        if reason := self._objection(state, plan, request, limits):
             raise PlanError(
-                f"The plan was not approved. {why}",
+                f"The plan was not approved. {reason}",
                 "Change plans in the node approve, not after it.",
             )
         execution = Execution(
@@ -238,42 +238,42 @@ class _Nodes:
         outcomes, planning = state["outcomes"], state["planning"]
         if "mended" not in planning:
             steps = self._limits(state).steps
-            allowed = self._seconds_left(state, outcomes) > 0 and len(outcomes) < steps
-            replan = allowed and outcomes_to_mend(planning.get("mend", "off"), _outcomes(state))
+            may_replan = self._seconds_left(state, outcomes) > 0 and len(outcomes) < steps
+            replan = may_replan and outcomes_to_mend(planning.get("mend", "off"), _outcomes(state))
             return "revise" if replan else "generate"
         return "retain" if self.retain and self._learned_plan(state) else "generate"
 
     def revise(self, state: RunState) -> Body[dict[str, Any]]:
         request, plan, outcomes = self._request(state), parse_plan(state["plan"]), _outcomes(state)
-        limits, rest = self._limits(state), rest_request(request, plan, outcomes)
-        # The new plan contains the steps that are done, but not their retries or other steps.
-        spent = [Step(o.tool) for o in outcomes for _ in range(o.attempts - (o.status == "done"))]
-        rest, _ = budget_request(
-            rest, limits, lambda plan: _excess(plan, spent, request.toolbox, limits), len(spent)
+        limits, remaining = self._limits(state), remaining_request(request, plan, outcomes)
+        # Calls that the new plan does not contain count too: retries, and steps without results.
+        calls = [Step(o.tool) for o in outcomes for _ in range(o.attempts - (o.status == "done"))]
+        remaining, _ = budget_request(
+            remaining, limits, lambda new: _excess(new, calls, request.toolbox, limits), len(calls)
         )
         planner = run_context().planner or self.planner
         seconds = self._seconds_left(state, state["outcomes"])
-        result = yield from plan_in_time(planner, rest, seconds)
-        extended = extended_plan(request, rest, plan, outcomes, result)
+        result = yield from plan_in_time(planner, remaining, seconds)
+        new_plan = extended_plan(request, remaining, plan, outcomes, result)
         planning = {**state["planning"], "mended": {**result.to_json(), "plan": state["plan"]}}
-        if extended is None:
+        if new_plan is None:
             return {"planning": planning}
-        extended, left_out = trimmed(
-            extended, lambda plan: _run_excess(plan, request.toolbox, limits, state["outcomes"])
+        new_plan, left_out = trimmed(
+            new_plan, lambda plan: _run_excess(plan, request.toolbox, limits, state["outcomes"])
         )
         planning["left_out"] = [*planning["left_out"], *left_out]
-        if len(extended.steps) <= len(plan.steps):
+        if len(new_plan.steps) <= len(plan.steps):
             return {"planning": planning}
-        planning["price"] = self._price(extended, request, limits).to_json()
-        added = Plan(extended.steps[len(plan.steps) :])
-        why = self._approval_reason(added, Price.from_json(planning["price"]), request.toolbox)
+        planning["price"] = self._price(new_plan, request, limits).to_json()
+        added = Plan(new_plan.steps[len(plan.steps) :])
+        reason = self._approval_reason(added, Price.from_json(planning["price"]), request.toolbox)
         # The finished steps keep their approval. The added steps need none, or wait for it.
-        approved = {**state["approval"], "plan": str(extended)}
-        get_stream_writer()({"event": "plan", "plan": str(extended), "planner": planning})
+        approval_record = {**state["approval"], "plan": str(new_plan)}
+        get_stream_writer()({"event": "plan", "plan": str(new_plan), "planner": planning})
         return {
-            "plan": str(extended),
+            "plan": str(new_plan),
             "planning": planning,
-            "approval": {"why": why} if why else approved,
+            "approval": {"why": reason} if reason else approval_record,
         }
 
     def retain_plan(self, state: RunState) -> Body[dict[str, Any]]:
@@ -282,10 +282,10 @@ class _Nodes:
         record |= {name: value for name in ("context", "history") if (value := state.get(name))}
         try:
             yield Work(lambda: self.retain and self.retain(record))
-            retained = plan
+            retained_text = plan
         except Exception as error:  # noqa: BLE001 - the answer does not depend on it
-            retained = f"The plan was not retained: {one_line(error)}"
-        summary = {**state["planning"]["mended"], "retained": retained}
+            retained_text = f"The plan was not retained: {one_line(error)}"
+        summary = {**state["planning"]["mended"], "retained": retained_text}
         return {"planning": {**state["planning"], "mended": summary}}
 
     def _learned_plan(self, state: RunState) -> Plan | None:
@@ -297,16 +297,16 @@ class _Nodes:
         reasons = (approval.approval_reason(policy, plan, price, toolbox) for policy in policies)
         return next(filter(None, reasons), "")
 
-    def _unapproved(self, state: RunState, plan: Plan, request: PlanRequest, limits: Limits) -> str:
+    def _objection(self, state: RunState, plan: Plan, request: PlanRequest, limits: Limits) -> str:
         """Return the reason why a plan must not run without approval; empty if it may run.
 
         The price of a plan that needed no approval is not checked again, since later measurements
         of latencies change it.
         """
-        recorded = state.get("approval", {})
-        if recorded.get("plan") != state["plan"]:
+        record = state.get("approval", {})
+        if record.get("plan") != state["plan"]:
             return self._approval_reason(plan, self._price(plan, request, limits), request.toolbox)
-        return "" if "reply" in recorded else approval.declared_reason(plan, request.toolbox)
+        return "" if "reply" in record else approval.declared_reason(plan, request.toolbox)
 
     def _price(self, plan: Plan, request: PlanRequest, limits: Limits) -> Price:
         attempts, latencies = limits.retry.max_attempts, self.latencies.seconds()
@@ -316,21 +316,21 @@ class _Nodes:
         started = time.perf_counter()
         generator, seconds_left = self.generator, self._seconds_left(state, state["outcomes"])
         plan, outcomes = parse_plan(state["plan"]), _outcomes(state)
-        reported = without_replaced(outcomes, len(_finished(state, plan)))
+        reported = without_replaced_steps(outcomes, len(_finished_outcomes(state, plan)))
         toolbox = run_context().toolbox or self.toolbox
         request = GenerationRequest(
             question=state["question"],
             evidence=collect_evidence(plan, outcomes, toolbox),
             missing=[*state["planning"].get("left_out", ()), *shortfalls(reported, toolbox)],
-            history=_value(state, "history", ()),
+            history=_state_value(state, "history", ()),
         )
         # Quoting takes milliseconds, so the evidence is quoted after the deadline too.
-        bounded = not isinf(seconds_left) and not isinstance(generator, ExtractiveGenerator)
+        has_deadline = not isinf(seconds_left) and not isinstance(generator, ExtractiveGenerator)
         try:
-            seconds = max(seconds_left, 0.0) if bounded else None
+            seconds = max(seconds_left, 0.0) if has_deadline else None
             generation = yield from traces.traced_generation(generator, request, seconds)
         except TimeoutError:
-            if not bounded:
+            if not has_deadline:
                 raise
             generation = ExtractiveGenerator().generate(request)
         text, citations = generation.text, generation.citations
@@ -363,7 +363,7 @@ class _Nodes:
         return {"answer": answer, "context": {}, "history": []}
 
     def _seconds_left(self, state: RunState, outcomes: Sequence[Mapping[str, Any]]) -> float:
-        """Return the seconds to the deadline that planning and these steps have left."""
+        """Return the seconds to the deadline, after the time of planning and of these steps."""
         return self._limits(state).deadline - (_planning_ms(state) + _execution_ms(outcomes)) / 1000
 
     def _request(self, state: RunState) -> PlanRequest:
@@ -371,8 +371,8 @@ class _Nodes:
         return PlanRequest(
             question=state.get("question", ""),
             toolbox=context.toolbox or self.toolbox,
-            context=_value(state, "context", {}),
-            history=_value(state, "history", ()),
+            context=_state_value(state, "context", {}),
+            history=_state_value(state, "history", ()),
             max_steps=self._limits(state).steps,
         )
 
@@ -386,29 +386,29 @@ def _violations(
     request: PlanRequest,
     limits: Limits,
     finished: Sequence[Mapping[str, Any]],
-    fixed: Sequence[Step] = (),
+    fixed_steps: Sequence[Step] = (),
 ) -> Iterator[PlanError]:
-    """Yield the violations of a plan whose first steps are ``fixed`` and have been run."""
+    """Yield the violations of a plan, whose first steps must be ``fixed_steps``, which have run."""
     yield from request.violations(plan)
     if excess := _run_excess(plan, request.toolbox, limits, finished):
         yield PlanError(f"The plan exceeds the budget: {excess}.", "Leave out steps.")
-    if plan.steps[: len(fixed)] != tuple(fixed):
+    if plan.steps[: len(fixed_steps)] != tuple(fixed_steps):
         yield PlanError(
-            f"The first {len(fixed)} steps have run.", "Keep them unchanged at the beginning."
+            f"The first {len(fixed_steps)} steps have run.", "Keep them unchanged at the beginning."
         )
 
 
 def _run_excess(
     plan: Plan, toolbox: Toolbox, limits: Limits, finished: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Return how a plan exceeds the budget with the retries so far; empty if it does not."""
-    retries = [Step(o["tool"]) for o in finished for _ in range(1, o["attempts"])]
+    """Return the limit that a plan with the retries so far exceeds, in words; empty if none."""
+    retries = [Step(step["tool"]) for step in finished for _ in range(1, step["attempts"])]
     return _excess(plan, retries, toolbox, limits)
 
 
-def _excess(plan: Plan, spent: Sequence[Step], toolbox: Toolbox, limits: Limits) -> str:
-    """Return how a plan and calls that are ``spent`` exceed the budget; empty if they do not."""
-    return limits.excess(Plan((*plan.steps, *spent)).price(toolbox))
+def _excess(plan: Plan, extra_calls: Sequence[Step], toolbox: Toolbox, limits: Limits) -> str:
+    """Return the limit that a plan with extra calls exceeds, in words; empty if none."""
+    return limits.excess(Plan((*plan.steps, *extra_calls)).price(toolbox))
 
 
 async def _interrupt(value: Any) -> Any:
@@ -433,21 +433,22 @@ def _outcomes(state: RunState) -> list[Outcome]:
     return [Outcome.from_json(outcome) for outcome in state["outcomes"]]
 
 
-def _finished(state: RunState, plan: Plan) -> list[dict[str, Any]]:
+def _finished_outcomes(state: RunState, plan: Plan) -> list[dict[str, Any]]:
     """Return the outcomes of the steps that ran before the plan was extended, if any."""
     if (summary := state["planning"].get("mended")) is None:
         return []
-    first = parse_plan(summary["plan"]).steps
+    first_steps = parse_plan(summary["plan"]).steps
     # An edit of the state may have changed these steps.
-    return state["outcomes"][: len(first)] if plan.steps[: len(first)] == first else []
+    is_unchanged = plan.steps[: len(first_steps)] == first_steps
+    return state["outcomes"][: len(first_steps)] if is_unchanged else []
 
 
 def _refused(plan: Plan, outcomes: Sequence[Outcome], citations: Sequence[str]) -> bool:
     """Return ``True`` if the steps that should answer the question found nothing."""
     referenced = {ref.step for step in plan.steps for ref in step.references()}
-    final = [o for number, o in enumerate(outcomes, 1) if number not in referenced]
+    final = [outcome for number, outcome in enumerate(outcomes, 1) if number not in referenced]
     look_ups = [outcome for outcome in final if outcome.tool != NO_EVIDENCE.name]
-    return not citations and bool(look_ups) and all(o.status == "empty" for o in look_ups)
+    return not citations and bool(look_ups) and all(step.status == "empty" for step in look_ups)
 
 
 def _execution_ms(outcomes: Sequence[Mapping[str, Any]]) -> float:
@@ -459,6 +460,6 @@ def _planning_ms(state: RunState) -> float:
     return float(planning["milliseconds"] + planning.get("mended", {}).get("milliseconds", 0.0))
 
 
-def _value(state: RunState, name: str, default: Any) -> Any:
+def _state_value(state: RunState, name: str, default: Any) -> Any:
     value = state.get(name)
     return default if value is None else value

@@ -35,9 +35,9 @@ _GRACE_SECONDS = 5.0
 class Call:
     """Call of a tool with resolved arguments.
 
-    After ``run`` or ``arun`` it has ``rows``, or else an ``error``, and the ``reports`` of the
-    last attempt; ``on_report`` gets each report at once. A failed attempt is repeated only if
-    ``may_retry`` returns true.
+    ``run`` and ``arun`` set ``rows``, or else ``error``, and the ``reports`` of the last attempt;
+    ``on_report`` gets each report at once. A failed attempt is repeated only if ``may_retry``
+    returns true.
     """
 
     tool: ToolSpec
@@ -66,21 +66,21 @@ class Call:
 
     async def arun(self) -> None:
         """Call the tool from an event loop; a synchronous tool runs in a daemon thread."""
-        work: asyncio.Future[Sequence[Row]]
+        future: asyncio.Future[Sequence[Row]]
         if self.tool.run_async is not None:
-            work = asyncio.ensure_future(arun(self._run_attempts()))
+            future = asyncio.ensure_future(arun(self._run_attempts()))
         else:
-            work = asyncio.wrap_future(start_daemon(lambda: run(self._run_attempts())))
+            future = asyncio.wrap_future(start_daemon(lambda: run(self._run_attempts())))
         try:
-            # Not wait_for: a tool that suppresses its cancellation would block the run.
-            done, _ = await asyncio.wait({work}, timeout=self.limits.step_seconds)
+            # ``asyncio.wait_for`` would wait for a tool that suppresses its cancellation.
+            done, _ = await asyncio.wait({future}, timeout=self.limits.step_seconds)
         finally:
-            if not work.done():
+            if not future.done():
                 self._abandoned.set()
-                work.cancel()
+                future.cancel()
         if not done:
-            await detach(work)
-        self._finish(work, in_time=bool(done))
+            await detach(future)
+        self._finish(future, in_time=bool(done))
 
     def outcome(self, step: str, *, started: float, plan_started: float) -> Outcome:
         """Return the outcome of the call's step; times are values of ``perf_counter``."""
@@ -101,7 +101,7 @@ class Call:
         )
 
     def _finish(
-        self, work: Future[Sequence[Row]] | asyncio.Future[Sequence[Row]], *, in_time: bool
+        self, future: Future[Sequence[Row]] | asyncio.Future[Sequence[Row]], *, in_time: bool
     ) -> None:
         if not in_time:
             self._abandoned.set()
@@ -109,7 +109,7 @@ class Call:
             self.error = f"It took longer than {self.limits.step_seconds:g} s."
             return
         try:
-            self.rows = work.result()
+            self.rows = future.result()
         except GraphBubbleUp:
             # An interrupt is a question to the user, not a failure of the tool.
             raise
@@ -127,14 +127,14 @@ class Call:
             try:
                 with exits_as_errors(self.tool.name):
                     arguments = deepcopy(dict(self.arguments))
-                    returned = yield Work(
+                    return_value = yield Work(
                         partial(self._call_tool, arguments), partial(self._acall_tool, arguments)
                     )
-                    return self._limited_rows(returned)
+                    return self._cut_rows(return_value)
             except Exception as error:
                 is_final = self._abandoned.is_set() or self.attempts >= policy.max_attempts
                 is_final = is_final or isinstance(error, (GraphBubbleUp, ToolError))
-                if is_final or not _is_retried(policy, error) or not self.may_retry():
+                if is_final or not _is_retryable(policy, error) or not self.may_retry():
                     raise
             pause = policy.initial_interval * policy.backoff_factor ** (self.attempts - 1)
             pause = min(pause, policy.max_interval)
@@ -147,9 +147,9 @@ class Call:
         """Return the tool's context, with a ``report`` function for this attempt."""
         attempt = self.attempts
 
-        def report(content: Row) -> None:
+        def report(event: Row) -> None:
             try:
-                row = json.loads(json.dumps(plain(dict(content)), allow_nan=False))
+                record = json.loads(json.dumps(plain(dict(event)), allow_nan=False))
             except (TypeError, ValueError, RecursionError) as error:
                 raise ToolError(
                     f"Tool {self.tool.name!r} reported what JSON cannot hold: {error}."
@@ -158,8 +158,8 @@ class Call:
             if self._abandoned.is_set() or attempt != self.attempts:
                 return
             if len(self.reports) < self.limits.rows:
-                self.reports.append(row)
-                self.on_report(row)
+                self.reports.append(record)
+                self.on_report(record)
 
         return replace(self.context, report=report)
 
@@ -168,8 +168,8 @@ class Call:
             return self.tool.run(arguments, self._attempt_context)
         if self.tool.run_async is not None:
             # The coroutine is cancelled soon after the timeout, so that it can clean up.
-            work = self.tool.run_async(arguments, self._attempt_context)
-            return asyncio.run(await_within(work, self.limits.step_seconds + _GRACE_SECONDS))
+            coroutine = self.tool.run_async(arguments, self._attempt_context)
+            return asyncio.run(await_within(coroutine, self.limits.step_seconds + _GRACE_SECONDS))
         raise ToolError(
             f"Tool {self.tool.name!r} was declared for planning only and cannot be called. "
             "Give it run= or run_async=."
@@ -179,34 +179,34 @@ class Call:
         assert self.tool.run_async is not None
         return await self.tool.run_async(arguments, self._attempt_context)
 
-    def _limited_rows(self, returned: Any) -> Sequence[Row]:
-        results = rows(self.tool, returned)[: self.limits.rows]
-        return [{name: self._limited(value) for name, value in row.items()} for row in results]
+    def _cut_rows(self, return_value: Any) -> Sequence[Row]:
+        results = rows(self.tool, return_value)[: self.limits.rows]
+        return [{name: self._cut(value) for name, value in row.items()} for row in results]
 
-    def _limited(self, value: Any) -> Any:
+    def _cut(self, value: Any) -> Any:
         if isinstance(value, str) and len(value) > self.limits.characters:
             return value[: self.limits.characters] + " …"
         if isinstance(value, list):
-            return [self._limited(item) for item in value[: self.limits.rows]]
+            return [self._cut(item) for item in value[: self.limits.rows]]
         if isinstance(value, dict):
-            return {name: self._limited(item) for name, item in value.items()}
+            return {name: self._cut(item) for name, item in value.items()}
         return value
 
 
-def _is_retried(policy: RetryPolicy, error: Exception) -> bool:
-    kinds: Any = policy.retry_on
-    if isinstance(kinds, (type, Sequence)):
-        return isinstance(error, kinds if isinstance(kinds, type) else tuple(kinds))
-    return bool(kinds(error))
+def _is_retryable(policy: RetryPolicy, error: Exception) -> bool:
+    retry_on: Any = policy.retry_on
+    if isinstance(retry_on, (type, Sequence)):
+        return isinstance(error, retry_on if isinstance(retry_on, type) else tuple(retry_on))
+    return bool(retry_on(error))
 
 
 @contextmanager
 def exits_as_errors(caller: str) -> Iterator[None]:
-    """Convert exceptions that would end the process or a coroutine to one that ends the call."""
+    """Convert an exception that would end the process or a coroutine to a ``RuntimeError``."""
     try:
         yield
     except (SystemExit, StopIteration, StopAsyncIteration) as error:
-        # "from error" would look to contextlib like its own conversion of StopIteration.
+        # contextlib would take a RuntimeError "from" a StopIteration for its own conversion.
         raise RuntimeError(f"{caller} raised {type(error).__name__}") from None
 
 

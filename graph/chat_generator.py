@@ -30,11 +30,11 @@ class ChatGenerator:
 
     Delimiters with a random nonce, new for each request, enclose the evidence, so that a retrieved
     text cannot forge them. If the model fails or takes longer than ``seconds``, the evidence is
-    quoted, and the answer's ``generator`` says why.
+    quoted, and the answer's ``generator`` has the reason.
 
     Args:
         fallback: Writes the answer if the model fails.
-        marks: Mark the sentences that the evidence does not support; see ``groundedness``.
+        marks: True to mark sentences that the evidence does not support; see ``groundedness``.
     """
 
     def __init__(
@@ -60,11 +60,13 @@ class ChatGenerator:
         return await arun(self._write_answer(request))
 
     def _write_answer(self, request: GenerationRequest) -> Body[Generation]:
+        """Write an answer; both ``generate`` and ``agenerate`` run this body."""
         model, seconds, fallback = self._model, self._seconds, self._fallback
         messages = self._messages(request)
         try:
             answer = yield Work(
-                lambda: ask(model, messages, seconds), lambda: aask(model, messages, seconds)
+                call=lambda: ask(model, messages, seconds),
+                acall=lambda: aask(model, messages, seconds),
             )
             text = str(answer.text).strip()
             if not text:
@@ -74,17 +76,13 @@ class ChatGenerator:
                 text = mark_unsupported(text, request.evidence, request.missing)
             return Generation(text, token_counts(answer), self.name)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
-            timed_out = isinstance(error, TimeoutError)
-            why = (
-                f"it gave no answer within {seconds:g} s"
-                if timed_out
-                else failure_text(model, error)
+            timeout = f"it gave no answer within {seconds:g} s"
+            reason = timeout if isinstance(error, TimeoutError) else failure_text(model, error)
+            generation = yield Work(
+                call=lambda: fallback.generate(request), acall=lambda: fallback.agenerate(request)
             )
-            substitute = yield Work(
-                lambda: fallback.generate(request), lambda: fallback.agenerate(request)
-            )
-            name = f"{substitute.generator} (after {self.name} failed: {why})"
-            return Generation(substitute.text, substitute.tokens, name, substitute.citations)
+            name = f"{generation.generator} (after {self.name} failed: {reason})"
+            return Generation(generation.text, generation.tokens, name, generation.citations)
 
     def _messages(self, request: GenerationRequest) -> list[BaseMessage]:
         from langchain_core.messages import HumanMessage, SystemMessage

@@ -14,7 +14,7 @@ def restrict_types(saver: Any) -> Any:
     """Return a copy of a checkpointer that reads only plain values and LangGraph's types.
 
     By default LangGraph calls any function that a checkpoint names when it reads the checkpoint, so
-    an attacker who can write to the file could run code. A serializer with a list of allowed types
+    an attacker who can write checkpoints could run code. A serializer with a list of allowed types
     (``allowed_msgpack_modules``) stays as it is; ``None`` and booleans are returned unchanged.
     """
     if not isinstance(saver, BaseCheckpointSaver):

@@ -40,14 +40,14 @@ def collect_evidence(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) 
 
     If other steps refer to a step, only the results that they use are evidence.
     """
-    used = {(ref.step, ref.index) for step in plan.steps for ref in step.references()}
-    referenced = {number for number, _ in used}
+    used_results = {(ref.step, ref.index) for step in plan.steps for ref in step.references()}
+    referenced_steps = {number for number, _ in used_results}
     items: list[Evidence] = []
     for outcome in outcomes:
         number = int(outcome.step[1:])
         results = toolbox[outcome.tool].results if outcome.tool in toolbox else ()
         for index, row in enumerate(outcome.rows):
-            if number in referenced and (number, index) not in used:
+            if number in referenced_steps and (number, index) not in used_results:
                 continue
             text = evidence_text(row, results or [name for name in row if name != "source"])
             items.append(
@@ -58,7 +58,7 @@ def collect_evidence(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) 
                     text=text,
                     source=str(row.get("source", "")),
                     row=row,
-                    final=number not in referenced,
+                    final=number not in referenced_steps,
                 )
             )
     return items
@@ -69,7 +69,7 @@ def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
     reasons = {"failed": "failed", "timed_out": "took too long", "skipped": "was skipped"}
     return [
         (
-            _nothing_found(outcome, toolbox)
+            _nothing_found_text(outcome, toolbox)
             if outcome.status == "empty"
             else f"{outcome.step} ({outcome.tool}) {reasons[outcome.status]}."
         )
@@ -79,9 +79,9 @@ def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
     ]
 
 
-def _nothing_found(outcome: Outcome, toolbox: Toolbox) -> str:
+def _nothing_found_text(outcome: Outcome, toolbox: Toolbox) -> str:
     """Return a sentence that a step found nothing, with the nearest result if it is reported."""
-    nearest = next((r for r in outcome.reports if r.get("event") == NEAREST), None)
+    nearest = next((report for report in outcome.reports if report.get("event") == NEAREST), None)
     if nearest is None:
         return toolbox[outcome.tool].nothing if outcome.tool in toolbox else "Nothing found."
     titles = "; ".join(map(str, nearest.get("titles", ())))

@@ -50,7 +50,7 @@ class Execution:
 
     Attributes:
         caller: The context of the tool calls; the executor sets its step and key.
-        write: Receives an event when a step starts and when it ends.
+        write: A function that receives an event when a step starts and when it ends.
         finished: Outcomes, as JSON, of the first steps, which are not run again.
         seconds: Time for all steps; a step that is still running then is abandoned.
     """
@@ -67,9 +67,9 @@ class Execution:
 
     def __post_init__(self) -> None:
         # Times of added steps continue after those of the finished steps.
-        earlier = (step["started"] + step["milliseconds"] for step in self.finished)
+        end_times = (step["started"] + step["milliseconds"] for step in self.finished)
         now = time.perf_counter()
-        self._started, self._deadline = now - max(earlier, default=0.0) / 1000, now + self.seconds
+        self._started, self._deadline = now - max(end_times, default=0.0) / 1000, now + self.seconds
         self._futures: dict[int, Any] = {}
         self._retries: Counter[int] = Counter()
         self._retry_lock = threading.Lock()
@@ -83,61 +83,61 @@ class Execution:
                 f"max_concurrency={config['max_concurrency']} leaves no thread for the steps of a "
                 "plan. Leave it out, and bound the steps by Limits(concurrency=…); or use ainvoke."
             )
-        return run(self._steps(lambda number: run(self._step(number))))
+        return run(self._steps_body(lambda number: run(self._step_body(number))))
 
     async def arun(self) -> list[dict[str, Any]]:
         """Run every step on the event loop; return one outcome per step, as JSON, in plan order."""
 
         async def step(number: int) -> dict[str, Any]:
-            return await arun(self._step(number))
+            return await arun(self._step_body(number))
 
-        return await arun(self._steps(step))
+        return await arun(self._steps_body(step))
 
-    def _steps(self, run_step: Callable[[int], Any]) -> Body[list[dict[str, Any]]]:
-        numbers = range(len(self.finished) + 1, len(self.plan.steps) + 1)
-        for number in numbers:
+    def _steps_body(self, run_step: Callable[[int], Any]) -> Body[list[dict[str, Any]]]:
+        new_numbers = range(len(self.finished) + 1, len(self.plan.steps) + 1)
+        for number in new_numbers:
             self._futures[number] = self._start_task(run_step, number)
         # On an event loop, all steps must have ended before the error of one is raised.
         if futures := list(self._futures.values()):
             yield Work(lambda: None, lambda: asyncio.wait(futures))
         outcomes = list(self.finished)
         interrupts: list[GraphInterrupt] = []
-        for number in numbers:
+        for number in new_numbers:
             try:
-                outcomes.append((yield self._result(number)))
+                outcomes.append((yield self._wait_for(number)))
             except GraphInterrupt as interrupt:
                 interrupts.append(interrupt)
         if interrupts:
             _pause(interrupts)
-        for number in numbers:
+        for number in new_numbers:
             if self._has_outdated_inputs(number, outcomes):
                 self._futures[number] = self._start_task(run_step, number)
-                outcomes[number - 1] = yield self._result(number)
+                outcomes[number - 1] = yield self._wait_for(number)
         return outcomes
 
-    def _step(self, number: int) -> Body[dict[str, Any]]:
+    def _step_body(self, number: int) -> Body[dict[str, Any]]:
         inputs: dict[int, Outcome] = {}
         try:
-            for earlier in self._input_steps(number):
-                inputs[earlier] = Outcome.from_json(
-                    self.finished[earlier - 1]
-                    if earlier <= len(self.finished)
-                    else (yield self._result(earlier))
+            for input_number in self._input_steps(number):
+                inputs[input_number] = Outcome.from_json(
+                    self.finished[input_number - 1]
+                    if input_number <= len(self.finished)
+                    else (yield self._wait_for(input_number))
                 )
         except GraphInterrupt:
             _pause([])
         name, tool = f"s{number}", self.plan.steps[number - 1].tool
         try:
-            call = self._call(number, self._arguments(number, inputs))
-        except MissingReferenceError as missing:
-            outcome = Outcome(name, tool, "skipped", error=str(missing))
+            call = self._make_call(number, self._arguments(number, inputs))
+        except MissingReferenceError as error:
+            outcome = Outcome(name, tool, "skipped", error=str(error))
         else:
             started = yield Work(
                 partial(self._run_call, name, call), partial(self._arun_call, name, call)
             )
             outcome = call.outcome(name, started=started, plan_started=self._started)
         evidence = collect_evidence(self.plan, [outcome], self.toolbox)
-        quoted = ExtractiveGenerator().quotations(GenerationRequest(self.question, evidence))
+        quotations = ExtractiveGenerator().quotations(GenerationRequest(self.question, evidence))
         self.write(
             {
                 "event": "step_ended",
@@ -148,7 +148,7 @@ class Execution:
                 "milliseconds": outcome.milliseconds,
                 "error": outcome.error,
                 "evidence": [{"text": item.text, "source": item.source} for item in evidence],
-                "sentences": [sentence for _, sentence in quoted],
+                "sentences": [sentence for _, sentence in quotations],
             }
         )
         return outcome.to_json()
@@ -174,12 +174,12 @@ class Execution:
         return started
 
     def _bound_call(self, name: str, call: Call, now: float) -> bool:
-        """Bound a call by the run's deadline; return ``True`` if time is left, and announce it."""
-        left = self._deadline - now
-        if left <= 0:
+        """Limit a call to the run's deadline; return ``True``, and announce it, if time is left."""
+        seconds_left = self._deadline - now
+        if seconds_left <= 0:
             call.timed_out, call.error = True, "The run's deadline passed before the step started."
             return False
-        call.limits = replace(call.limits, step_seconds=min(call.limits.step_seconds, left))
+        call.limits = replace(call.limits, step_seconds=min(call.limits.step_seconds, seconds_left))
         self.write({"event": "step_started", "step": name, "tool": call.tool.name})
         return True
 
@@ -195,26 +195,26 @@ class Execution:
         function.__signature__ = _NO_ARGUMENT
         future = start_in_step(name, tool, task(name=f"{name} {tool}")(function))
         # In a cancelled run, nothing else retrieves the exception.
-        future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        future.add_done_callback(lambda task: task.cancelled() or task.exception())
         return future
 
-    def _result(self, number: int) -> Work:
+    def _wait_for(self, number: int) -> Work:
         future = self._futures[number]
-        # Shielded: a cancelled step must not cancel a step that other steps wait for.
+        # Without the shield, a cancelled step would cancel a step that other steps wait for.
         return Work(future.result, lambda: asyncio.shield(future))
 
     def _has_outdated_inputs(self, number: int, outcomes: Sequence[Mapping[str, Any]]) -> bool:
         # A step's result may have been saved without that of an earlier step: a resumed run repeats
         # the earlier step, which may return another result.
-        inputs = {k: Outcome.from_json(outcomes[k - 1]) for k in self._input_steps(number)}
+        inputs = {step: Outcome.from_json(outcomes[step - 1]) for step in self._input_steps(number)}
         if not inputs:
             return False
-        skipped = outcomes[number - 1]["status"] == "skipped"
+        was_skipped = outcomes[number - 1]["status"] == "skipped"
         try:
             arguments = self._arguments(number, inputs)
         except MissingReferenceError:
-            return not skipped
-        return bool(skipped or plain(arguments) != outcomes[number - 1]["arguments"])
+            return not was_skipped
+        return bool(was_skipped or plain(arguments) != outcomes[number - 1]["arguments"])
 
     def _arguments(self, number: int, inputs: Mapping[int, Outcome]) -> Mapping[str, Any]:
         values = StepInputs(self.question, self.context, inputs)
@@ -223,7 +223,7 @@ class Execution:
     def _input_steps(self, number: int) -> list[int]:
         return sorted({ref.step for ref in self.plan.steps[number - 1].references()})
 
-    def _call(self, number: int, arguments: Mapping[str, Any]) -> Call:
+    def _make_call(self, number: int, arguments: Mapping[str, Any]) -> Call:
         name = f"s{number}"
         context = replace(
             self.caller,
@@ -243,30 +243,30 @@ class Execution:
         return Call(tool, arguments, context, self.limits, on_report=on_report, may_retry=may_retry)
 
     def _may_retry(self, number: int) -> bool:
-        """Count another call of a step's tool, and return ``True``, if the budget allows it."""
+        """Return ``True``, and count a retry of a step, if the budget allows the retry."""
         if not self.limits.budget():
             return True
         with self._retry_lock:
             self._retries[number] += 1
             retries = self._retries | self._retries_before()
-            repeated = [Step(self.plan.steps[n - 1].tool) for n in retries.elements()]
-            with_retries = Plan((*self.plan.steps, *repeated))
-            if not self.limits.excess(with_retries.price(self.toolbox)):
+            retry_steps = [Step(self.plan.steps[n - 1].tool) for n in retries.elements()]
+            plan = Plan((*self.plan.steps, *retry_steps))
+            if not self.limits.excess(plan.price(self.toolbox)):
                 return True
             self._retries[number] -= 1
             return False
 
     def _retries_before(self) -> Counter[int]:
         """Return the retries of each step that has ended, including those before a resumption."""
-        ended = {
+        retry_counts = {
             number: future.result()["attempts"] - 1
             for number, future in tuple(self._futures.items())
             if future.done() and not future.cancelled() and not future.exception()
         }
-        ended |= {
+        retry_counts |= {
             number: outcome["attempts"] - 1 for number, outcome in enumerate(self.finished, 1)
         }
-        return Counter({number: retries for number, retries in ended.items() if retries > 0})
+        return Counter({number: retries for number, retries in retry_counts.items() if retries > 0})
 
 
 def _pause(interrupts: Sequence[GraphInterrupt]) -> NoReturn:

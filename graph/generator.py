@@ -31,7 +31,7 @@ class Generation:
     Attributes:
         text: The answer; ``[E1]`` cites evidence.
         tokens: Token counts of a language model: ``input`` and ``output``.
-        generator: Name of the generator that wrote the text, if not the one that was called.
+        generator: Name of the generator that wrote the text, if another generator was called.
         citations: The cited ids if the generator knows them; if ``None``, they are parsed from the
             text, and citations of unknown evidence are removed.
     """
@@ -65,7 +65,7 @@ def checked_citations(text: str, evidence: Sequence[Evidence]) -> tuple[str, lis
         return match[1] + "".join(f"[{id_}]" for id_ in ids) if ids else ""
 
     # Removing one citation can form another: [E[E9]8].
-    while (changed := _CITATION.sub(without_unknown, text)) != text:
-        text = changed
-    cited = [id_ for match in _CITATION.finditer(text) for id_ in ID.findall(match[2])]
-    return text.strip(), list(dict.fromkeys(cited))
+    while (shorter := _CITATION.sub(without_unknown, text)) != text:
+        text = shorter
+    cited_ids = [id_ for match in _CITATION.finditer(text) for id_ in ID.findall(match[2])]
+    return text.strip(), list(dict.fromkeys(cited_ids))

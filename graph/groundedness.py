@@ -1,10 +1,10 @@
 """Groundedness: detection of sentences that the evidence they cite does not support.
 
-A sentence is supported if one piece of evidence has all its numbers, and two adjacent parts of this
-evidence have at least half of its content words. The share was chosen on SciFact's training claims
-(``casewright bench answers --claims``). A sentence that contradicts its evidence in the same words
-counts as supported, since only words are compared. Sentences that say that something was not found
-also count as supported, and so do sentences that are not English.
+A sentence is supported if one piece of evidence has all numbers of the sentence, and two adjacent
+parts of this evidence have at least half of the sentence's content words. The share was chosen on
+SciFact's training claims (``casewright bench answers --claims``). A sentence that contradicts its
+evidence in the same words counts as supported, since only words are compared. So do sentences that
+say that something was not found, and sentences that are not English.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ def adjacent_share(sentence: str, parts: Sequence[str]) -> float:
 
 
 def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[str] = ()) -> bool:
-    """Return True if the cited evidence supports a sentence; without a citation, any evidence.
+    """Return True if the evidence that a sentence cites, or any if it cites none, supports it.
 
     ``missing`` has the sentences on steps without results, which a sentence may repeat.
     """
-    cited = {id_ for match in CITATIONS.findall(sentence) for id_ in ID.findall(match)}
-    bare = CITATIONS.sub("", sentence)
-    words = re.findall(r"[^\W\d_]+", bare.lower())
+    cited_ids = {id_ for match in CITATIONS.findall(sentence) for id_ in ID.findall(match)}
+    claim = CITATIONS.sub("", sentence)
+    words = re.findall(r"[^\W\d_]+", claim.lower())
     stop_words = sum(word in STOPWORDS for word in words)
     is_foreign = len(words) > MIN_WORDS and stop_words < MIN_ENGLISH * len(words)
-    if is_foreign or _NOT_FOUND.search(bare):
+    if is_foreign or _NOT_FOUND.search(claim):
         return True
-    texts = [item.text for item in evidence if not cited or item.id in cited]
-    if not cited:
+    texts = [item.text for item in evidence if not cited_ids or item.id in cited_ids]
+    if not cited_ids:
         texts += missing
-    numbers = set(_NUMBER.findall(bare))
+    numbers = set(_NUMBER.findall(claim))
     return any(
         numbers <= set(_NUMBER.findall(text))
-        and adjacent_share(bare, [f"{p.heading} {p.text}" for p in quotables(text)]) >= SUPPORTED
+        and adjacent_share(claim, [f"{p.heading} {p.text}" for p in quotables(text)]) >= SUPPORTED
         for text in texts
     )
 
@@ -84,6 +84,6 @@ def mark_unsupported(text: str, evidence: Sequence[Evidence], missing: Sequence[
     """
     for sentence in sentences(text) if evidence else ():
         if not is_supported(sentence, evidence, missing):
-            bare = CITATIONS.sub("", sentence).rstrip()
-            text = text.replace(sentence, f"{bare} {MARK}", 1)
+            claim = CITATIONS.sub("", sentence).rstrip()
+            text = text.replace(sentence, f"{claim} {MARK}", 1)
     return text

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-#: Number of the latest calls of each tool that count.
+#: Maximum number of calls of a tool that count, the latest ones.
 _MAX_CALLS = 50
 
 

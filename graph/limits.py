@@ -1,4 +1,4 @@
-"""Limits of a run: the maximum steps, seconds and results, and the budget, its plan's price."""
+"""Limits of a run: its steps, seconds and results, and the budget, a limit of the plan's price."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Limits:
         tool_calls: Maximum number of calls by tool name, further attempts included.
 
     The last five are the budget: steps that exceed it are left out of the plan. Raise
-    ``InputError`` if a limit is not positive, or a number of ``tool_calls`` not an integer >= 0.
+    ``InputError`` if a limit is not positive, or one in ``tool_calls`` is not an integer >= 0.
     """
 
     steps: int = MAX_STEPS
@@ -70,14 +70,14 @@ class Limits:
                 raise InputError(f"Limits.{name} is {getattr(self, name)}; it must be above 0.")
 
     def within(self, request: Limits | Mapping[str, float] | None) -> Limits:
-        """Return these limits, each lowered to the request's if that is smaller.
+        """Return these limits, each lowered to the limit of the request if that is lower.
 
         A request can lower the operator's limits, but not raise them. Raise ``InputError`` if the
         request names an unknown limit, or a value is not a number above 0.
 
         Args:
-            request: Limits by name; other limits stay. Or ``Limits``: all its fields count,
-                defaults too, but of ``retry`` only the attempts. ``None`` changes nothing.
+            request: Limits by name; other limits stay. All fields of ``Limits`` count, also the
+                defaults, except that ``retry`` lowers only the attempts. ``None`` changes nothing.
         """
         if request is None:
             return self
@@ -106,7 +106,7 @@ class Limits:
     def excess(self, price: Price) -> str:
         """Return the first limit that a price exceeds, in words; empty if it exceeds none."""
         bounds = [("calls", sum(price.calls.values()), self.calls)]
-        bounds += [(n, getattr(price, n) or 0, getattr(self, n)) for n in BUDGET[1:-1]]
+        bounds += [(name, getattr(price, name) or 0, getattr(self, name)) for name in BUDGET[1:-1]]
         for tool, limit in self.tool_calls.items():
             bounds.append((f"calls of {tool}", price.calls.get(tool, 0), limit))
         # The tolerance is for floating-point sums, such as three calls at 0.1 with the limit 0.3.
@@ -119,8 +119,8 @@ class Limits:
 
 
 def _check_tool_calls(value: Any) -> None:
-    numbers = value.values() if isinstance(value, Mapping) else [None]
-    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
+    limits = value.values() if isinstance(value, Mapping) else [None]
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in limits):
         raise InputError(
             f"The budget tool_calls is {value!r:.80}. Give a whole number for each tool's name, "
             'such as {"search": 2}.'

@@ -1,4 +1,4 @@
-"""Mending: the remaining steps are replanned, once, after steps found nothing or failed.
+"""Replanning (``mend``) of the remaining steps, once, after steps found nothing or failed.
 
 Finished steps stay in the plan with their outcomes; the node ``revise`` appends steps.
 """
@@ -39,32 +39,32 @@ def outcomes_to_mend(mend: Mend, outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [outcome for outcome in outcomes if outcome.status in _STATUSES[mend]]
 
 
-def rest_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) -> PlanRequest:
+def remaining_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) -> PlanRequest:
     """Return the request to plan the remaining steps, with the steps that are done as ``fixed``.
 
-    Its toolbox lacks the tools that failed, unless another step of the same tool had results. A
+    The toolbox lacks the tools that failed, unless another step of the same tool had results. A
     tool that found nothing may be called with other arguments.
     """
     done = {number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"}
-    fixed, numbers = sub_plan(plan, done)
+    done_plan, numbers = sub_plan(plan, done)
     failures = {
         plan.steps[number - 1].renumbered(numbers): _REASONS[outcome.status]
         for number, outcome in enumerate(outcomes, 1)
         if outcome.status in _REASONS
     }
-    failed = {outcome.tool for outcome in outcomes if outcome.status in _STATUSES["failure"]}
+    failed_tools = {outcome.tool for outcome in outcomes if outcome.status in _STATUSES["failure"]}
     return replace(
         request,
-        toolbox=request.toolbox.without(*(failed - set(fixed.tools))),
-        max_steps=len(fixed.steps) + max(request.max_steps - len(plan.steps), 0),
-        fixed=fixed,
+        toolbox=request.toolbox.without(*(failed_tools - set(done_plan.tools))),
+        max_steps=len(done_plan.steps) + max(request.max_steps - len(plan.steps), 0),
+        fixed=done_plan,
         failures=failures,
     )
 
 
 def extended_plan(
     request: PlanRequest,
-    rest: PlanRequest,
+    remaining: PlanRequest,
     plan: Plan,
     outcomes: Sequence[Outcome],
     result: PlanResult,
@@ -72,9 +72,9 @@ def extended_plan(
     """Return the plan with the steps of ``result`` added; ``None`` if it has no new valid steps.
 
     Args:
-        request: The run's request; ``result`` was planned for the request ``rest``.
+        request: The run's request; ``result`` was planned for the request ``remaining``.
     """
-    continuation = continued(result.plan, rest)
+    continuation = continued(result.plan, remaining)
     # Confidence 0 marks a fallback plan, which calls any tool with the whole question.
     if continuation is None or result.confidence == 0.0:
         return None
@@ -85,29 +85,29 @@ def extended_plan(
         if number > len(done):
             steps.append(step.renumbered(numbers))
             numbers[number] = len(steps)
-    extended = Plan(tuple(steps))
-    return extended if is_valid(extended, request) else None
+    new_plan = Plan(tuple(steps))
+    return new_plan if is_valid(new_plan, request) else None
 
 
-def without_replaced(outcomes: Sequence[Outcome], kept_count: int) -> list[Outcome]:
-    """Return the outcomes without skipped steps whose tool a later, added step called."""
-    added = {outcome.tool for outcome in outcomes[kept_count:]}
+def without_replaced_steps(outcomes: Sequence[Outcome], planned_count: int) -> list[Outcome]:
+    """Return the outcomes, without a skipped step if an added step called the same tool."""
+    added_tools = {outcome.tool for outcome in outcomes[planned_count:]}
     return [
         outcome
         for number, outcome in enumerate(outcomes)
-        if number >= kept_count or outcome.status != "skipped" or outcome.tool not in added
+        if number >= planned_count or outcome.status != "skipped" or outcome.tool not in added_tools
     ]
 
 
-def learned_plan(plan: Plan, outcomes: Sequence[Outcome], kept_count: int) -> Plan | None:
+def learned_plan(plan: Plan, outcomes: Sequence[Outcome], planned_count: int) -> Plan | None:
     """Return the steps of a replanned run that had results, as a plan to learn from.
 
-    The steps after the first ``kept_count`` were added by the replanning. Return ``None`` if one of
-    these found nothing, or if a tool failed, since a failure does not depend on the plan.
+    Replanning added the steps after the first ``planned_count``. Return ``None`` if one of these
+    found nothing, or if a tool failed, since a failure does not depend on the plan.
     """
-    failed = any(outcome.status in _STATUSES["failure"] for outcome in outcomes)
-    added = outcomes[kept_count:]
-    if failed or not added or any(outcome.status != "done" for outcome in added):
+    has_failure = any(outcome.status in _STATUSES["failure"] for outcome in outcomes)
+    added = outcomes[planned_count:]
+    if has_failure or not added or any(outcome.status != "done" for outcome in added):
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
     return sub_plan(plan, done)[0]

@@ -40,23 +40,23 @@ def make_generator(
     default one; see ``ExtractiveGenerator``.
     """
     check_generator(name)
-    quoting: Generator
+    quoter: Generator
     if make_quoting:
-        quoting = make_quoting()
+        quoter = make_quoting()
     else:
         options = {"full": full, "reads_passages": reads_passages}
         # A generator of another package may not take the options.
         given = {option: True for option, is_set in options.items() if is_set}
-        quoting = extension("generator", EXTRACTIVE)(encoder, **given)
+        quoter = extension("generator", EXTRACTIVE)(encoder, **given)
     if name == EXTRACTIVE:
-        return quoting
+        return quoter
     if name in extensions("generator"):
         generator: Generator = extension("generator", name)(encoder)
         return generator
     from casewright.graph.chat_generator import ChatGenerator
     from casewright.planner import chat_model
 
-    return ChatGenerator(chat_model(name), fallback=quoting, marks=True)
+    return ChatGenerator(chat_model(name), fallback=quoter, marks=True)
 
 
 def check_judge(name: str | None) -> None:

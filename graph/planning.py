@@ -28,48 +28,48 @@ def plan_within(
     ``latencies`` has the seconds of a call by tool, for tools that declare no latency.
 
     Returns:
-        The plan, and a JSON object as in ``Answer.planner``, with the ``price`` and ``left_out``: a
-        sentence for each step and each tool that was left out.
+        The plan, and a JSON object as in ``Answer.planner``, with the ``price``. Its
+        ``left_out`` has a sentence for each step and each tool that was left out.
     """
 
     def excess(plan: Plan) -> str:
         return limits.excess(plan.price(request.toolbox, measured=latencies))
 
-    allowed_request, hidden = budget_request(request, limits, excess)
+    allowed_request, hidden_tools = budget_request(request, limits, excess)
     result = yield from plan_in_time(planner, allowed_request, limits.deadline)
     plan = result.plan
     left_out = [
-        f"{tool} was hidden from the planner, for the budget: {why}."
-        for tool, why in hidden.items()
+        f"{tool} was hidden from the planner, for the budget: {reason}."
+        for tool, reason in hidden_tools.items()
     ]
     # A plan with more steps than allowed is not trimmed: the executor refuses it.
     if len(plan.steps) <= limits.steps:
-        plan, removed = trimmed(plan, excess)
-        left_out += removed
+        plan, removal_texts = trimmed(plan, excess)
+        left_out += removal_texts
     attempts = limits.retry.max_attempts
     price = plan.price(request.toolbox, attempts=attempts, measured=latencies)
     return plan, {**result.to_json(), "price": price.to_json(), "left_out": left_out}
 
 
 def budget_request(
-    request: PlanRequest, limits: Limits, excess: BudgetCheck, spent: int = 0
+    request: PlanRequest, limits: Limits, excess: BudgetCheck, earlier_calls: int = 0
 ) -> tuple[PlanRequest, dict[str, str]]:
-    """Return the request with the tools and steps that a budget allows, and why tools were removed.
+    """Return the request within a budget, and for each tool that was removed the reason.
 
     Args:
         limits: The budget; if none is set, the request is returned unchanged.
-        excess: Returns how a plan, with the calls so far, exceeds the budget.
-        spent: Number of calls so far, without those of the request's fixed steps.
+        excess: Returns the limit that a plan, with the calls so far, exceeds; empty if none.
+        earlier_calls: Number of calls so far, without those of the request's fixed steps.
     """
     if not limits.budget():
         return request, {}
-    hidden = {
-        tool.name: why for tool in request.toolbox if (why := excess(Plan((Step(tool.name),))))
+    hidden_tools = {
+        tool.name: limit for tool in request.toolbox if (limit := excess(Plan((Step(tool.name),))))
     }
-    toolbox = request.toolbox.without(*hidden)
-    calls = int(min(request.max_steps, limits.calls - spent))
-    calls = max(calls, len(request.fixed.steps) + 1)
-    return replace(request, toolbox=toolbox, max_steps=calls, excess=excess), hidden
+    toolbox = request.toolbox.without(*hidden_tools)
+    max_steps = int(min(request.max_steps, limits.calls - earlier_calls))
+    max_steps = max(max_steps, len(request.fixed.steps) + 1)
+    return replace(request, toolbox=toolbox, max_steps=max_steps, excess=excess), hidden_tools
 
 
 def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body[PlanResult]:
@@ -81,8 +81,8 @@ def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body
         if isinf(seconds):
             raise
         fallback = replace(FallbackPlanner().plan(request), confidence=0.0)
-        why = f"The run's deadline left {seconds:g} s for planning."
-        return fallback_result(planner.name, why, fallback, milliseconds=seconds * 1000)
+        reason = f"The run's deadline left {seconds:g} s for planning."
+        return fallback_result(planner.name, reason, fallback, milliseconds=seconds * 1000)
 
 
 def check_tools(limits: Limits | Mapping[str, Any] | None, toolbox: Toolbox) -> None:

@@ -19,7 +19,7 @@ _STEP = frozenset({Source.STEP})
 
 @dataclass(frozen=True, slots=True)
 class Dag:
-    """Random plan: the seconds of each step, and the earlier steps (from 0) that it needs."""
+    """Random plan: the seconds of each step, and the earlier steps, from 0, that it needs."""
 
     seconds: Sequence[float]
     needs: Sequence[Sequence[int]]
@@ -41,10 +41,10 @@ class Dag:
 
     def waves(self) -> list[list[int]]:
         """Return the steps by depth: the steps of a wave need only steps of earlier waves."""
-        depth: list[int] = []
+        depths: list[int] = []
         for needs in self.needs:
-            depth.append(1 + max((depth[need] for need in needs), default=-1))
-        return [[i for i, d in enumerate(depth) if d == level] for level in range(max(depth) + 1)]
+            depths.append(1 + max((depths[need] for need in needs), default=-1))
+        return [[i for i, depth in enumerate(depths) if depth == n] for n in range(max(depths) + 1)]
 
 
 def random_dag(

@@ -44,9 +44,9 @@ def checked_answer(data: Any) -> Answer:
     try:
         _answer_model().model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        path = first["loc"] if len(first["loc"]) > 1 else ("answer", *first["loc"])
-        raise ValueError(f"{'.'.join(map(str, path))}: {first['msg']}") from None
+        problem = error.errors(include_url=False, include_input=False)[0]
+        path = problem["loc"] if len(problem["loc"]) > 1 else ("answer", *problem["loc"])
+        raise ValueError(f"{'.'.join(map(str, path))}: {problem['msg']}") from None
     answer = Answer.from_json(data)
     for contradiction in _contradictions(answer):
         raise ValueError(contradiction)
@@ -54,7 +54,7 @@ def checked_answer(data: Any) -> Answer:
 
 
 def _contradictions(answer: Answer) -> Iterator[str]:
-    """Yield what is wrong, as the end of a sentence such as "The file is damaged: …"."""
+    """Yield each contradiction as the end of a sentence such as "The file is damaged: …"."""
     yield from _plan_contradictions(answer)
     for number, step in enumerate(answer.steps, 1):
         if step["step"] != f"s{number}":
@@ -77,7 +77,7 @@ def _plan_contradictions(answer: Answer) -> Iterator[str]:
     try:
         plan_tools = parse_plan(answer.plan).tools
     except PlanError:
-        # Runs are shown with their plan as text; one that does not parse must have a line per step.
+        # A run shows its plan as text; a plan that does not parse must have a line for each step.
         plan_tools = run_tools if len(answer.plan.split("\n")) == len(run_tools) else ()
     if len(plan_tools) != len(run_tools):
         yield f"its plan does not have the {len(run_tools)} steps that were run"
@@ -86,28 +86,28 @@ def _plan_contradictions(answer: Answer) -> Iterator[str]:
             yield f"s{number} is planned with {tool!r:.60} and was run with {run_tool!r:.60}"
 
 
-def _default(dataclass_field: DataclassField[Any]) -> Any:
+def _field_default(dataclass_field: DataclassField[Any]) -> Any:
     # Boolean fields may be missing: they were added without a new version of the format.
     return dataclass_field.default if isinstance(dataclass_field.default, bool) else ...
 
 
 @cache
 def _answer_model() -> type[BaseModel]:
-    return _model(
+    return _strict_model(
         Answer,
-        evidence=Sequence[_model(Evidence)],  # type: ignore[misc]
-        steps=Sequence[_model(Outcome)],  # type: ignore[misc]
+        evidence=Sequence[_strict_model(Evidence)],  # type: ignore[misc]
+        steps=Sequence[_strict_model(Outcome)],  # type: ignore[misc]
         planner=_Planning,
         usage=_Usage,
     )
 
 
-def _model(kind: type[Any], **types: Any) -> type[BaseModel]:
+def _strict_model(dataclass_type: type[Any], **types: Any) -> type[BaseModel]:
     """Return a strict model of a dataclass, with narrower types of some fields."""
-    hints = get_type_hints(kind) | types
+    hints = get_type_hints(dataclass_type) | types
     definitions: dict[str, Any] = {
-        f.name: (hints[f.name], Field(ge=0) if f.name in _NOT_NEGATIVE else _default(f))
-        for f in fields(kind)
+        f.name: (hints[f.name], Field(ge=0) if f.name in _NOT_NEGATIVE else _field_default(f))
+        for f in fields(dataclass_type)
     }
     config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-    return create_model(kind.__name__, __config__=config, **definitions)
+    return create_model(dataclass_type.__name__, __config__=config, **definitions)

@@ -18,7 +18,7 @@ from casewright.graph.json_text import json_text
 from casewright.graph.run_check import checked_answer
 from casewright.stores.whole_file import write_whole
 
-#: Version of the format; increased whenever older code could not read a newer file.
+#: Version of the format. It is increased if older code cannot read newer files.
 FORMAT = 1
 KIND = "casewright run"
 
@@ -40,8 +40,8 @@ def save_run(file: Path, answer: Answer, question: str = "") -> None:
 
     Raise ``InputError`` if the file cannot be written, or JSON cannot hold the answer.
     """
-    optional = {"question": question} if question else {}
-    data = {"format": FORMAT, "kind": KIND, **optional, "answer": answer.to_json()}
+    question_field = {"question": question} if question else {}
+    data = {"format": FORMAT, "kind": KIND, **question_field, "answer": answer.to_json()}
     try:
         text = json_text(data, allow_nan=False, indent=1)
     except (TypeError, ValueError, RecursionError) as error:
@@ -117,7 +117,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _finite_float(number: str) -> Any:
-    if not math.isfinite(value := float(number)):
-        raise _NotFiniteError(f"the number {number[:20]} is too large")
+def _finite_float(digits: str) -> Any:
+    if not math.isfinite(value := float(digits)):
+        raise _NotFiniteError(f"the number {digits[:20]} is too large")
     return value

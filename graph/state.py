@@ -23,12 +23,12 @@ from casewright.tools import Toolbox
 TENANT = "tenant"
 
 
-def _omitted(*_: Any) -> NoReturn:
+def _omit(*_: Any) -> NoReturn:
     raise PydanticOmit
 
 
-# LangGraph's Studio makes a form of the schema, which has only fields that JSON can hold.
-_NOT_JSON = GetPydanticSchema(lambda *_: core_schema.any_schema(), _omitted)
+# LangGraph's Studio makes a form of the schema, and leaves out fields that JSON cannot hold.
+_NOT_JSON = GetPydanticSchema(lambda *_: core_schema.any_schema(), _omit)
 
 
 class AskInput(TypedDict, total=False):
@@ -48,10 +48,10 @@ class AskOutput(TypedDict, total=False):
 class RunState(AskInput, AskOutput, total=False):
     """State of a run.
 
-    ``run_id`` stays the same when the run is resumed. ``plan`` is the plan's text form;
-    ``planning`` the planner's name, time, confidence and price, and those of a replanning as
-    ``mended``. ``outcomes`` has one ``Outcome`` per step, as JSON. ``budget`` has the limits of the
-    run's calls; ``approval`` the reason why the plan needs approval, and the reply.
+    ``run_id`` stays the same when the run is resumed. ``plan`` is the plan's text form, and
+    ``planning`` the record of ``Answer.planner``, with a replanning as ``mended``. ``outcomes`` has
+    one ``Outcome`` per step, as JSON. ``budget`` has the limits of the run's calls, and
+    ``approval`` the reason why the plan needs approval, and the reply.
     """
 
     run_id: str
@@ -75,7 +75,7 @@ class RunContext:
         mend: Replaces the graph's mode of replanning; see ``build_graph``.
         tenant: The tenant whose cases the run uses. Tools get it as ``tenant`` of the scope; a
             ``per_tenant`` tool searches the tenant's own store.
-        approve: The plans that need approval in addition to the graph's; see ``build_graph``.
+        approve: A rule of approval in addition to the graph's; see ``build_graph``.
     """
 
     scope: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def run_context() -> RunContext:
     fields; only the fields with names of ``RunContext`` fields are used. Raise ``InputError`` if a
     value has the wrong type.
     """
-    context = _read(get_runtime(RunContext).context)
+    context = _as_run_context(get_runtime(RunContext).context)
     if context.toolbox is not None and not isinstance(context.toolbox, Toolbox):
         raise _context_error("toolbox", context.toolbox, "a Toolbox")
     if context.planner is not None and not callable(getattr(context.planner, "plan", None)):
@@ -118,7 +118,7 @@ def run_context() -> RunContext:
     return replace(context, scope={**context.scope, TENANT: context.tenant})
 
 
-def _read(context: Any) -> RunContext:
+def _as_run_context(context: Any) -> RunContext:
     if isinstance(context, RunContext):
         return context
     names = [context_field.name for context_field in fields(RunContext)]

@@ -65,7 +65,7 @@ class AgentPlanner:
         scope: The user's scope, for the tools.
         fallback, plan_cases: As for ``ChatPlanner``.
         examples: Plan cases in the prompt; none by default, since they are whole plans.
-        seconds: Time limit of a plan. It ends decoding; a tool has its own timeout.
+        seconds: Time limit of a plan, which ends decoding; a tool has a timeout of its own.
         tokens: Maximum number of tokens of a step.
     """
 
@@ -140,7 +140,7 @@ class AgentRun:
     """Result of the agent: its plan, and the outcomes of the steps.
 
     Attributes:
-        model_calls: Number of calls, with their thoughts: one per step, and one for ``done``.
+        model_calls: Number of calls: one for each step, with its thought, and one for ``done``.
         model_steps: Number of forward passes from which a token was chosen.
         prompt_tokens: Tokens that the model read after the prompt prefix, without cached ones.
         model_ms: Milliseconds of the model, without the tools.
@@ -165,7 +165,7 @@ def agent_prompt(prompt: Prompt) -> Prompt:
 class StepAgent:
     """An agent that asks a model for a step, calls its tool, adds the results, and repeats.
 
-    With ``stateless``, every model call reads all tokens after the prompt prefix again, as with a
+    A ``stateless`` agent reads all tokens after the prompt prefix again in each model call, as in a
     service that caches no conversation. With ``thoughts``, the model writes a line of free text
     before each step (ReAct, Yao et al. 2023).
     """
@@ -201,7 +201,7 @@ class StepAgent:
         run_id = str(uuid.uuid4())
         lines: list[str] = []
         outcomes: dict[int, Outcome] = {}
-        calls: list[Written] = []
+        written_steps: list[Written] = []
         thoughts: list[Written] = []
         prompt_tokens, new_tokens = 0, list(prompt.tail)
         with ExitStack() as stack:
@@ -224,9 +224,9 @@ class StepAgent:
                     prompt_tokens += len(new_tokens)
                 called_tools = [outcome.tool for outcome in outcomes.values()]
                 matcher = self.grammar.line_matcher(request, called_tools)
-                written = session.write(matcher, limits=limits, choose=next(token_choices))
-                calls.append(written)
-                line = self.model.decode(written.tokens)
+                written_step = session.write(matcher, limits=limits, choose=next(token_choices))
+                written_steps.append(written_step)
+                line = self.model.decode(written_step.tokens)
                 if line == DONE:
                     break
                 lines.append(line)
@@ -235,15 +235,15 @@ class StepAgent:
                 tools_ms += outcome.milliseconds
                 outcomes[len(lines)] = outcome
                 # The next conversation of a stateless agent starts with the text of this one.
-                earlier_tokens = [*new_tokens, *written.tokens] if self.stateless else []
+                earlier_tokens = [*new_tokens, *written_step.tokens] if self.stateless else []
                 new_tokens = [*earlier_tokens, *self.model.encode_plan(results_text(outcome))]
         return AgentRun(
             plan="\n".join(lines),
             outcomes=list(outcomes.values()),
-            model_calls=len(calls),
-            model_steps=sum(call.model_steps for call in calls + thoughts),
+            model_calls=len(written_steps),
+            model_steps=sum(line.model_steps for line in written_steps + thoughts),
             prompt_tokens=prompt_tokens,
-            written_tokens=sum(len(call.tokens) for call in calls + thoughts),
+            written_tokens=sum(len(line.tokens) for line in written_steps + thoughts),
             model_ms=elapsed_ms(started) - tools_ms,
             tools_ms=tools_ms,
         )
@@ -260,8 +260,8 @@ def _call_step(
     name = f"s{len(outcomes) + 1}"
     try:
         arguments = StepInputs(request.question, request.context, outcomes).arguments(step)
-    except MissingReferenceError as missing:
-        return Outcome(name, step.tool, "skipped", error=str(missing))
+    except MissingReferenceError as error:
+        return Outcome(name, step.tool, "skipped", error=str(error))
     context = CallContext(run_id, name, f"{run_id}:{name}", request.question, dict(scope))
     call = Call(request.toolbox[step.tool], arguments, context, Limits())
     started = time.perf_counter()

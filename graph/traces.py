@@ -43,17 +43,17 @@ class BodyNode(RunnableLambda[Any, Any]):
     """A node with one body for synchronous and asynchronous calls, which returns the update."""
 
     def __init__(self, body: Callable[[Any], Body[dict[str, Any]]]) -> None:
-        def blocking(state: Any) -> dict[str, Any]:
+        def call(state: Any) -> dict[str, Any]:
             return run(body(state))
 
-        async def awaiting(state: Any) -> dict[str, Any]:
+        async def acall(state: Any) -> dict[str, Any]:
             return await arun(body(state))
 
         # Without a signature, LangChain would inspect the functions at each call.
-        functions: tuple[Any, Any] = blocking, awaiting
+        functions: tuple[Any, Any] = call, acall
         for function in functions:
             function.__signature__ = _ONE_ARGUMENT
-        super().__init__(blocking, afunc=awaiting, name=body.__name__)
+        super().__init__(call, afunc=acall, name=body.__name__)
 
 
 class RunSpans(BaseCallbackHandler):
@@ -65,7 +65,7 @@ class RunSpans(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
-        # The id of each run, within a graph's run or itself, to the id and span of the graph's run.
+        # The id of a graph's run, or of a run within it, to the id and span of the graph's run.
         self._spans: dict[UUID, tuple[UUID, Any]] = {}
 
     @property
@@ -89,37 +89,37 @@ class RunSpans(BaseCallbackHandler):
         attributes = {spans.OPERATION: "invoke_agent", "gen_ai.agent.name": NAME}
         if isinstance(inputs, dict):
             attributes |= spans.content(casewright__question=inputs.get("question", ""))
-        opened = spans.tracer().start_span(f"invoke_agent {NAME}", attributes=attributes)
-        self._spans[run_id] = run_id, opened
+        span = spans.tracer().start_span(f"invoke_agent {NAME}", attributes=attributes)
+        self._spans[run_id] = run_id, span
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Close the span, if this is the graph's run."""
-        root, opened = self._spans.pop(run_id, _NO_SPAN)
-        if root == run_id:
+        root_id, span = self._spans.pop(run_id, _NO_SPAN)
+        if root_id == run_id:
             # Cancelled inner runs get no end event.
-            for inner in [id_ for id_, (id_root, _) in self._spans.items() if id_root == root]:
-                del self._spans[inner]
-            opened.end()
+            for inner_id in [id_ for id_, (top_id, _) in self._spans.items() if top_id == root_id]:
+                del self._spans[inner_id]
+            span.end()
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close the span as failed, if this is the graph's run."""
-        root, opened = self._spans.get(run_id, _NO_SPAN)
-        if root == run_id:
+        root_id, span = self._spans.get(run_id, _NO_SPAN)
+        if root_id == run_id:
             from opentelemetry.trace import StatusCode
 
-            opened.set_attribute("error.type", type(error).__name__)
-            opened.set_status(StatusCode.ERROR)
+            span.set_attribute("error.type", type(error).__name__)
+            span.set_status(StatusCode.ERROR)
         self.on_chain_end(None, run_id=run_id)
 
     def parent_span(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
-        """Return a context in which new spans are children of the span of a config's run."""
+        """Return a context in which new spans are children of the graph's span, given a config."""
         run_id: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
-        _, opened = self._spans.get(run_id, _NO_SPAN)
-        if opened is None:
+        _, span = self._spans.get(run_id, _NO_SPAN)
+        if span is None:
             return nullcontext()
         from opentelemetry.trace import use_span
 
-        return use_span(opened, record_exception=False, set_status_on_exception=False)
+        return use_span(span, record_exception=False, set_status_on_exception=False)
 
 
 RUN_SPANS = RunSpans()
@@ -157,15 +157,15 @@ def start_in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
     manager = config.get("callbacks")
     if not isinstance(manager, BaseCallbackManager):
         return start()
-    copied = manager.copy()
-    copied.add_metadata({STEP: step, TOOL: tool})
-    with set_config_context({**config, "callbacks": copied}) as context:
+    step_manager = manager.copy()
+    step_manager.add_metadata({STEP: step, TOOL: tool})
+    with set_config_context({**config, "callbacks": step_manager}) as context:
         return context.run(start)
 
 
 def traced_plan(planner: Planner, request: PlanRequest, seconds: float | None) -> Body[PlanResult]:
     """Plan within a span; raise ``TimeoutError`` after ``seconds``."""
-    with spans.span("plan", NAME, {"gen_ai.agent.name": NAME}) as add:
+    with spans.span("plan", NAME, {"gen_ai.agent.name": NAME}) as add_attributes:
         result = yield Work(lambda: planner.plan(request), lambda: planner.aplan(request), seconds)
         attributes = {
             "casewright.planner": result.planner,
@@ -174,7 +174,7 @@ def traced_plan(planner: Planner, request: PlanRequest, seconds: float | None) -
             "casewright.plan.fallback": bool(result.fallback),
         }
         content = spans.content(casewright__plan=str(result.plan))
-        add({**attributes, **_usage_attributes(result.tokens), **content})
+        add_attributes({**attributes, **_usage_attributes(result.tokens), **content})
         return cast("PlanResult", result)
 
 
@@ -182,12 +182,12 @@ def traced_generation(
     generator: Generator, request: GenerationRequest, seconds: float | None
 ) -> Body[Generation]:
     """Generate an answer within a span; raise ``TimeoutError`` after ``seconds``."""
-    with spans.span("generate_content", generator.name) as add:
+    with spans.span("generate_content", generator.name) as add_attributes:
         generation = yield Work(
             lambda: generator.generate(request), lambda: generator.agenerate(request), seconds
         )
         content = spans.content(casewright__answer=generation.text)
-        add({**_usage_attributes(generation.tokens), **content})
+        add_attributes({**_usage_attributes(generation.tokens), **content})
         return cast("Generation", generation)
 
 
@@ -196,7 +196,7 @@ def _usage_attributes(tokens: Mapping[str, int]) -> dict[str, int]:
 
 
 def step_span(step: str, call: Call) -> AbstractContextManager[Any]:
-    """Return a span for a step's tool call; afterwards, ``call_attributes`` completes it."""
+    """Return a span for a step's tool call; after the call, ``call_attributes`` completes it."""
     attributes = {
         "gen_ai.tool.name": call.tool.name,
         "gen_ai.tool.type": "function",
@@ -208,10 +208,10 @@ def step_span(step: str, call: Call) -> AbstractContextManager[Any]:
 
 def call_attributes(call: Call) -> dict[str, Any]:
     """Return the span's attributes for a call that has ended."""
-    failure = "timeout" if call.timed_out else "tool_error"
+    error_type = "timeout" if call.timed_out else "tool_error"
     return {
         "casewright.results": len(call.rows),
         "casewright.attempts": call.attempts,
-        **({"error.type": failure} if call.error else {}),
+        **({"error.type": error_type} if call.error else {}),
         **spans.content(gen_ai__tool__call__result=list(call.rows)),
     }

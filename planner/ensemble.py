@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from casewright.planner.model_planner import ModelPlanner
 
 CARD = Path(__file__).with_name("ensemble.json")
-#: Default maximum number of the parser's plans among the candidates; with six, no more are right.
+#: Default maximum number of the parser's plans to rank; six do not give more right plans.
 PARSER_CANDIDATES = 3
 #: Maximum number of tokens of a prompt for the model, as in its training.
 MAX_PROMPT_TOKENS = 4096
@@ -52,8 +52,8 @@ class EnsembleCard:
     Attributes:
         weight: Weight of the model's log-probability; the parser's has weight 1.
         sure: Minimum confidence of the parser at which the model is not called.
-        intercept, score, margin: Coefficients of the logistic curve from a plan's score and its
-            margin over the next to its probability of being right.
+        intercept, score, margin: Coefficients of the logistic curve that gives the probability that
+            a plan is right, from the plan's score and its margin over the next plan.
         asks_below: Confidence below which the user is asked what was meant.
     """
 
@@ -100,7 +100,7 @@ class EnsemblePlanner:
     """Plans by the plan parser and a language model; see the module.
 
     Args:
-        parser: Source of plans with scores, such as ``ParserReuse``.
+        parser: Source of plans with scores, such as ``ParserReuse`` for the plan parser.
         load: Returns the model's planner; called at the first use of the model.
         card: The constants; by default the packaged ones.
         parser_candidates: Maximum number of the parser's plans among the candidates.
@@ -159,7 +159,7 @@ class EnsemblePlanner:
             return map(self._asking_back_if_unsure, scored_plans), error
 
     def _asking_back_if_unsure(self, scored: ScoredPlan) -> ScoredPlan:
-        """Return a plan of the parser that also asks back below the ensemble's threshold."""
+        """Return the parser's plan; it also asks back if it is below the ensemble's threshold."""
         confidence = scored.confidence
         is_unsure = confidence is not None and confidence < self._card.asks_below
         return scored._replace(asks_back=scored.asks_back or is_unsure)
@@ -176,7 +176,7 @@ class EnsemblePlanner:
         return self._candidates(request, self._parser_plans(request))
 
     def _parser_plans(self, request: PlanRequest) -> list[ScoredPlan]:
-        # The limit excludes the model's calls, since torch has threads of its own.
+        # Only the parser runs with one BLAS thread: torch has threads of its own for the model.
         with ONE_BLAS_THREAD:
             return list(islice(valid_plans(self._parser, request), self._parser_candidates))
 
@@ -192,7 +192,7 @@ class EnsemblePlanner:
         self, request: PlanRequest, scored_plans: Sequence[ScoredPlan]
     ) -> list[CandidatePlan]:
         scored_by_plan = {scored.plan: scored for scored in reversed(scored_plans)}
-        scores = self._model.ranked(request, list(dict.fromkeys(s.plan for s in scored_plans)))
+        model_scores = self._model.ranked(request, [*dict.fromkeys(s.plan for s in scored_plans)])
         parser_scores = {
             plan: scored.score
             for plan, scored in scored_by_plan.items()
@@ -203,10 +203,10 @@ class EnsemblePlanner:
             CandidatePlan(
                 plan,
                 parser_scores.get(plan, lowest_score),
-                score,
+                model_score,
                 scored_by_plan[plan].confidence if plan in scored_by_plan else None,
             )
-            for plan, score in scores.items()
+            for plan, model_score in model_scores.items()
         ]
 
     def _ranked_plans(self, candidates: Sequence[CandidatePlan]) -> Iterator[ScoredPlan]:

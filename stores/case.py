@@ -56,7 +56,7 @@ class Binary:
 
     @staticmethod
     def from_json(value: Any) -> Any:
-        """Return the ``Binary`` of a mapping made by ``to_json``; other values unchanged."""
+        """Return the ``Binary`` of a mapping from ``to_json``; return other values unchanged."""
         match value:
             case {"$media_type": str(media_type), "base64": str(text)} if len(value) == 2:
                 with suppress(ValueError):
@@ -71,7 +71,7 @@ class Case:
     """A solved problem; plans are cases too.
 
     Attributes:
-        problem: Component name to component: text, a number, a JSON value or a ``Binary``.
+        problem: The components by name, each a text, a number, a JSON value or a ``Binary``.
         solution: The solution; any JSON value.
         result: The outcome of the solution; any JSON value.
         metadata: Further fields, JSON values, for conditions and display; ``tenant`` is the owner.
@@ -109,7 +109,7 @@ class Case:
     def from_json(cls, case_id: str, payload: Mapping[str, Any]) -> Case:
         """Return a case from its id and its JSON form."""
         return cls(
-            problem={name: Binary.from_json(v) for name, v in payload["problem"].items()},
+            problem={name: Binary.from_json(value) for name, value in payload["problem"].items()},
             solution=payload.get("solution"),
             result=payload.get("result"),
             metadata=payload.get("metadata") or {},
@@ -125,8 +125,8 @@ def case_id(case: Case, schema_name: str) -> str:
     data = case.to_json()
     identity = [case.metadata.get("tenant", ""), schema_name, data["problem"], data["solution"]]
     # Keys of several types cannot be sorted; the round trip makes every key a text.
-    plain = json_round_trip(identity, schema_name)
-    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    json_identity = json_round_trip(identity, schema_name)
+    text = json.dumps(json_identity, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return str(uuid.uuid5(CASE_NAMESPACE, text))
 
 
@@ -166,6 +166,6 @@ def canonical_id(text: str) -> str | None:
         return None
 
 
-def now() -> str:
+def utc_now() -> str:
     """Return the current time as ISO 8601, UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

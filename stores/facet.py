@@ -34,9 +34,9 @@ class Facet:
         describe: T_j, the components as text for a prompt.
         model: The name of the model; a collection can only be opened with the model that built it.
         weight: Default weight in a search, at least 0.
-        optional: Components that a problem may lack; the others are embedded (MCBR-RAG, note 6).
-        takes_text: True if a query that is one text stands for every component; ``False`` for
-            facets of another modality, which ignore such a query.
+        optional: Components that a problem may lack; the rest is embedded (MCBR-RAG, note 6).
+        takes_text: True if a query that is one text stands for every component. ``False`` for a
+            facet of another modality, which ignores such a query.
         encoder: The encoder of the facet's texts, if it has one.
     """
 
@@ -70,7 +70,7 @@ class Facet:
         return all(_has_value(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
-        """Embed problems as unit vectors, array (n, dimension); zeros for a problem not to read.
+        """Embed problems as unit vectors, array (n, dimension); zeros for an unreadable problem.
 
         Raise ``FacetError`` if a problem cannot be embedded or its embedding is not finite,
         ``DependencyError`` if the encoder is not installed, and ``InputError`` for another shape.
@@ -80,32 +80,32 @@ class Facet:
         if not row_numbers:
             return unit_vectors
         embed = self.embed_query if query else self.embed_case
-        readable = [problems[row] for row in row_numbers]
+        readable_problems = [problems[row] for row in row_numbers]
 
         def facet_error(index: int, verb: str, reason: str) -> FacetError:
-            text = f"Facet {self.name!r} {verb} {dict(readable[index])!r:.200}{reason}"
+            text = f"Facet {self.name!r} {verb} {dict(readable_problems[index])!r:.200}{reason}"
             return FacetError(text, self.name, row_numbers[index])
 
         try:
-            answer = embed(readable)
+            embeddings = embed(readable_problems)
         except DependencyError:
             # A missing dependency is not the fault of a problem.
             raise
         except Exception as error:  # noqa: BLE001
-            index, failure = _first_failure(embed, readable, error)
+            index, failure = _first_failure(embed, readable_problems, error)
             reason = (
                 str(failure) if isinstance(failure, CasewrightError) else f"{one_line(failure)}."
             )
             raise facet_error(index, "cannot embed", f": {reason}") from failure
         source = f"Facet {self.name!r} embedded {len(row_numbers)} problems"
-        rows = float_rows(answer, len(row_numbers), self.dimension, source)
+        rows = float_rows(embeddings, len(row_numbers), self.dimension, source)
         if not (finite := np.isfinite(rows).all(axis=1)).all():
             reason = " with NaN or infinity. Its embedding must be finite."
             raise facet_error(int(finite.argmin()), "embedded", reason)
         # The square of a float32 may overflow or underflow in single precision.
-        exact = rows.astype(np.float64)
-        lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-        unit_vectors[row_numbers] = exact / np.maximum(lengths, np.finfo(np.float64).tiny)
+        doubles = rows.astype(np.float64)
+        lengths = np.linalg.norm(doubles, axis=1, keepdims=True)
+        unit_vectors[row_numbers] = doubles / np.maximum(lengths, np.finfo(np.float64).tiny)
         return unit_vectors
 
 
@@ -146,24 +146,24 @@ def text_facet(
     query_cue = cue if cue is not None else getattr(encoder, "cue", "") if inter else ""
     embed_queries = getattr(encoder, "embed_queries", encoder.embed) if inter else encoder.embed
 
-    def text(problem: Components) -> str:
+    def problem_text(problem: Components) -> str:
         if describe is not None:
             return describe(problem)
         return "\n".join(component_text(problem[component]) for component in names)
 
-    def texts(problems: Sequence[Components], cue: str = "") -> list[str]:
-        joined = [cue + text(problem) for problem in problems]
-        for joined_text in joined:
-            check_text(joined_text)
-        return joined
+    def encoder_inputs(problems: Sequence[Components], cue: str = "") -> list[str]:
+        cued_texts = [cue + problem_text(problem) for problem in problems]
+        for cued_text in cued_texts:
+            check_text(cued_text)
+        return cued_texts
 
     return Facet(
         name=name,
         components=names,
         dimension=encoder.dimension,
-        embed_case=lambda problems: encoder.embed(texts(problems)),
-        embed_query=lambda problems: embed_queries(texts(problems, query_cue)),
-        describe=text,
+        embed_case=lambda problems: encoder.embed(encoder_inputs(problems)),
+        embed_query=lambda problems: embed_queries(encoder_inputs(problems, query_cue)),
+        describe=problem_text,
         model=encoder.name,
         weight=weight,
         encoder=encoder,
@@ -171,7 +171,7 @@ def text_facet(
 
 
 def _has_value(component: Any) -> bool:
-    # Other types always are values; an array has no single truth value.
+    # A value of another type is present; an array has no single truth value.
     return bool(component) if isinstance(component, str | None) else True
 
 

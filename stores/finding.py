@@ -29,7 +29,7 @@ MAX_LIMIT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A reader of a tenant's cases, or of all (``None``); a missing collection counts as empty."""
+    """A reader of one tenant's cases, or of all cases (``None``); a missing collection has none."""
 
     engine: Engine
     collection: str
@@ -53,7 +53,7 @@ class Finder:
         """Return the k best hits by rounded score, then id.
 
         More points are fetched while the last hit has the same score as the next one. With
-        ``exact=False``, an engine may search approximately, which proofs and duplicates forbid.
+        ``exact=False``, an engine may search approximately; proofs need an exact search.
         """
         limit, condition = min(k, MAX_LIMIT) + 2, with_tenant(where, self.tenant)
         engine, name = self.engine, self.collection
@@ -83,9 +83,9 @@ class Finder:
         max_candidates: int,
     ) -> Selection:
         """Select k cases from the candidates and from each case that the proof adds to them."""
-        initial = max(candidates, 2 * k)
-        hits = self.best(query, initial, where)
-        has_all, searches = len(hits) < initial, 1
+        initial_count = max(candidates, 2 * k)
+        hits = self.best(query, initial_count, where)
+        has_all, searches = len(hits) < initial_count, 1
         while True:
             picks = select(hits, k, query.schema, lambda_d=lambda_d, weights=weights)
             try:
@@ -93,7 +93,7 @@ class Finder:
             except NoCollectionError:
                 return Selection((), True, 0, searches)
             searches += 0 if has_all else len(picks) - 1
-            may_fetch = len(hits) + len(rivals) <= max(max_candidates, initial)
+            may_fetch = len(hits) + len(rivals) <= max(max_candidates, initial_count)
             # The rivals may have been deleted in the meantime.
             if not (points := self.points(rivals, vectors=True) if may_fetch else []):
                 return Selection(picks, not rivals, len(hits), searches)
@@ -111,9 +111,9 @@ class Finder:
         while True:
             hits = self.best(query, limit, where)
             similar = [hit.case for hit in hits if hit.relevance >= query.schema.near]
-            for other in similar:
-                if same_json((other.metadata.get(TENANT), other.solution), (tenant, case.solution)):
-                    return other
+            for match in similar:
+                if same_json((match.metadata.get(TENANT), match.solution), (tenant, case.solution)):
+                    return match
             # A case that was not fetched is less similar than the last hit.
             if len(similar) < limit:
                 return None
@@ -136,9 +136,9 @@ class Finder:
         redundancy = np.zeros((len(means), len(query.vector)))
         redundancy[:, :-1] = means * dimension_weights(query.schema, query.facet_weights)
         bounds = lambda_d * query.vector.astype(np.float64) - (1 - lambda_d) * redundancy
-        vectors32 = np.ascontiguousarray(bounds, dtype=np.float32)
+        query_vectors = np.ascontiguousarray(bounds, dtype=np.float32)
         limit, condition = len(hits) + max(8, len(hits) // 2), with_tenant(where, self.tenant)
-        rankings = self.engine.rank(self.collection, vectors32, limit, condition)
+        rankings = self.engine.rank(self.collection, query_vectors, limit, condition)
         candidates = {hit.case.id for hit in hits}
         rivals = dict.fromkeys(
             id_

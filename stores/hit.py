@@ -35,7 +35,7 @@ class Hit:
 
     @property
     def rank_key(self) -> tuple[float, str]:
-        """The sort key for best first: rounded score, then id."""
+        """The sort key that puts the best hit first: rounded score, then id."""
         return -round(self.score, DECIMALS), self.case.id
 
 
@@ -57,6 +57,6 @@ class Retained:
 
 
 def near_best(hits: Sequence[Hit], min_relevance: float, share: float) -> list[Hit]:
-    """Return the hits with at least ``min_relevance`` and a ``share`` of the best relevance."""
+    """Return the hits with a relevance of at least ``min_relevance``, and ``share`` of the best."""
     best = max((hit.relevance for hit in hits), default=0.0)
     return [hit for hit in hits if hit.relevance >= max(min_relevance, share * best)]

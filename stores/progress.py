@@ -33,7 +33,7 @@ def progress_bar(
 
     ``show`` forces or suppresses the bar; ``None`` shows it on a terminal for long work, and
     elsewhere writes a line every ten seconds, with the text of ``suffix`` at its end. If ``show``
-    is a function, it is yielded instead.
+    is a function, that function is yielded.
     """
     if callable(show):
         yield show
@@ -68,35 +68,35 @@ def show_progress(
         with _bars.bar(description, total) as advance:
             yield advance
         return
-    lock, ended = threading.Lock(), threading.Event()
-    started = last = time.monotonic()
-    done = tenths = 0
+    lock, end_event = threading.Lock(), threading.Event()
+    started = last_time = time.monotonic()
+    done_count = tenths = 0
 
     def write() -> None:
-        nonlocal last
-        last = time.monotonic()
-        text = f"{last - started:.0f} s"
+        nonlocal last_time
+        last_time = time.monotonic()
+        text = f"{last_time - started:.0f} s"
         if total is None:
             text += " so far"
         else:
-            text = f"{done} of {total} {unit} ({100 * done // max(1, total)} %), {text}"
-            if 0 < done < total:
-                text += f", {(last - started) * (total - done) / done:.0f} s left"
+            text = f"{done_count} of {total} {unit} ({100 * done_count // max(1, total)} %), {text}"
+            if 0 < done_count < total:
+                text += f", {(last_time - started) * (total - done_count) / done_count:.0f} s left"
         print(f"{description}: {text}{suffix()}", file=sys.stderr, flush=True)
 
     def count_items(count: int) -> None:
-        nonlocal done, tenths
+        nonlocal done_count, tenths
         with lock:
-            done += count
-            reached = 10 * done // total if total else 0
-            if reached > tenths and time.monotonic() - last >= min_pause:
-                tenths = reached
+            done_count += count
+            reached_tenths = 10 * done_count // total if total else 0
+            if reached_tenths > tenths and time.monotonic() - last_time >= min_pause:
+                tenths = reached_tenths
                 write()
 
     def write_after_pauses() -> None:
-        while not ended.wait(max(0.0, last + max_pause - time.monotonic())):
+        while not end_event.wait(max(0.0, last_time + max_pause - time.monotonic())):
             with lock:
-                if time.monotonic() - last >= max_pause:
+                if time.monotonic() - last_time >= max_pause:
                     write()
 
     thread = threading.Thread(target=write_after_pauses, name="casewright-progress", daemon=True)
@@ -104,7 +104,7 @@ def show_progress(
     try:
         yield count_items
     finally:
-        ended.set()
+        end_event.set()
         thread.join()
 
 

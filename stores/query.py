@@ -62,11 +62,11 @@ class StoreQuery:
 
     @property
     def quality_leads(self) -> bool:
-        """``True`` if the quality changes the score more than the similarity does.
+        """True if the quality changes the score more than the similarity does.
 
         Such a query needs an exact search: an HNSW graph links stored vectors with similar facets,
-        and would miss cases of high quality. The standard deviations that both give to the score
-        are compared; that of a stored quality is 0.1 (see ``stored``).
+        and would miss cases of high quality. The standard deviations of both parts of the score are
+        compared; that of a stored quality is 0.1 (see ``stored``).
         """
         return bool(abs(self.vector[-1]) / 10 > COSINE_SPREAD * np.linalg.norm(self.vector[:-1]))
 
@@ -88,8 +88,8 @@ class StoreQuery:
         cases = [Case.from_json(point.id, point.payload) for point in points]
         scores = (self.lambda_b * relevance + quality).tolist()
         names = list(self.schema.slices)
-        by_facet = [dict(zip(names, row, strict=True)) for row in facet_scores.tolist()]
-        return list(map(Hit, cases, scores, relevance.tolist(), by_facet, vectors[:, :-1]))
+        scores_by_facet = [dict(zip(names, row, strict=True)) for row in facet_scores.tolist()]
+        return list(map(Hit, cases, scores, relevance.tolist(), scores_by_facet, vectors[:, :-1]))
 
     def _check_possible(
         self,

@@ -74,9 +74,9 @@ class Question:
 
     def best(self, k: int, *, exclude: Collection[str] = ()) -> list[Found]:
         """Return the k best cases without the excluded ones, by score, then id."""
-        excluded = set(exclude)
-        hits = self.finder.best(self.query, k + len(excluded), self.where, exact=False)
-        return [Found(hit, hit.score) for hit in hits if hit.case.id not in excluded][:k]
+        excluded_ids = set(exclude)
+        hits = self.finder.best(self.query, k + len(excluded_ids), self.where, exact=False)
+        return [Found(hit, hit.score) for hit in hits if hit.case.id not in excluded_ids][:k]
 
     def nearest(
         self, vectors: NDArray[np.float32], k: int, *, exclude: Collection[str] = ()
@@ -87,23 +87,25 @@ class Question:
         vectors). ``vectors`` is an array (m, d), facets concatenated as in ``Hit.vector``; cases
         with an id in ``exclude`` are left out.
         """
-        weighted, condition = self._weighted(vectors), with_tenant(self.where, self.finder.tenant)
+        query_vectors = self._query_vectors(vectors)
+        condition = with_tenant(self.where, self.finder.tenant)
         limit = k + len(exclude) + 2
         while k > 0:
             try:
                 engine, collection = self.finder.engine, self.finder.collection
-                rankings = engine.rank(collection, weighted, limit, condition)
+                rankings = engine.rank(collection, query_vectors, limit, condition)
             except NoCollectionError:
                 return []
-            best: dict[str, float] = {}
+            nearness: dict[str, float] = {}
             for id_, score in itertools.chain.from_iterable(rankings):
-                best[id_] = max(score, best.get(id_, score))
+                nearness[id_] = max(score, nearness.get(id_, score))
             # The highest possible score of a case that was not fetched.
-            bound = max((r[-1][1] for r in rankings if len(r) == limit), default=-np.inf)
-            ids = best.keys() - set(exclude)
-            order = sorted(ids, key=lambda id_: (-round(best[id_], DECIMALS), id_))[:k]
-            if len(order) < k or round(best[order[-1]], DECIMALS) > bound + SLACK:
-                return [Found(hit, best[hit.case.id]) for hit in self.hits(order)]
+            cut_rankings = (ranking for ranking in rankings if len(ranking) == limit)
+            bound = max((ranking[-1][1] for ranking in cut_rankings), default=-np.inf)
+            ids = nearness.keys() - set(exclude)
+            best_ids = sorted(ids, key=lambda id_: (-round(nearness[id_], DECIMALS), id_))[:k]
+            if len(best_ids) < k or round(nearness[best_ids[-1]], DECIMALS) > bound + SLACK:
+                return [Found(hit, nearness[hit.case.id]) for hit in self.hits(best_ids)]
             # The next case may have an equal score.
             limit *= 2
         return []
@@ -114,15 +116,15 @@ class Question:
         For a field in both, the question's condition counts. Cases of ``exclude`` are left out.
         """
         condition = with_tenant({**where, **(self.where or {})}, self.finder.tenant)
-        excluded = set(exclude)
+        excluded_ids = set(exclude)
         try:
             points = self.finder.engine.scroll(self.finder.collection, condition)
         except NoCollectionError:
             return []
-        hits = self.hits([point.id for point in points if point.id not in excluded])
+        hits = self.hits([point.id for point in points if point.id not in excluded_ids])
         return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
 
-    def _weighted(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _query_vectors(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the engine's query vectors: weighted vectors, with 0 for the quality."""
         length = len(self.query.units)
         rows = np.asarray(vectors, dtype=np.float32)
@@ -130,5 +132,5 @@ class Question:
             problem = f"A search was given vectors of shape {rows.shape}."
             advice = f"Give an array (m, {length}): the schema's facets, concatenated."
             raise InputError(f"{problem} {advice}")
-        weighted = rows * dimension_weights(self.query.schema, self.query.facet_weights)
-        return np.pad(weighted.astype(np.float32), ((0, 0), (0, 1)))
+        weighted_rows = rows * dimension_weights(self.query.schema, self.query.facet_weights)
+        return np.pad(weighted_rows.astype(np.float32), ((0, 0), (0, 1)))

@@ -12,7 +12,7 @@ from casewright.stores.case import Case
 from casewright.stores.schema import CaseSchema
 from casewright.stores.tenant import TENANT
 
-#: Returns a repaired case, given a case and the reason why it failed; ``None`` gives up.
+#: A function of a case and the reason why it failed; it returns a repaired case, or ``None``.
 Repair = Callable[[Case, str], Case | None]
 
 
@@ -38,15 +38,15 @@ def revise(
     reasons: list[str] = []
     while reason := refusal_reason(case, schema):
         reasons.append(reason)
-        repaired = None
+        repaired_case = None
         if repair and len(reasons) < attempts:
             try:
-                repaired = repair(case, reason)
+                repaired_case = repair(case, reason)
             except Exception as error:  # noqa: BLE001
                 reasons.append(f"It could not be mended: {one_line(error)}")
-        if repaired is None:
+        if repaired_case is None:
             return Revised(case, False, tuple(reasons))
-        case = repaired
+        case = repaired_case
     return Revised(case, True, tuple(reasons))
 
 
@@ -100,6 +100,6 @@ def with_change(case: Case, change: Change) -> Case:
             problem = f"The case {case.id} is to have the metadata {values['metadata']!r:.200}"
             raise InputError(f"{problem}. Give a mapping.")
         tenant = {TENANT: case.metadata[TENANT]} if TENANT in case.metadata else {}
-        fields = {name: value for name, value in values["metadata"].items() if name != TENANT}
-        values["metadata"] = fields | tenant
+        new_metadata = {name: value for name, value in values["metadata"].items() if name != TENANT}
+        values["metadata"] = new_metadata | tenant
     return replace(case, **values)

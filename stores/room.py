@@ -10,19 +10,19 @@ from pathlib import Path
 from casewright.errors import DiskFullError
 
 #: Bytes that must stay free.
-SPARE = 8_000_000
+SPARE_BYTES = 8_000_000
 #: Error messages of libraries that hide the error number.
 DISK_ERROR = re.compile(
     r"os error (?:28|30|122)\b|no space left|disk is full|read-only file system", re.I
 )
 
 
-def check_room(folder: Path, needed: int = 0) -> None:
-    """Raise ``DiskFullError`` if a folder's disk has fewer free bytes than ``needed + SPARE``."""
-    existing = folder
-    while not existing.exists() and existing != existing.parent:
-        existing = existing.parent
-    free, minimum = shutil.disk_usage(existing).free, needed + SPARE
+def check_room(folder: Path, needed_bytes: int = 0) -> None:
+    """Raise ``DiskFullError`` unless a disk has ``needed_bytes + SPARE_BYTES`` free bytes."""
+    ancestor = folder
+    while not ancestor.exists() and ancestor != ancestor.parent:
+        ancestor = ancestor.parent
+    free, minimum = shutil.disk_usage(ancestor).free, needed_bytes + SPARE_BYTES
     if free < minimum:
         raise DiskFullError(
             f"The disk of {folder} has {free / 1e6:,.0f} MB free; {minimum / 1e6:,.0f} are needed. "
@@ -34,8 +34,8 @@ def as_disk_error(error: BaseException) -> DiskFullError | None:
     """Return the error for a full or read-only disk, if this is among the causes of an error."""
     cause: BaseException | None = error
     while cause is not None:
-        number = cause.errno if isinstance(cause, OSError) else None
-        if number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS) or DISK_ERROR.search(str(cause)):
+        code = cause.errno if isinstance(cause, OSError) else None
+        if code in (errno.ENOSPC, errno.EDQUOT, errno.EROFS) or DISK_ERROR.search(str(cause)):
             file = getattr(cause, "filename", None)
             return DiskFullError(
                 f"A disk is full or read-only{f', that of {file}' if file else ''}: "

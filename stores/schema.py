@@ -50,7 +50,7 @@ class CaseSchema:
     """The schema of a store's cases.
 
     Attributes:
-        name: The collection's name, a part of case ids: letters, digits, ``_`` and ``-``.
+        name: The name of the collection, and a part of case ids: letters, digits, ``_``, ``-``.
         facets: The facets by which cases are compared; at least one.
         quality_range: Lowest and highest quality; other values are clamped.
         support: A function that returns a case's support as text.
@@ -59,7 +59,7 @@ class CaseSchema:
             returns ``None`` or the reason to refuse it.
         tenanted: True if cases belong to tenants, and a store is opened for one tenant.
         near: Minimum similarity of the problems of duplicates; their solutions must be equal.
-        slices: Facet name to the position of the facet's vector in a stored vector.
+        slices: The position of each facet's vector in a stored vector, by the facet's name.
     """
 
     name: str
@@ -89,8 +89,8 @@ class CaseSchema:
             )
         if self.full is full_text:
             object.__setattr__(self, "full", partial(full_text, facets=self.facets))
-        edges = accumulate((facet.dimension for facet in self.facets), initial=0)
-        slices = {name: slice(*pair) for name, pair in zip(names, pairwise(edges), strict=True)}
+        offsets = accumulate((facet.dimension for facet in self.facets), initial=0)
+        slices = {name: slice(*pair) for name, pair in zip(names, pairwise(offsets), strict=True)}
         object.__setattr__(self, "slices", slices)
 
     @property
@@ -99,7 +99,7 @@ class CaseSchema:
         return sum(facet.dimension for facet in self.facets) + 1
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
-        """Return the facets' default weights, or ``given`` and 0 for others, scaled to sum to 1.
+        """Return the default weights, or the given ones and 0 for other facets, scaled to sum to 1.
 
         Raise ``InputError`` for unknown facets, and for weights below 0, not finite, or all 0.
         """
@@ -107,14 +107,14 @@ class CaseSchema:
         if given is not None and (unknown := sorted(set(given) - set(names))):
             problem = f"Schema {self.name!r} has no facet {unknown}"
             raise InputError(f"{problem}. Its facets are {names}.")
-        chosen = [f.weight if given is None else given.get(f.name, 0.0) for f in self.facets]
+        raw_weights = [f.weight if given is None else given.get(f.name, 0.0) for f in self.facets]
         try:
-            values = np.asarray(chosen, dtype=np.float64)
+            values = np.asarray(raw_weights, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             values = np.array([np.nan])
         if not np.isfinite(values).all() or (values < 0).any() or not values.any():
             raise InputError(
-                f"The weights {dict(zip(names, chosen, strict=True))} of schema {self.name!r} "
+                f"The weights {dict(zip(names, raw_weights, strict=True))} of schema {self.name!r} "
                 "cannot be used. Weights are finite numbers, at least 0 and not all 0."
             )
         # The sum of two large weights may be infinite.
@@ -123,11 +123,11 @@ class CaseSchema:
         return shares
 
     def query(self, text: str) -> Components:
-        """Return a problem with the text as each component that only facets of texts read."""
-        by_kind: dict[bool, set[str]] = {True: set(), False: set()}
+        """Return a problem that has the text as each component which only facets of texts read."""
+        by_takes_text: dict[bool, set[str]] = {True: set(), False: set()}
         for facet in self.facets:
-            by_kind[facet.takes_text].update(facet.components)
-        return dict.fromkeys(sorted(by_kind[True] - by_kind[False]), text)
+            by_takes_text[facet.takes_text].update(facet.components)
+        return dict.fromkeys(sorted(by_takes_text[True] - by_takes_text[False]), text)
 
     def check_query(
         self, problem: Components, weights: Mapping[str, float] | None, lambda_b: float
@@ -137,9 +137,9 @@ class CaseSchema:
         With ``lambda_b=0``, similarity does not count and any problem is allowed.
         """
         shares = self.weights(weights)
-        weighted = [facet for facet, share in zip(self.facets, shares, strict=True) if share]
-        if lambda_b and not any(facet.reads(problem) for facet in weighted):
-            needed = {facet.name: list(facet.components) for facet in weighted}
+        weighted_facets = [facet for facet, share in zip(self.facets, shares, strict=True) if share]
+        if lambda_b and not any(facet.reads(problem) for facet in weighted_facets):
+            needed = {facet.name: list(facet.components) for facet in weighted_facets}
             raise InputError(
                 f"A search of {self.name!r} was given {dict(problem)!r:.200}, which lacks "
                 f"a component of every facet with a weight. The facets read: {needed}."

@@ -59,34 +59,34 @@ def mmr(
     relevance, diversity = lambda_d * scores[order], 1 - lambda_d
     single_weights = weights.astype(np.float32)
     # Rows are in tie order, so that the first of equal values is picked.
-    picked, redundancies, values = [0], [0.0], [float(relevance[0])]
+    picked_rows, redundancies, values = [0], [0.0], [float(relevance[0])]
     # ``redundancy`` includes the first ``counted`` picks.
     redundancy, counted, width = np.full(count, -np.inf), 0, max(64, CANDIDATES_PER_PICK * k)
-    while len(picked) < k:
-        new_picks = vectors[order[picked[counted:]]] * single_weights
+    while len(picked_rows) < k:
+        new_picks = vectors[order[picked_rows[counted:]]] * single_weights
         similarity = (vectors @ new_picks.T).max(axis=1, initial=-np.inf)
-        redundancy, counted = np.maximum(redundancy, similarity[order]), len(picked)
-        relevance[picked] = -np.inf
+        redundancy, counted = np.maximum(redundancy, similarity[order]), len(picked_rows)
+        relevance[picked_rows] = -np.inf
         bounds = relevance - diversity * redundancy
         width = min(width, count)
         best = np.sort(np.argpartition(-bounds, width - 1)[:width])
         others_bound = -np.inf if width == count else float(np.delete(bounds, best).max())
         # The best candidates, in tie order, are updated at every pick.
         active = vectors[order[best]], weights, relevance[best], redundancy[best], diversity
-        earlier = vectors[order[picked]] * weights
-        for index, exact, value in _best_picks(*active, earlier, k - counted, others_bound):
-            picked.append(int(best[index]))
+        earlier_vectors = vectors[order[picked_rows]] * weights
+        for index, exact, value in _best_picks(*active, earlier_vectors, k - counted, others_bound):
+            picked_rows.append(int(best[index]))
             redundancies.append(exact)
             values.append(value)
         # If there was no pick, too many candidates have almost equal values: update more of them.
-        width *= 4 if len(picked) == counted else 1
-    return list(map(RowPick, order[picked].tolist(), redundancies, values))
+        width *= 4 if len(picked_rows) == counted else 1
+    return list(map(RowPick, order[picked_rows].tolist(), redundancies, values))
 
 
 def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:
-    rounded = np.round(scores, DECIMALS)
-    order = np.argsort(-rounded, kind="stable")
-    equals_next = np.diff(rounded[order]) == 0
+    rounded_scores = np.round(scores, DECIMALS)
+    order = np.argsort(-rounded_scores, kind="stable")
+    equals_next = np.diff(rounded_scores[order]) == 0
     # Only runs of equal scores, which are few, are sorted by id.
     edges = np.flatnonzero(np.diff(equals_next, prepend=False, append=False))
     for start, end in zip(edges[::2], edges[1::2] + 1, strict=True):
@@ -100,31 +100,31 @@ def _best_picks(
     relevance: Floats,
     redundancy: Floats,
     diversity: float,
-    earlier: Floats,
+    earlier_vectors: Floats,
     limit: int,
     others_bound: float,
 ) -> Iterator[tuple[int, float, float]]:
     """Yield index, redundancy and value of at most ``limit`` picks from the best candidates.
 
     The picks end before a pick whose value is not above ``others_bound``, the bound of the other
-    candidates. ``earlier`` holds the weighted vectors (picks, d) of the earlier picks.
+    candidates. ``earlier_vectors`` (picks, d) are the weighted vectors of the earlier picks.
     """
     single_weights = weights.astype(np.float32)
-    picked = np.concatenate([earlier, np.empty((limit, earlier.shape[1]))])
-    for size in range(len(earlier), len(picked)):
+    pick_vectors = np.concatenate([earlier_vectors, np.empty((limit, earlier_vectors.shape[1]))])
+    for size in range(len(earlier_vectors), len(pick_vectors)):
         bounds = relevance - diversity * redundancy
-        floor = bounds.max() - 2 * diversity * SLACK - 10.0**-DECIMALS
-        near = np.flatnonzero(bounds >= max(floor, np.finfo(np.float64).min))
-        if not len(near):
+        lower_bound = bounds.max() - 2 * diversity * SLACK - 10.0**-DECIMALS
+        contenders = np.flatnonzero(bounds >= max(lower_bound, np.finfo(np.float64).min))
+        if not len(contenders):
             return
-        exact = (rows[near].astype(np.float64) @ picked[:size].T).max(axis=1)
-        values = relevance[near] - diversity * exact
+        redundancies = (rows[contenders].astype(np.float64) @ pick_vectors[:size].T).max(axis=1)
+        values = relevance[contenders] - diversity * redundancies
         best = int(np.argmax(np.round(values, DECIMALS)))
         if values[best] <= others_bound + diversity * SLACK + 10.0**-DECIMALS:
             return
-        index = int(near[best])
-        yield index, float(exact[best]), float(values[best])
-        picked[size] = rows[index] * weights
+        index = int(contenders[best])
+        yield index, float(redundancies[best]), float(values[best])
+        pick_vectors[size] = rows[index] * weights
         relevance[index] = -np.inf
         redundancy = np.maximum(redundancy, rows @ (rows[index] * single_weights))
 

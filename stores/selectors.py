@@ -20,8 +20,7 @@ class MarginalSelector:
         lambda_d: Share of the score; 1 ignores diversity.
         lambda_b: Share of the relevance in the score; 1 ignores quality, 0 uses only quality, and a
             value above 1 prefers low quality (see ``CaseStore.search``).
-        weights: See ``CaseStore.search``.
-        where: See ``CaseStore.search``.
+        weights, where: See ``CaseStore.search``.
     """
 
     lambda_d: float = 0.75
@@ -32,7 +31,7 @@ class MarginalSelector:
     def select(
         self, store: CaseStore, query: str | Mapping[str, Any], k: int, where: Where | None = None
     ) -> Selection:
-        """Select cases of a store; ``where`` adds to, and may override, the selector's own."""
+        """Select cases of a store; ``where`` extends, or overrides, the selector's condition."""
         conditions = {**(self.where or {}), **(where or {})}
         settings: dict[str, Any] = {"weights": self.weights, "where": conditions}
         return store.select(query, k, lambda_d=self.lambda_d, lambda_b=self.lambda_b, **settings)

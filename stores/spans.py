@@ -51,25 +51,25 @@ def span(
     its class name; the exception's text is not recorded.
     """
     if (active_tracer := tracer()) is None:
-        yield lambda added: None
+        yield lambda new_attributes: None
         return
     from opentelemetry.trace import StatusCode
 
     name = f"{operation} {target}".rstrip()
     attributes = {OPERATION: operation, **(attributes or {})}
     settings = {"record_exception": False, "set_status_on_exception": False}
-    with active_tracer.start_as_current_span(name, attributes=attributes, **settings) as current:
+    with active_tracer.start_as_current_span(name, attributes=attributes, **settings) as otel_span:
 
-        def add(added: Mapping[str, Any]) -> None:
-            current.set_attributes(added)
-            if "error.type" in added:
-                current.set_status(StatusCode.ERROR)
+        def add_attributes(new_attributes: Mapping[str, Any]) -> None:
+            otel_span.set_attributes(new_attributes)
+            if "error.type" in new_attributes:
+                otel_span.set_status(StatusCode.ERROR)
 
         try:
-            yield add
+            yield add_attributes
         except BaseException as error:
             if type(error).__name__ not in _PAUSES:
-                add({"error.type": type(error).__name__})
+                add_attributes({"error.type": type(error).__name__})
             raise
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import FacetError, InputError, StoreError
-from casewright.stores.case import Case, canonical_id, case_id, json_round_trip, now, same_json
+from casewright.stores.case import Case, canonical_id, case_id, json_round_trip, same_json, utc_now
 from casewright.stores.engines import connections
 from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.engines.server_options import ServerOptions
@@ -27,7 +27,7 @@ from casewright.stores.revise import Change, refusal_reason, with_change
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Selection, check_bias, check_counts, check_selection
 from casewright.stores.spans import retrieval_span
-from casewright.stores.stored import QualityScale, clamped, embed_cases, point_parts, scale_of
+from casewright.stores.stored import QualityScale, clamp, embed_cases, point_parts, scale_of
 from casewright.stores.tenant import case_of_tenant, checked_tenant, is_visible, with_tenant
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MIN_CANDIDATES, MAX_CANDIDATES = 20, 1000
 class CaseStore:
     """A store of the cases of one schema at one location.
 
-    Several stores may share a collection. The first ``add`` creates it; before, it is empty.
+    Several stores may share a collection. The first ``add`` creates it; until then, it is empty.
 
     Args:
         location: ``":memory:"`` for qdrant-client's local mode; a folder for Qdrant Edge; or the
@@ -128,32 +128,32 @@ class CaseStore:
         if isinstance(cases, Case):
             raise InputError("add() was given one case. Give a list of them: add([case]).")
         scale: QualityScale | None = None
-        given_ids, written = set[str](), list[str]()
-        complete = [self._completed(case, given_ids) for case in cases]
-        self._check_ids_free(complete)
+        given_ids, written_ids = set[str](), list[str]()
+        complete_cases = [self._complete_case(case, given_ids) for case in cases]
+        self._check_ids_free(complete_cases)
         label = f"Adding cases to {self.schema.name}"
         with (
-            progress_bar(label, len(complete), show=progress) as advance,
+            progress_bar(label, len(complete_cases), show=progress) as advance,
             self.engine.uploading(self.schema.name, advance) as upload,
         ):
-            for start in range(0, len(complete), BATCH):
-                batch = complete[start : start + BATCH]
-                encoded, facets = embed_cases(self.schema, batch, on_error, len(written))
+            for start in range(0, len(complete_cases), BATCH):
+                batch = complete_cases[start : start + BATCH]
+                encoded, units = embed_cases(self.schema, batch, on_error, len(written_ids))
                 # Create the collection only for a case that can be written.
                 if encoded:
                     # Another store may have replaced the collection since the last batch.
-                    scale = self._scale(fresh=scale is None) or self._create(complete)
+                    scale = self._scale(fresh=scale is None) or self._create(complete_cases)
                     if self.tenant is None or given_ids.isdisjoint(case.id for case in encoded):
-                        upload(*point_parts(encoded, facets, scale))
+                        upload(*point_parts(encoded, units, scale))
                     else:
                         # Another tenant's thread may have used an id since the check.
                         with self.engine.writing:
                             self._check_ids_free(encoded)
-                            self._write(encoded, facets, scale)
+                            self._write(encoded, units, scale)
                         advance(len(encoded))
-                written += [case.id for case in encoded]
+                written_ids += [case.id for case in encoded]
                 advance(len(batch) - len(encoded))
-        return written
+        return written_ids
 
     def get(self, ids: str | Sequence[str]) -> list[Case]:
         """Return the cases of these ids, in their order, without unknown ids."""
@@ -180,8 +180,8 @@ class CaseStore:
         Args:
             query: A problem, some of its components, or one text that is used for all components.
             k: The number of cases, at most the number in the store.
-            weights: Facet name to weight, at least 0; the weights are scaled to sum to 1. A facet
-                that is not named has weight 0. ``None`` uses the facets' default weights.
+            weights: The weights of facets by name, at least 0 and scaled to sum to 1. A facet that
+                is not named has weight 0. ``None`` uses the facets' default weights.
             lambda_b: Share of the relevance in the score, from 0 to 1; the rest is the share of the
                 quality (RAGSys, Algorithm 1). From 1 to 2, the weight of the quality is negative:
                 cases of low quality come first (section 4.3 of the paper).
@@ -220,11 +220,10 @@ class CaseStore:
         are fetched, and the selection is repeated (see ``finding``).
 
         Args:
-            query: See ``search``.
+            query, where: See ``search``.
             lambda_d: Share of the score, from 0 (only diversity) to 1 (no diversity).
             lambda_b: Share of the relevance in the score; see ``search``.
             weights: See ``search``; they also apply to redundancy.
-            where: See ``search``.
             candidates: The number of initial candidates, at least twice ``k``. ``None`` means four
                 times ``k``, and at least 20, which is mostly enough for a ``lambda_d`` of 0.75.
             most: The maximum number of candidates; a proof that needs more is abandoned. If it is
@@ -273,29 +272,29 @@ class CaseStore:
             InputError: The case cannot be stored, or has the id of another case.
             FacetError: The case cannot be embedded.
         """
-        complete = self._completed(case)
+        complete = self._complete_case(case)
         if reason := refusal_reason(complete, self.schema):
             return Retained(complete.id, "refused", reason)
-        facets = self.schema.vectors([complete.problem])
+        units = self.schema.vectors([complete.problem])
         with self.engine.writing:
-            if stored := next(iter(self.get(complete.id)), None):
-                old, new = stored.to_json(), complete.to_json()
-                changed = {name for name in old if not same_json(old[name], new[name])}
-                if changed & {"problem", "solution"}:
+            if stored_case := next(iter(self.get(complete.id)), None):
+                old, new = stored_case.to_json(), complete.to_json()
+                changed_fields = {name for name in old if not same_json(old[name], new[name])}
+                if changed_fields & {"problem", "solution"}:
                     problem = f"The id {complete.id} is of another case."
                     advice = "Leave ids empty to have them derived, or delete that case first."
                     raise InputError(f"{problem} {advice}")
-                if not changed & {"quality", "quality_by", "result"}:
+                if not changed_fields & {"quality", "quality_by", "result"}:
                     return Retained(complete.id, "unchanged")
-                case = replace(complete, created=stored.created, metadata=stored.metadata)
-                self._write([case], facets, self._scale(fresh=True) or self._create([case]))
+                case = replace(complete, created=stored_case.created, metadata=stored_case.metadata)
+                self._write([case], units, self._scale(fresh=True) or self._create([case]))
                 return Retained(complete.id, "updated")
             self._check_ids_free([complete])
             if scale := self._scale(fresh=True):
-                query = StoreQuery.of(self.schema, facets[0], None, 1.0, scale)
+                query = StoreQuery.of(self.schema, units[0], None, 1.0, scale)
                 if duplicate := self._finder.duplicate(complete, query):
                     return Retained(duplicate.id, "duplicate")
-            self._write([complete], facets, scale or self._create([complete]))
+            self._write([complete], units, scale or self._create([complete]))
             return Retained(complete.id, "added")
 
     def update(self, changes: Mapping[str, Change]) -> None:
@@ -314,8 +313,8 @@ class CaseStore:
                 problem = f"The store {self.schema.name!r} has no case {unknown[0]!r}."
                 advice = "Give the ids of cases that it has; nothing was changed."
                 raise InputError(f"{problem} {advice}")
-            changed = (with_change(_case(points[id_]), change) for id_, change in by_id.items())
-            cases = [self._completed(case) for case in changed]
+            new_cases = (with_change(_case(points[id_]), change) for id_, change in by_id.items())
+            cases = [self._complete_case(case) for case in new_cases]
             vectors = np.array([points[case.id].vector for case in cases])
             for start in range(0, len(cases), BATCH):
                 batch = slice(start, start + BATCH)
@@ -370,14 +369,14 @@ class CaseStore:
 
     def _create(self, cases: Sequence[Case]) -> QualityScale:
         """Create the collection with a quality scale for these first cases; return the scale."""
-        fitted = QualityScale.fit((case.quality for case in cases), self.schema.quality_range)
-        layout = {**self.schema.layout(), "quality": asdict(fitted)}
+        fitted_scale = QualityScale.fit((case.quality for case in cases), self.schema.quality_range)
+        layout = {**self.schema.layout(), "quality": asdict(fitted_scale)}
         self.engine.create(self.schema.name, self.schema.dimension, layout)
         # If another store created the collection first, that store's scale is used.
-        return self._scale() or fitted
+        return self._scale() or fitted_scale
 
-    def _completed(self, case: Case, given_ids: set[str] | None = None) -> Case:
-        """Return a valid case with tenant, id and time; add an id that it has to ``given_ids``."""
+    def _complete_case(self, case: Case, given_ids: set[str] | None = None) -> Case:
+        """Return a valid case with tenant, id and time; add the id of ``case`` to ``given_ids``."""
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)
@@ -389,13 +388,13 @@ class CaseStore:
         if case.id and canonical_id(case.id) is None:
             advice = "Ids are UUIDs; leave it empty to have one derived."
             raise InputError(f"A case has the id {case.id!r}. {advice}")
-        quality = clamped(case.quality, self.schema.quality_range)
+        quality = clamp(case.quality, self.schema.quality_range)
         valid = replace(case_of_tenant(case, self.tenant), quality=quality)
         valid = Case.from_json("", json_round_trip(valid.to_json(), name))
         id_ = canonical_id(case.id) or case_id(valid, name)
         if case.id and given_ids is not None:
             given_ids.add(id_)
-        return replace(valid, id=id_, created=valid.created or now())
+        return replace(valid, id=id_, created=valid.created or utc_now())
 
     def _check_ids_free(self, cases: Sequence[Case]) -> None:
         """Raise ``InputError`` if an id of these cases is that of another tenant's case."""
@@ -406,13 +405,13 @@ class CaseStore:
             points: list[Point] = []
             with suppress(NoCollectionError):
                 points = self.engine.get(self.schema.name, ids)
-            if taken := [point.id for point in points if not is_visible(point, self.tenant)]:
-                problem = f"The id {taken[0]} is not free for the tenant {self.tenant!r}."
+            if taken_ids := [point.id for point in points if not is_visible(point, self.tenant)]:
+                problem = f"The id {taken_ids[0]} is not free for the tenant {self.tenant!r}."
                 raise InputError(f"{problem} Leave ids empty to have them derived.")
 
-    def _write(self, cases: list[Case], facets: NDArray[np.float32], scale: QualityScale) -> None:
+    def _write(self, cases: list[Case], units: NDArray[np.float32], scale: QualityScale) -> None:
         with self.engine.writing:
-            self.engine.upsert(self.schema.name, *point_parts(cases, facets, scale))
+            self.engine.upsert(self.schema.name, *point_parts(cases, units, scale))
 
     @property
     def _finder(self) -> Finder:
@@ -431,7 +430,7 @@ class CaseStore:
             raise InputError(
                 f"A search was given {query!r:.200}. Give a problem's components, or a text."
             )
-        with_tenant(where, self.tenant)  # Also an empty store refuses an invalid condition.
+        with_tenant(where, self.tenant)  # An empty store refuses an invalid condition too.
         problem = self.schema.query(query) if isinstance(query, str) else query
         self.schema.check_query(problem, weights, lambda_b)
         if (scale := self._scale()) is None:

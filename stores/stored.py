@@ -24,7 +24,7 @@ from casewright.stores.case import Case
 from casewright.stores.schema import CaseSchema
 
 
-def clamped(quality: Any, quality_range: tuple[float, float]) -> float | None:
+def clamp(quality: Any, quality_range: tuple[float, float]) -> float | None:
     """Return the clamped quality, or ``None``; raise ``InputError`` if it is not finite."""
     if quality is None:
         return None
@@ -44,7 +44,7 @@ def clamped(quality: Any, quality_range: tuple[float, float]) -> float | None:
 class QualityScale:
     """The scale by which a collection stores quality.
 
-    ``low`` and ``high`` are the schema's range, to which qualities are clamped before; ``mean``
+    ``low`` and ``high`` are the schema's range, to which every quality was clamped; ``mean``
     replaces an absent quality; ``spread`` is the standard deviation of the first cases' qualities.
     """
 
@@ -57,9 +57,9 @@ class QualityScale:
     def fit(cls, qualities: Iterable[float | None], bounds: tuple[float, float]) -> QualityScale:
         """Return the scale for the qualities of a collection's first cases."""
         low, high = bounds
-        measured = [quality for quality in qualities if quality is not None]
-        mean = float(np.mean(measured)) if measured else (low + high) / 2
-        spread = float(np.std(measured)) if measured else 0.0
+        known_qualities = [quality for quality in qualities if quality is not None]
+        mean = float(np.mean(known_qualities)) if known_qualities else (low + high) / 2
+        spread = float(np.std(known_qualities)) if known_qualities else 0.0
         # Almost equal qualities have no usable spread: a quarter of the range replaces it.
         return cls(low, high, mean, spread if spread > 1e-9 else (high - low) / 4)
 
@@ -94,23 +94,23 @@ def embed_cases(
                 error.facet,
                 error.row,
             ) from error
-    cases, rows = [], [np.zeros((0, schema.dimension - 1), dtype=np.float32)]
+    cases, unit_rows = [], [np.zeros((0, schema.dimension - 1), dtype=np.float32)]
     for case in batch:
         try:
-            rows.append(schema.vectors([case.problem]))
+            unit_rows.append(schema.vectors([case.problem]))
         except FacetError as error:
             on_error(case, error)
         else:
             cases.append(case)
-    return cases, np.concatenate(rows)
+    return cases, np.concatenate(unit_rows)
 
 
 def point_parts(
-    cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
+    cases: Sequence[Case], units: NDArray[np.float32], scale: QualityScale
 ) -> tuple[list[str], NDArray[np.float32], list[dict[str, Any]]]:
-    """Return ids, vectors and payloads of n cases from facets (n, sum of dimensions)."""
+    """Return ids, vectors and payloads of n cases from their facets' unit vectors (n, d)."""
     quality = np.array([scale.stored(case.quality) for case in cases]).reshape(-1, 1)
-    vectors = np.concatenate([facets, quality], axis=1).astype(np.float32)
+    vectors = np.concatenate([units, quality], axis=1).astype(np.float32)
     return [case.id for case in cases], vectors, [case.to_json() for case in cases]
 
 

@@ -26,7 +26,7 @@ def checked_tenant(tenant: str | None, schema: CaseSchema) -> str | None:
 
 
 def with_tenant(where: Where | None, tenant: str | None) -> Where | None:
-    """Return checked conditions with one on the tenant; raise ``InputError`` for another tenant."""
+    """Return conditions that include the tenant; raise ``InputError`` for an invalid condition."""
     check_where(where)
     if tenant is None:
         return where
@@ -41,11 +41,11 @@ def with_tenant(where: Where | None, tenant: str | None) -> Where | None:
 
 def case_of_tenant(case: Case, tenant: str | None) -> Case:
     """Return a case with the tenant; raise ``InputError`` if it has another tenant, or several."""
-    current = case.metadata.get(TENANT)
+    case_tenant = case.metadata.get(TENANT)
     # A condition matches any item of a list, so a tenant must be a single text.
-    if current is not None and not isinstance(current, (str, int)):
+    if case_tenant is not None and not isinstance(case_tenant, (str, int)):
         advice = "Name one by a text; a case of several is added once for each."
-        raise InputError(f"A case belongs to the tenant {current!r:.200}. {advice}")
+        raise InputError(f"A case belongs to the tenant {case_tenant!r:.200}. {advice}")
     if tenant is None:
         return case
     if case.metadata.get(TENANT, tenant) != tenant:

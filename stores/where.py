@@ -38,24 +38,24 @@ def qdrant_filter(where: Where | None) -> models.Filter | None:
     """Return conditions as a Qdrant filter; ``None`` without conditions."""
     from qdrant_client import models
 
-    def condition(name: str, value: Any) -> models.FieldCondition:
+    def make_condition(name: str, value: Any) -> models.FieldCondition:
         # Qdrant reads a key as a path, except for its quoted parts.
-        quoted = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
-        key = f"metadata.{quoted}"
+        quoted_name = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
+        key = f"metadata.{quoted_name}"
         if _is_range(value):
             return models.FieldCondition(key=key, range=models.Range(**value))
         if _is_single(value):
             return models.FieldCondition(key=key, match=models.MatchValue(value=value))
         return models.FieldCondition(key=key, match=models.MatchAny(any=list(value)))
 
-    return _filter(where, condition, models.Filter)
+    return _filter(where, make_condition, models.Filter)
 
 
 def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
     """Return conditions as a filter of Edge's payloads; ``None`` without conditions."""
     import qdrant_edge as edge
 
-    def condition(name: str, value: Any) -> Any:
+    def make_condition(name: str, value: Any) -> Any:
         if _is_range(value):
             range_conditions: list[Any] = [
                 edge.FieldCondition(key="field", match=edge.MatchValue(name)),
@@ -65,11 +65,11 @@ def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
         tags = [tag(name, item) for item in ([value] if _is_single(value) else value)]
         return edge.FieldCondition(key=TAGS, match=edge.MatchAny(tags))
 
-    return _filter(where, condition, edge.Filter)
+    return _filter(where, make_condition, edge.Filter)
 
 
 def _filter(
-    where: Where | None, condition: Callable[[str, Any], Any], kind: Callable[..., Kind]
+    where: Where | None, make_condition: Callable[[str, Any], Any], new_filter: Callable[..., Kind]
 ) -> Kind | None:
     """Return an engine's filter of positive and of negated conditions."""
     check_where(where)
@@ -78,10 +78,10 @@ def _filter(
     must, must_not = [], []
     for name, value in where.items():
         if isinstance(value, Mapping) and "not" in value:
-            must_not.append(condition(name, value["not"]))
+            must_not.append(make_condition(name, value["not"]))
         else:
-            must.append(condition(name, value))
-    return kind(must=must, must_not=must_not)
+            must.append(make_condition(name, value))
+    return new_filter(must=must, must_not=must_not)
 
 
 def _is_single(value: Any) -> bool:
@@ -100,6 +100,6 @@ def _is_negated(value: Any) -> bool:
 
 def _is_value(value: Any) -> bool:
     if isinstance(value, (list, tuple, set, frozenset)):
-        texts = all(isinstance(item, str) for item in value)
-        return texts or all(type(item) is int for item in value)
+        is_all_text = all(isinstance(item, str) for item in value)
+        return is_all_text or all(type(item) is int for item in value)
     return _is_single(value)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 def write_whole(file: Path, text: str) -> None:
     """Write a text to a file atomically: after a crash, the file has the old or the new text."""
-    new = file.with_name(f"{file.name}.new")
-    with new.open("w", encoding="utf-8") as stream:
+    temporary_file = file.with_name(f"{file.name}.new")
+    with temporary_file.open("w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
-    new.replace(file)
+    temporary_file.replace(file)

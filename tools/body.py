@@ -1,4 +1,4 @@
-"""Runs generators as functions, blocking or async, so that both versions have the same code.
+"""Blocking and async execution of the same generators, so that both versions share their code.
 
 Such a generator, a *body*, yields each piece of work that takes time, and receives the work's
 result or exception. ``run`` does the work in the current thread; ``arun`` awaits it.
@@ -37,7 +37,7 @@ Body = Generator[Work, Any, Result]
 
 
 def run(body: Body[Result]) -> Result:
-    """Return the result of a body, whose work blocks this thread."""
+    """Run a body, whose work blocks this thread, and return its result."""
     resume = partial(body.send, None)
     while True:
         try:
@@ -51,7 +51,7 @@ def run(body: Body[Result]) -> Result:
 
 
 async def arun(body: Body[Result]) -> Result:
-    """Return the result of a body without blocking the event loop."""
+    """Run a body without blocking the event loop, and return its result."""
     resume = partial(body.send, None)
     while True:
         try:

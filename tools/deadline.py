@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 #: Seconds that a coroutine may take to clean up after its time limit.
 CANCEL_SECONDS = 0.1
 #: Maximum number of idle threads that are kept for further calls.
-MAX_IDLE = 64
+MAX_IDLE_THREADS = 64
 #: The owner of the calls in this context, such as a tenant; empty for no owner.
 owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_owner", default="")
 
@@ -26,7 +26,7 @@ owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_own
 class _CallThreads:
     """Counts and limits the threads that run calls, in total and for each owner.
 
-    A thread counts until its call ends, even if the call was abandoned; ``abandoned`` counts those.
+    A thread counts until its call ends. ``abandoned`` counts the threads of abandoned calls.
     """
 
     def __init__(self, limit: int, owner_limit: int) -> None:
@@ -56,16 +56,16 @@ class _CallThreads:
             self.end(owner_name)
             raise BusyError(f"The system starts no more threads: {error}. Try again.") from error
 
-    def abandon(self, call: _CallFuture) -> None:
+    def abandon(self, future: _CallFuture) -> None:
         """Count a call as abandoned, once, unless it has ended."""
         with self._lock:
-            if not (call.done() or call.abandoned):
-                call.abandoned = True
+            if not (future.done() or future.abandoned):
+                future.abandoned = True
                 self.abandoned += 1
 
-    def end(self, owner_name: str, call: _CallFuture | None = None) -> None:
+    def end(self, owner_name: str, future: _CallFuture | None = None) -> None:
         with self._lock:
-            if call is not None and call.abandoned:
+            if future is not None and future.abandoned:
                 self.abandoned -= 1
             self._running[owner_name] -= 1
             if not self._running[owner_name]:
@@ -87,9 +87,9 @@ class _CallFuture(Future[Any]):
 
 _threads = _CallThreads(limit=1024, owner_limit=1024)
 #: The inboxes of idle threads; the thread that became idle last is on the right.
-_idle: deque[SimpleQueue[Callable[[], None]]] = deque()
+_idle_inboxes: deque[SimpleQueue[Callable[[], None]]] = deque()
 # A forked process has none of these threads.
-os.register_at_fork(after_in_child=_idle.clear)
+os.register_at_fork(after_in_child=_idle_inboxes.clear)
 
 
 def _run_in_thread(call: Callable[[], None]) -> None:
@@ -98,7 +98,7 @@ def _run_in_thread(call: Callable[[], None]) -> None:
     An idle thread is better: the start of a new one blocks the event loop until the thread runs.
     """
     try:
-        inbox = _idle.pop()
+        inbox = _idle_inboxes.pop()
     except IndexError:
         inbox = SimpleQueue()
         threading.Thread(
@@ -110,9 +110,9 @@ def _run_in_thread(call: Callable[[], None]) -> None:
 def _run_calls(inbox: SimpleQueue[Callable[[], None]]) -> None:
     while True:
         inbox.get()()
-        if len(_idle) >= MAX_IDLE:
+        if len(_idle_inboxes) >= MAX_IDLE_THREADS:
             return
-        _idle.append(inbox)
+        _idle_inboxes.append(inbox)
 
 
 def running_calls() -> int:
@@ -149,9 +149,9 @@ def start_daemon(function: Callable[[], Result]) -> Future[Result]:
         try:
             result: Any = context.run(function)
         except (StopIteration, StopAsyncIteration) as error:
-            stopped = RuntimeError(f"The call raised {type(error).__name__}.")
-            stopped.__cause__ = error
-            future.set_exception(stopped)
+            stop_error = RuntimeError(f"The call raised {type(error).__name__}.")
+            stop_error.__cause__ = error
+            future.set_exception(stop_error)
         except BaseException as error:  # noqa: BLE001 - handed to the waiting caller
             future.set_exception(error)
         else:
@@ -178,28 +178,28 @@ def call_within(function: Callable[[], Result], seconds: float | None) -> Result
         future.cancel()
 
 
-async def detach(call: asyncio.Future[Any]) -> None:
-    """Detach a cancelled call from the event loop, in case it ignores the cancellation.
+async def detach(future: asyncio.Future[Any]) -> None:
+    """Detach a cancelled future from the event loop, in case it ignores the cancellation.
 
-    ``asyncio.run`` waits at its end for every registered task; a task that does not end must not
+    At its end, ``asyncio.run`` waits for every registered task; a task that does not end must not
     block the process (docs.python.org, Extending asyncio, "Task lifetime support").
     """
-    await asyncio.wait({call}, timeout=CANCEL_SECONDS)
-    if not call.done() and isinstance(call, asyncio.Task):
-        asyncio._unregister_task(call)
+    await asyncio.wait({future}, timeout=CANCEL_SECONDS)
+    if not future.done() and isinstance(future, asyncio.Task):
+        asyncio._unregister_task(future)
 
 
-async def await_within(call: Awaitable[Result], seconds: float) -> Result:
+async def await_within(awaitable: Awaitable[Result], seconds: float) -> Result:
     """Return the result of an awaitable; after ``seconds``, abandon it with ``TimeoutError``."""
-    future = asyncio.ensure_future(call)
+    future = asyncio.ensure_future(awaitable)
     try:
-        # Do not use wait_for: it would wait for a task that ignores its cancellation.
+        # ``asyncio.wait_for`` would wait for a task that ignores its cancellation.
         done, _ = await asyncio.wait({future}, timeout=max(seconds, 0.0))
     finally:
         if not future.done():
             future.cancel()
             # Retrieve a later exception: asyncio logs an exception that nobody retrieved.
-            future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            future.add_done_callback(lambda late: late.cancelled() or late.exception())
             await detach(future)
     if not done:
         raise TimeoutError
@@ -211,8 +211,8 @@ _loop_lock = threading.Lock()
 _loop: tuple[int, asyncio.AbstractEventLoop] | None = None
 
 
-async def in_background(call: Coroutine[Any, Any, Result]) -> Result:
-    """Return the result of a coroutine on a background loop; a cancellation cancels it too.
+async def in_background(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine on a background loop, and return its result; pass a cancellation on to it.
 
     The coroutine may need seconds to end a process or a connection. The caller's loop could
     interrupt this, since the executor does not wait for a step that exceeds its time limit.
@@ -224,4 +224,4 @@ async def in_background(call: Coroutine[Any, Any, Result]) -> Result:
             loop = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, daemon=True, name="casewright-loop").start()
             _loop = os.getpid(), loop
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, _loop[1]))
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, _loop[1]))

@@ -1,4 +1,4 @@
-"""Reads and writes tools as JSON: toolbox files, and records of single tools (``tools_extra``)."""
+"""Tools as JSON: toolbox files, and records of single tools (``tools_extra``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from casewright.tools.alias import NAME, alias
 from casewright.tools.parameter import Parameter, Source, sources_of
 from casewright.tools.spec import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec
 
-#: Advice by the type of pydantic's error.
+#: The advice for each type of a pydantic error.
 _TYPE_ADVICE = {
     "missing": "Add it.",
     "string_type": "Write a text.",
@@ -63,7 +63,7 @@ class _ToolRecord(BaseModel):
     def _with_descriptions(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {n: {"description": p} if isinstance(p, str) else p for n, p in value.items()}
+        return {name: {"description": p} if isinstance(p, str) else p for name, p in value.items()}
 
 
 def tool_from_record(record: Any) -> ToolSpec:
@@ -82,22 +82,21 @@ def tool_from_record(record: Any) -> ToolSpec:
 def read_tool(record: Any, *, exact: bool = False) -> ToolSpec:
     """Return the tool of a decoded JSON value; see ``tool_from_record``.
 
-    With ``exact``, unknown fields of the record are refused, and a name that is an identifier stays
-    even if ``alias`` would change it (such as ``get_xml``). Raise ``ToolError`` if the record is
-    malformed; the message names the parameter if a parameter is the cause.
+    ``exact`` refuses unknown fields of the record, and keeps a name that is an identifier even if
+    ``alias`` would change it (such as ``get_xml``). Raise ``ToolError`` for a malformed record.
     """
     try:
-        fields = _ToolRecord.model_validate(record)
+        valid = _ToolRecord.model_validate(record)
     except ValidationError as error:
         raise ToolError(_validation_message(error.errors()[0])) from error
     if exact and (unknown := [name for name in record if name not in _ToolRecord.model_fields]):
         raise ToolError(_unknown_field_message(unknown[0], _ToolRecord))
     return ToolSpec(
-        name=fields.name if exact and NAME.fullmatch(fields.name) else alias(fields.name),
-        description=fields.description,
-        parameters=tuple(p.parameter(n) for n, p in fields.parameters.items()),
-        results=tuple(fields.results),
-        example=fields.example,
+        name=valid.name if exact and NAME.fullmatch(valid.name) else alias(valid.name),
+        description=valid.description,
+        parameters=tuple(entry.parameter(name) for name, entry in valid.parameters.items()),
+        results=tuple(valid.results),
+        example=valid.example,
     )
 
 
@@ -143,7 +142,7 @@ def toolbox_from_file(path: Path) -> Toolbox:
             file, the tool, the parameter and the correction.
     """
     tools = []
-    for number, record in enumerate(_records(path), 1):
+    for number, record in enumerate(_read_records(path), 1):
         try:
             tools.append(_listed_tool(record))
         except ToolError as error:
@@ -156,7 +155,7 @@ def toolbox_from_file(path: Path) -> Toolbox:
         raise InputError(f"{path}: {error}") from error
 
 
-def _records(path: Path) -> Sequence[Any]:
+def _read_records(path: Path) -> Sequence[Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique_keys)
         json.dumps(content, ensure_ascii=False).encode()
@@ -178,15 +177,15 @@ def _records(path: Path) -> Sequence[Any]:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # Of two parameters with the same name, ``json.loads`` would keep only the last one.
     names = [name for name, _ in pairs]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
+    if repeated_names := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(
-            f"One object has the name {', '.join(repeated)} twice. Rename one of them."
+            f"One object has the name {', '.join(repeated_names)} twice. Rename one of them."
         )
     return dict(pairs)
 
 
 def _listed_tool(record: Any) -> ToolSpec:
-    """Return the tool of a record in a file, where ``no_evidence`` may be listed too."""
+    """Return the tool of a record in a file, which may also list ``no_evidence``."""
     tool = read_tool(record, exact=True)
     if tool.name != NO_EVIDENCE.name:
         return tool
@@ -200,10 +199,10 @@ def toolbox_to_records(toolbox: Toolbox) -> list[dict[str, Any]]:
     tools = list(toolbox)
     if Toolbox(tools[-1:]).fingerprint() == Toolbox([NO_EVIDENCE]).fingerprint():
         tools.pop()
-    return [_record(tool) for tool in tools]
+    return [_tool_record(tool) for tool in tools]
 
 
-def _record(tool: ToolSpec) -> dict[str, Any]:
+def _tool_record(tool: ToolSpec) -> dict[str, Any]:
     example = tool.example
     return {
         "name": tool.name,

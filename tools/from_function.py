@@ -39,8 +39,8 @@ def tool_from_function(
 ) -> ToolSpec:
     """Return the tool of a typed function, which may be async.
 
-    The executor fills parameters that are annotated as ``CallContext``, and those annotated as
-    ``Tenant`` with the request's tenant; plans do not see these parameters.
+    The executor passes the call's context to a parameter of the type ``CallContext``, and the
+    request's tenant to one of the type ``Tenant``; plans do not see these parameters.
 
     The function returns JSON-plain values. A ``date``, ``datetime`` or ``time`` becomes its ISO
     text, a ``Decimal``, ``UUID`` or ``Path`` its ``str``, and a member of an ``Enum`` its value,
@@ -52,69 +52,67 @@ def tool_from_function(
         name: The tool's name; by default, the function's name.
         description: The description for the planner; by default, the docstring's first paragraph.
         results: The fields of each result.
-        sources: Parameter name to the allowed sources of its argument.
+        sources: The allowed sources of each parameter's argument, by the parameter's name.
         example: A question that the tool helps to answer, with the plan.
         process: Call the function in its own process, which is killed when the call is cancelled or
             exceeds its time limit; see ``casewright.tools.process``.
-        latency: As in ``ToolSpec``.
-        cost: As in ``ToolSpec``.
-        tokens: As in ``ToolSpec``.
-        approval: As in ``ToolSpec``.
-        finds: As in ``ToolSpec``.
+        latency, cost, tokens, approval, finds: As in ``ToolSpec``.
 
     Raises:
         ToolError: A parameter has a type that JSON cannot represent, ``sources`` names an unknown
             parameter, or another process cannot import the function.
     """
-    title: str = name or str(getattr(function, "__name__", "tool"))
+    tool_name: str = name or str(getattr(function, "__name__", "tool"))
     hints = get_type_hints(function)
-    fields = tuple(results)
+    result_fields = tuple(results)
     schemas: dict[str, dict[str, Any]] = {}
     required: set[str] = set()
     injectors: dict[str, Callable[[CallContext], Any]] = {}
     for parameter in inspect.signature(function).parameters.values():
-        hint = hints.get(parameter.name, Any)
+        type_hint = hints.get(parameter.name, Any)
         # Compare by identity: not every type has a hash.
-        inject = next((get for injected, get in _INJECTED if hint is injected), None)
+        inject = next((get for kind, get in _INJECTED if type_hint is kind), None)
         if inject is not None:
             injectors[parameter.name] = inject
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ToolError(f"Tool {title!r} takes *{parameter.name}. Name each of its parameters.")
+            raise ToolError(
+                f"Tool {tool_name!r} takes *{parameter.name}. Name each of its parameters."
+            )
         try:
-            schemas[parameter.name] = TypeAdapter(hint).json_schema()
+            schemas[parameter.name] = TypeAdapter(type_hint).json_schema()
         except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as error:
             raise ToolError(
-                f"Tool {title!r}: parameter {parameter.name!r} has a type that JSON cannot "
+                f"Tool {tool_name!r}: parameter {parameter.name!r} has a type that JSON cannot "
                 "represent. Annotate it with str, int, float, bool, a Literal or a list."
             ) from error
         if parameter.default is parameter.empty:
             required.add(parameter.name)
 
-    def arguments(values: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
-        return {**values, **{name: inject(context) for name, inject in injectors.items()}}
+    def keyword_arguments(arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
+        return {**arguments, **{name: inject(context) for name, inject in injectors.items()}}
 
     run: Run | None = None
     run_async: RunAsync | None = None
     if process and not processes.is_child:
-        run_async = processes.in_process(title, function, fields)
+        run_async = processes.in_process(tool_name, function, result_fields)
     elif inspect.iscoroutinefunction(function):
 
-        async def awaited(values: Mapping[str, Any], context: CallContext) -> Any:
-            return await function(**arguments(values, context))
+        async def call_async(arguments: Mapping[str, Any], context: CallContext) -> Any:
+            return await function(**keyword_arguments(arguments, context))
 
-        run_async = awaited
+        run_async = call_async
     else:
 
-        def run(values: Mapping[str, Any], context: CallContext) -> Any:
-            return function(**arguments(values, context))
+        def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
+            return function(**keyword_arguments(arguments, context))
 
-    paragraph = (inspect.getdoc(function) or title).split("\n\n")[0].replace("\n", " ")
+    paragraph = (inspect.getdoc(function) or tool_name).split("\n\n")[0].replace("\n", " ")
     return ToolSpec(
-        name=alias(title),
+        name=alias(tool_name),
         description=description or paragraph,
-        parameters=parameters_of(title, schemas, required, sources),
-        results=fields,
+        parameters=parameters_of(tool_name, schemas, required, sources),
+        results=result_fields,
         example=example,
         run=run,
         run_async=run_async,

@@ -28,27 +28,26 @@ def tool_from_langchain(
     """Return the tool of a LangChain ``BaseTool``.
 
     Arguments that the tool hides from the model (``InjectedToolArg``) are filled by name from the
-    request's scope. An error that the tool returns to a model as text fails the step.
+    request's scope. If the tool returns an error to the model as text, the step fails.
 
     Args:
         tool: A LangChain tool, with a description and an argument schema.
         results: The fields of each result; for several fields, the tool must return mappings or
             JSON text.
-        sources: As for ``tool_from_function``.
-        example: As for ``tool_from_function``.
+        sources, example: As for ``tool_from_function``.
 
     Raises:
         ToolError: ``sources`` names an unknown parameter.
     """
     schema, full_schema = _schemas(tool)
-    tool = _returning_plain(tool)
+    tool = _with_plain_results(tool)
     properties: Mapping[str, Any] = schema.get("properties", {})
     required = schema.get("required", ())
     parameters = parameters_of(tool.name, properties, required, sources, schema.get("$defs"))
-    hidden = set(full_schema.get("properties", {})) - set(properties)
+    hidden_names = set(full_schema.get("properties", {})) - set(properties)
 
     def call(arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
-        injected = {name: context.scope[name] for name in hidden if name in context.scope}
+        injected = {name: context.scope[name] for name in hidden_names if name in context.scope}
         return {
             "name": tool.name,
             "args": {**arguments, **injected},
@@ -57,8 +56,8 @@ def tool_from_langchain(
         }
 
     def config(context: CallContext) -> RunnableConfig:
-        facts = {"casewright_key": context.key, "casewright_step": context.step}
-        return {"metadata": facts, "configurable": facts}
+        identifiers = {"casewright_key": context.key, "casewright_step": context.step}
+        return {"metadata": identifiers, "configurable": identifiers}
 
     def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
         return _content(tool.name, tool.invoke(call(arguments, context), config(context)))
@@ -68,7 +67,7 @@ def tool_from_langchain(
 
     has_async = _has_async(tool)
     # Only a ``Tool`` or ``StructuredTool`` can lack a blocking function: its ``func`` is then None.
-    has_sync = not has_async or getattr(tool, "func", run) is not None
+    has_sync = not has_async or not hasattr(tool, "func") or tool.func is not None
     return ToolSpec(
         name=alias(tool.name),
         description=tool.description,
@@ -88,7 +87,7 @@ def _schemas(tool: BaseTool) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         # A ``Tool`` takes one text; its inferred schema would list the parameters of Tool._run.
         visible = {"properties": tool.args, "required": list(tool.args)}
         return visible, visible
-    # Without ``args_schema``, it is inferred from _run, with the injected arguments.
+    # Without ``args_schema``, LangChain infers the schema from _run, with injected arguments.
     full: Any = tool.get_input_schema() if tool.args_schema is None else tool.args_schema
     schemas: tuple[Any, Any] = tool.tool_call_schema, full
     visible, full = (s if isinstance(s, dict) else s.model_json_schema() for s in schemas)
@@ -104,7 +103,7 @@ def _has_async(tool: BaseTool) -> bool:
     return type(tool)._arun is not BaseTool._arun
 
 
-def _returning_plain(tool: BaseTool) -> BaseTool:
+def _with_plain_results(tool: BaseTool) -> BaseTool:
     """Return the tool with functions that return dates and similar values as texts.
 
     LangChain converts a function's result to JSON if it can, else by ``str``.
@@ -114,21 +113,21 @@ def _returning_plain(tool: BaseTool) -> BaseTool:
     if not isinstance(tool, (StructuredTool, Tool)) or tool.response_format != "content":
         return tool
     functions = {name: getattr(tool, name) for name in ("func", "coroutine")}
-    changes = {name: _with_plain_result(f, name) for name, f in functions.items() if f is not None}
+    changes = {name: _plain_function(f, name) for name, f in functions.items() if f is not None}
     return tool.model_copy(update=changes)
 
 
-def _with_plain_result(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    # LangChain passes callbacks and configuration if the signature has them, so wraps keeps it.
+def _plain_function(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    # LangChain passes callbacks and configuration if the signature has them; ``wraps`` keeps it.
     @functools.wraps(function)
-    def call_plainly(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         return plain(function(*args, **kwargs))
 
     @functools.wraps(function)
-    async def await_plainly(*args: Any, **kwargs: Any) -> Any:
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
         return plain(await function(*args, **kwargs))
 
-    return await_plainly if name == "coroutine" else call_plainly
+    return call_async if name == "coroutine" else call
 
 
 def _content(name: str, message: ToolMessage | Any) -> Any:

@@ -43,9 +43,9 @@ async def tools_from_mcp(
     Args:
         connections: The servers by name, as ``MultiServerMCPClient`` takes them: ``{"shop":
             {"transport": "stdio", "command": "python", "args": ["server.py"]}}``.
-        results: Tool name to the fields of its results. By default, the fields of the tool's output
-            schema, else ``evidence``, the text of the result.
-        sources: Tool name to parameter name to the allowed sources of its argument.
+        results: The fields of each tool's results, by tool name. By default, the fields of the
+            tool's output schema, else ``evidence``, the text of the result.
+        sources: The allowed sources of arguments, by tool name and parameter name.
         scope: Parameters that identify the user. A plan cannot write them: they get their values
             from the request's scope, and a call fails if the scope lacks one.
         prefix: Put the server's name before the names of its tools, in case two servers have a tool
@@ -67,15 +67,15 @@ async def tools_from_mcp(
     tools: list[ToolSpec] = []
     parameters: set[str] = set()
     for server, connection in connections.items():
-        for tool in await _list_tools(server, connection):
-            adapted = convert_mcp_tool_to_langchain_tool(
-                None, tool, connection=connection, server_name=server, tool_name_prefix=prefix
+        for mcp_tool in await _list_tools(server, connection):
+            langchain_tool = convert_mcp_tool_to_langchain_tool(
+                None, mcp_tool, connection=connection, server_name=server, tool_name_prefix=prefix
             )
-            fields = fields_by_tool.pop(adapted.name, None)
+            fields = fields_by_tool.pop(langchain_tool.name, None)
             spec = tool_from_langchain(
-                adapted,
-                results=_schema_fields(tool.outputSchema) if fields is None else fields,
-                sources=sources_by_tool.pop(adapted.name, None),
+                langchain_tool,
+                results=_schema_fields(mcp_tool.outputSchema) if fields is None else fields,
+                sources=sources_by_tool.pop(langchain_tool.name, None),
             )
             parameters.update(parameter.name for parameter in spec.parameters)
             tools.append(_with_rows_and_scope(spec, scope_parameters))
@@ -147,27 +147,27 @@ def _with_rows_and_scope(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
             )
         scope_arguments = {name: context.scope[name] for name in hidden}
         try:
-            returned = await in_background(call({**arguments, **scope_arguments}, context))
+            return_value = await in_background(call({**arguments, **scope_arguments}, context))
         except ExceptionGroup as error:
             # A session's task group wraps errors in a group, whose message does not say the cause.
             raise _cause(error) from error
-        return _rows(spec, returned)
+        return _rows(spec, return_value)
 
     visible = tuple(parameter for parameter in spec.parameters if parameter.name not in hidden)
     return replace(spec, parameters=visible, run=None, run_async=run_async)
 
 
-def _rows(spec: ToolSpec, returned: Any) -> Any:
-    """Return what a call returned in the form for ``results.rows``."""
-    if isinstance(returned, Mapping) and "structured_content" in returned:
-        rows = returned["structured_content"]
+def _rows(spec: ToolSpec, return_value: Any) -> Any:
+    """Return the value of a call in the form that ``results.rows`` takes."""
+    if isinstance(return_value, Mapping) and "structured_content" in return_value:
+        rows = return_value["structured_content"]
         is_wrapped = isinstance(rows, Mapping) and list(rows) == [_WRAPPER_FIELD]
         return rows[_WRAPPER_FIELD] if is_wrapped and _WRAPPER_FIELD not in spec.results else rows
-    if not isinstance(returned, list):
-        return returned
-    texts = [block["text"] for block in returned if block.get("type") == "text"]
-    if returned and not texts:
-        block_types = sorted({str(block.get("type")) for block in returned})
+    if not isinstance(return_value, list):
+        return return_value
+    texts = [block["text"] for block in return_value if block.get("type") == "text"]
+    if return_value and not texts:
+        block_types = sorted({str(block.get("type")) for block in return_value})
         raise ToolError(
             f"Tool {spec.name!r} returned {', '.join(block_types)} and no text, which no plan can "
             "use. Leave it out of the toolbox."
@@ -179,7 +179,7 @@ def _rows(spec: ToolSpec, returned: Any) -> Any:
 
 
 def _cause(error: Exception) -> Exception:
-    """Return the error in a group of one, however deeply nested; others as they are."""
+    """Return the only error of nested groups; return any other error unchanged."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

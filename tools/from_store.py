@@ -47,19 +47,18 @@ def tool_from_store(
 
     Args:
         store: The store, which is searched with the default facet weights of its schema.
-        results: Result field to the source of its value, a metadata field or a function of the hit;
-            by default only ``evidence``, the support text of the case.
+        results: The source of each result field, by name: a metadata field, or a function of the
+            hit; by default only ``evidence``, the support text of the case.
         filters: Metadata fields that become parameters of the tool, before ``query``: only cases
             with the argument's value are searched.
         scope: Metadata fields that are bound to the request's scope: a search returns only cases
             with the user's value, which a plan cannot write. If the request's scope lacks a field,
             the search returns nothing.
-        per_tenant: True if each request searches the cases of its tenant (``store.for_tenant``),
-            whichever tenant the store was opened for; a request without a tenant fails. If False,
-            the store is searched as it was opened; a store that was opened for a tenant refuses
-            requests of other tenants.
-        sources: As for ``tool_from_function``.
-        example: As for ``tool_from_function``.
+        per_tenant: True to search the cases of the request's tenant (``store.for_tenant``), even if
+            the store was opened for another tenant; a request without a tenant fails. False to
+            search the store as it was opened; the store of one tenant then refuses requests of
+            other tenants.
+        sources, example: As for ``tool_from_function``.
         k: The maximum number of results.
         min_relevance: The minimum weighted cosine of a result.
         near_best: The minimum weighted cosine of a result, as a share of the best hit's.

@@ -33,7 +33,7 @@ class Source(StrEnum):
     BOOLEAN = "boolean"  # true or false, written by the plan
 
 
-#: Sources of the id of a thing, which a plan must look up and cannot write.
+#: Sources of an id, which a plan must look up and cannot write.
 _ID_SOURCES = frozenset({Source.CONTEXT, Source.STEP})
 _TEXT_SOURCES = _ID_SOURCES | {Source.LITERAL, Source.SPAN, Source.QUESTION}
 #: Default sources by kind. The items of an array, and values of unknown kind, are texts or numbers;
@@ -56,8 +56,8 @@ class Parameter:
         name: A Python identifier of ASCII characters.
         description: The description in the planner's prompt.
         kind: JSON Schema type, or ``any``.
-        sources: Allowed sources of its argument. The default with ``choices`` is none. Without, it
-            is context and step for a name that ends with ``_id``, otherwise that of the kind.
+        sources: Allowed sources of the argument. With ``choices``, the default is none; without, it
+            is context and step if the name ends with ``_id``, else the default of the kind.
         choices: Values of an enumeration, which a plan may write even if ``sources`` lacks literal.
         required: True if a plan must give an argument for it.
     """
@@ -117,18 +117,18 @@ def parameters_of(
 
     Args:
         tool: The tool's name, for messages.
-        schemas: Parameter name to schema.
+        schemas: The schema of each parameter, by the parameter's name.
         required: Names of the required parameters.
-        sources: Parameter name to the allowed sources of its argument.
+        sources: The allowed sources of each parameter's argument, by the parameter's name.
         definitions: ``$defs`` for all schemas; if there are none, each schema's own are used.
 
     Raises:
         ToolError: ``sources`` has an unknown parameter or an unknown source.
     """
-    declared = {
+    declared_sources = {
         name: sources_of(source_names, name) for name, source_names in (sources or {}).items()
     }
-    if unknown := sorted(declared.keys() - schemas.keys()):
+    if unknown := sorted(declared_sources.keys() - schemas.keys()):
         raise ToolError(f"Tool {tool!r} has no parameter {unknown}. Correct its sources.")
     parameters = []
     for name, schema in schemas.items():
@@ -138,7 +138,7 @@ def parameters_of(
                 name=name,
                 description=str(schema.get("description", "")),
                 kind=kind,
-                sources=declared.get(name, frozenset()),
+                sources=declared_sources.get(name, frozenset()),
                 choices=choices,
                 required=name in required,
             )
@@ -152,7 +152,7 @@ def _kind_and_choices(
     reference = str(schema.get("$ref", "")).rpartition("/")[2]
     if reference in definitions:
         # Each definition is followed once, since a definition may refer to itself.
-        others = {name: other for name, other in definitions.items() if name != reference}
+        others = {name: definition for name, definition in definitions.items() if name != reference}
         return _kind_and_choices(definitions[reference], others)
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) == 1:

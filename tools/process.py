@@ -43,24 +43,24 @@ def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]
             f"Tool {tool!r} cannot run in a separate process: another process cannot import "
             f"{name or function!r}. Define it by def at the top level of a file."
         )
-    target = {"module": function.__module__, "file": str(Path(file).resolve()), "name": name}
+    location = {"module": function.__module__, "file": str(Path(file).resolve()), "name": name}
 
     async def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
         fields = {field: getattr(context, field) for field in ("run_id", "step", "key", "question")}
         request = {
-            **target,
+            **location,
             "path": sys.path,
             "tool": tool,
             "results": results,
             "arguments": dict(arguments),
             "context": {**fields, "scope": dict(context.scope)},
         }
-        return await in_background(_call(tool, json.dumps(request).encode(), context))
+        return await in_background(_call_in_process(tool, json.dumps(request).encode(), context))
 
     return run
 
 
-async def _call(tool: str, request: bytes, context: CallContext) -> Any:
+async def _call_in_process(tool: str, request: bytes, context: CallContext) -> Any:
     async with _process_slots(asyncio.get_running_loop()):
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -71,7 +71,7 @@ async def _call(tool: str, request: bytes, context: CallContext) -> Any:
             limit=MAX_LINE_BYTES,
         )
         try:
-            return await _result(tool, process, request, context)
+            return await _read_result(tool, process, request, context)
         finally:
             # The process is the leader of a group, which includes its child processes.
             with suppress(ProcessLookupError):
@@ -79,7 +79,7 @@ async def _call(tool: str, request: bytes, context: CallContext) -> Any:
             await process.wait()
 
 
-async def _result(
+async def _read_result(
     tool: str, process: asyncio.subprocess.Process, request: bytes, context: CallContext
 ) -> Any:
     assert process.stdin is not None

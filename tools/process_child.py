@@ -20,7 +20,7 @@ from typing import Any
 
 def main() -> None:
     """Read a request from stdin; write each report, then the rows or the error, as JSON lines."""
-    # The function's own output to stdout goes to stderr, so that it does not mix with these lines.
+    # The function's output to stdout goes to stderr, so that it does not mix with the JSON lines.
     output = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
 
@@ -32,7 +32,7 @@ def main() -> None:
     threading.Thread(target=_end_with_input, daemon=True).start()
     sys.path[:] = request["path"]
     try:
-        write(returned=_rows(request, write))
+        write(returned=_call_function(request, write))
     except BaseException as error:  # noqa: BLE001 - reported to the caller
         write(error=type(error).__name__, message=str(error))
 
@@ -44,23 +44,23 @@ def _end_with_input() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _rows(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
+def _call_function(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
     from casewright.tools import CallContext, ToolSpec, process, rows, tool_from_function
     from casewright.tools.results import plain
 
     process.is_child = True
-    tool = getattr(_module(request["module"], request["file"]), request["name"])
+    tool = getattr(_import_module(request["module"], request["file"]), request["name"])
     if not isinstance(tool, ToolSpec):
         tool = tool_from_function(tool, name=request["tool"], results=request["results"])
-    context = CallContext(**request["context"], report=lambda facts: write(report=plain({**facts})))
+    context = CallContext(**request["context"], report=lambda event: write(report=plain({**event})))
     if tool.run is not None:
         return rows(tool, tool.run(request["arguments"], context))
     assert tool.run_async is not None
     return rows(tool, asyncio.run(tool.run_async(request["arguments"], context)))
 
 
-def _module(name: str, file: str) -> ModuleType:
-    """Import a module by its name if that finds this file, else by the file's path."""
+def _import_module(name: str, file: str) -> ModuleType:
+    """Import a file as a module, by the module's name if that leads to the file, else by path."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

@@ -30,7 +30,7 @@ Tenant = NewType("Tenant", str)
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """The context of a call in addition to its arguments; a plan cannot write any of it.
+    """The context of a call in addition to its arguments; plans cannot write it.
 
     A tool with several rounds may report each round: ``context.report({"round": 1, …})``.
 
@@ -94,8 +94,8 @@ class ToolSpec:
         cost: The maximum cost of a call, in a currency of your choice; ``None`` if not declared.
         tokens: The maximum number of a language model's tokens in a call; ``None`` if not declared.
         approval: True if a person must approve a plan that calls the tool before it runs.
-        finds: The noun in the sentence that a call found nothing, such as ``"bookings"``; by
-            default, the words of the tool's name without its verbs.
+        finds: The noun for the results in ``nothing``, such as ``"bookings"``; by default, the
+            words of the tool's name without its verbs.
 
     A tool without ``run`` and ``run_async`` can be planned with, but not executed.
     """
@@ -136,11 +136,11 @@ class ToolSpec:
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter with this name, or ``None``."""
-        return next((p for p in self.parameters if p.name == name), None)
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
     @property
     def nothing(self) -> str:
-        """The sentence that a call found nothing."""
+        """The sentence which says that a call found nothing."""
         words = self.name.replace("_", " ").split()
         nouns = " ".join(word for word in words if word.lower() not in VERBS)
         return f"No {self.finds or nouns or 'result'} found."
@@ -192,10 +192,10 @@ class Toolbox:
         return Toolbox(tool for tool in self if tool.name not in names)
 
     def with_(self, *tools: ToolSpec) -> Toolbox:
-        """Return a toolbox with these tools added, before ``no_evidence`` if this is the last."""
-        current = list(self)
-        last = [current.pop()] if current[-1].name == NO_EVIDENCE.name else []
-        return Toolbox([*current, *tools, *last])
+        """Return a toolbox with these tools added, before a last ``no_evidence``."""
+        members = list(self)
+        last_tools = [members.pop()] if members[-1].name == NO_EVIDENCE.name else []
+        return Toolbox([*members, *tools, *last_tools])
 
     def __getitem__(self, name: str) -> ToolSpec:
         return self._tools[name]
@@ -223,7 +223,7 @@ class Toolbox:
 
     @cached_property
     def _fingerprint(self) -> str:
-        content = [
+        planner_view = [
             [
                 tool.signature(),
                 tool.description,
@@ -232,4 +232,4 @@ class Toolbox:
             ]
             for tool in self
         ]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(planner_view).encode()).hexdigest()[:16]

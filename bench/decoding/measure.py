@@ -1,4 +1,4 @@
-"""The time of a plan by transformers' ``generate``, plain and masked, and Casewright's decoder."""
+"""The time to write a plan with transformers' ``generate`` and with Casewright's decoder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from casewright.tools import Toolbox, tool_from_record
 PLAN_CASE_COUNTS = (0, 1, 2, 4, 8)
 #: The numbers of tools in the larger toolboxes.
 TOOLBOX_SIZES = (30, 100)
-#: The numbers of tokens in a call of the network, and the number of timed calls for each.
+#: The numbers of tokens in timed calls of the network, and the number of calls with each.
 WIDTHS, ROUNDS = (1, 2, 4, 8, 32, 128), 5
 #: Plans by system, in the order of the tasks.
 Plans = Mapping[str, Sequence[WrittenPlan]]
@@ -51,19 +51,18 @@ class DecodingTrial(GenerationTrial):
 
 
 def measure_decoding(trial: DecodingTrial) -> Report:
-    """Time plain and masked ``generate`` and Casewright's decoder with the lengths of gold plans.
+    """Time plain ``generate``, masked ``generate`` and Casewright's decoder on gold plans.
 
     Raise ``InputError`` if the model cannot be loaded, or no annotated query of the domain has a
     plan that the grammar can write.
     """
-    # A missing device is an error before anything is loaded.
+    # If the device is missing, this is an error before anything is loaded.
     find_device(trial.model.device)
     tested = load_domain(trial.domain)
     toolbox, queries = tested.toolbox, tested.domain.queries()
     measured = MeasuredModel(trial, tested)
     model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
-    # Scripts are the tokens that the systems are made to choose. A grammar caches its states, so
-    # the timed grammar must not be the one that makes the scripts.
+    # A grammar caches its states, so the grammar that makes the scripts must not be timed.
     script_grammar, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
     tasks, refused = make_tasks(model, script_grammar, toolbox, shuffled, trial.plans)
     if not tasks:
@@ -84,7 +83,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         def writer(
             write: Callable[..., WrittenPlan], prompts: Sequence[PromptTokens]
         ) -> Callable[[int], WrittenPlan]:
-            """Return a function that writes the plan of a task, by the task's index."""
+            """Return a function that writes the plan of the task with an index."""
             return lambda index: write(tasks[index], prompts[index])
 
         writers = {name: writer(write, prompts) for name, write in model_systems.scripted().items()}
@@ -94,8 +93,8 @@ def measure_decoding(trial: DecodingTrial) -> Report:
             writers[_with_cases(count)] = writer(model_systems.decode, count_prompts)
         # On a GPU, the first call of each width is slow; the decoder's calls have several widths.
         decoders = [name for name in writers if name.startswith(systems.CASEWRIGHT)]
-        warmed = decoders if measured.needs_warmup else ()
-        plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", warmed)
+        fully_warmed = decoders if measured.needs_warmup else ()
+        plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", fully_warmed)
         requests = [query.record.request(toolbox) for query in own_choice_queries]
         own_choice = _own_choice_plans(measured, trial, requests, store) if requests else {}
         tool_accuracy: Mapping[int, float] = {}
@@ -105,7 +104,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
     steps = _step_costs(model, prompts[0].head)
     measured.measure_bandwidth_again()
-    # Milliseconds to read the weights from memory in all model steps of a plan.
+    # The time to read the weights from memory in all model steps of a plan.
     model_steps = np.array([plan.model_steps for plan in plans[HEAD_KEPT_BY_CASEWRIGHT]])
     lower_bounds = model_steps * measured.min_step_ms
     settings = {
@@ -137,7 +136,7 @@ def _prompt(model: LanguageModel, request: PlanRequest, store: CaseStore, k: int
 
 
 def _with_cases(count: int) -> str:
-    """Return the name of the decoder's row with ``count`` plan cases in prompts."""
+    """Return the name of the decoder with ``count`` plan cases in prompts."""
     return f"{systems.CASEWRIGHT}, {count} plan cases"
 
 
@@ -148,15 +147,15 @@ def _own_choice_plans(
     prompts = [_prompt(model, request, store, trial.examples) for request in requests]
     model_systems = systems.Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
     writers = model_systems.own_choice(requests, prompts, store)
-    warmed = (systems.OWN_CASEWRIGHT, systems.OWN_DRAFTED) if measured.needs_warmup else ()
+    decoders = (systems.OWN_CASEWRIGHT, systems.OWN_DRAFTED) if measured.needs_warmup else ()
     label = "Writing plans of the model's own choice"
-    return take_turns(writers, range(len(requests)), trial.repeats, label, warmed)
+    return take_turns(writers, range(len(requests)), trial.repeats, label, decoders)
 
 
 def _tool_accuracy(
     model: LanguageModel, toolbox: Toolbox, queries: Sequence[AnnotatedQuery], store: CaseStore
 ) -> dict[int, float]:
-    """Return the tool accuracy of a trained model by the number of plan cases in prompts."""
+    """Return the tool accuracy of a trained model, by the number of plan cases in prompts."""
     shares = {}
     for count in PLAN_CASE_COUNTS:
         planner = model_planner(model, store, examples=count)
@@ -166,10 +165,10 @@ def _tool_accuracy(
 
 
 def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
-    """Return the median milliseconds of a network call by the number of tokens after a head.
+    """Return the median milliseconds of a network call, by the number of tokens after a head.
 
-    If a call of several tokens takes about as long as a call of one, because both wait for memory,
-    it saves time to read forced tokens (those that the grammar determines) with the next one.
+    If a call with several tokens takes about as long as a call with one, because both wait for
+    memory, it saves time to read forced tokens together with the next free one.
     """
     import torch
 
@@ -188,12 +187,12 @@ def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
 
 
 class GrammarCost(NamedTuple):
-    """Milliseconds that the grammar of one toolbox takes."""
+    """The milliseconds that the grammar of a toolbox takes."""
 
     toolbox: str
     first: float  # until the grammar is ready for the first request with the toolbox
     ready: Sequence[float]  # until the grammar is ready, for each further request
-    complete: Sequence[float]  # the time of ``ready``, and all masks of a plan that it can write
+    complete: Sequence[float]  # ``ready`` and all masks, for each plan that the grammar can write
 
 
 def grammar_costs(
@@ -202,8 +201,9 @@ def grammar_costs(
     queries: Sequence[AnnotatedQuery],
     tool_sources: Sequence[AnnotatedQuery],
 ) -> list[GrammarCost]:
-    """Return the grammar's costs for the toolbox, and for ``enlarged`` ones."""
-    boxes = [enlarged(toolbox, tool_sources, size) for size in (len(toolbox), *TOOLBOX_SIZES)]
+    """Return the grammar's costs for the toolbox and for enlarged toolboxes."""
+    sizes = (len(toolbox), *TOOLBOX_SIZES)
+    boxes = [enlarged_toolbox(toolbox, tool_sources, size) for size in sizes]
     toolboxes = {f"{len(box)}_tools": box for box in boxes}
     scripts = ScriptWriter(model)
     costs = []
@@ -227,10 +227,10 @@ def grammar_costs(
     return costs
 
 
-def enlarged(toolbox: Toolbox, queries: Sequence[AnnotatedQuery], size: int) -> Toolbox:
-    """Return the toolbox with the tools that records of queries add, up to ``size`` tools.
+def enlarged_toolbox(toolbox: Toolbox, queries: Sequence[AnnotatedQuery], size: int) -> Toolbox:
+    """Return the toolbox with tools that the queries' records add, up to ``size`` tools.
 
-    If these tools are too few, they are added again under numbered names.
+    If these tools are too few, they are added again with numbered names.
     """
     records = [record for query in queries for record in query.record.tools_extra]
     tools = {tool.name: tool for tool in map(tool_from_record, records)}
@@ -245,7 +245,7 @@ def enlarged(toolbox: Toolbox, queries: Sequence[AnnotatedQuery], size: int) -> 
 
 
 def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
-    """Consume a script's choices up to the plan's end; call the matcher as the decoder does."""
+    """Consume the choices of a script until the plan ends, with the decoder's calls."""
     matcher.consume_forced()
     for token in choices:
         if matcher.finished:
@@ -263,7 +263,7 @@ def _rows(
     lower_bounds: np.ndarray[Any, Any],
     grammars: Sequence[GrammarCost],
 ) -> list[dict[str, Any]]:
-    """Return the rows of the systems, of the lower bound by the memory, and of the grammars."""
+    """Return the rows of the systems, of the lower bound from memory, and of the grammars."""
     shares = {_with_cases(count): share for count, share in tool_accuracy.items()}
     rows = [
         {
@@ -288,9 +288,9 @@ def _rows(
 
 
 def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dict[str, Any]:
-    unknown = dict.fromkeys(("prompt_tokens", "plan_tokens", "model_steps"))
+    empty_cells = dict.fromkeys(("prompt_tokens", "plan_tokens", "model_steps"))
     times = {"ms_p50": p50(milliseconds), "ms_p95": p95(milliseconds)}
-    return {"system": name, "plans": len(milliseconds), **unknown, **times, "tools_right": None}
+    return {"system": name, "plans": len(milliseconds), **empty_cells, **times, "tools_right": None}
 
 
 def _plan_figures(plans: Plans, gold: Sequence[str], lower_bounds: np.ndarray[Any, Any]) -> Figures:
@@ -305,7 +305,7 @@ def _plan_figures(plans: Plans, gold: Sequence[str], lower_bounds: np.ndarray[An
         cached, uncached = plans[system + HEAD_KEPT], plans[system]
         steps = sum(plan.model_steps for plan in cached)
         yield f"share_of_{name}_model_steps", sum(plan.model_steps for plan in decoded) / steps
-        # Who caches the head: both systems, neither, only Casewright.
+        # The prompt's head is cached by both systems, by neither, or only by Casewright.
         uncached_times = _times(plans[systems.CASEWRIGHT])
         yield f"ratio_{name}_over_casewright_head_kept", p50(_times(cached) / times)
         yield f"ratio_{name}_over_casewright_head_read", p50(_times(uncached) / uncached_times)

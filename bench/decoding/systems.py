@@ -1,4 +1,4 @@
-"""Systems that write plans: transformers' ``generate``, plain or masked; Casewright's decoder."""
+"""The systems that write plans: transformers' ``generate`` and Casewright's decoder."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PLAIN, MASKED, CASEWRIGHT = "generate", "generate, masked", "casewright"
 #: The suffix of the name of a system that caches the KV states of the prompt's head.
 HEAD_KEPT = ", head kept"
 HEAD_KEPT_BY_CASEWRIGHT = CASEWRIGHT + HEAD_KEPT
-#: Prefix and names of the systems without a script (the tokens that a system is made to choose).
+#: Prefix and names of the systems without a script, where the model chooses the tokens.
 OWN_CHOICE = "own choice: "
 OWN_DRAFTED = f"{OWN_CHOICE}{CASEWRIGHT}, drafted{HEAD_KEPT}"
 OWN_CASEWRIGHT = f"{OWN_CHOICE}{HEAD_KEPT_BY_CASEWRIGHT}"
 OWN_MASKED = f"{OWN_CHOICE}{MASKED}{HEAD_KEPT}"
-#: The maximum number of tokens of masked generation.
+#: The maximum number of tokens that masked ``generate`` writes.
 MAX_TOKENS = 1024
 
 
@@ -39,7 +39,7 @@ class WrittenPlan(NamedTuple):
 
 
 class Generation:
-    """Transformers' greedy ``generate``; a ``head`` is a result of ``head_states``, or ``None``."""
+    """Transformers' greedy ``generate``; ``head`` is a cache from ``head_states``, or ``None``."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -65,8 +65,8 @@ class Generation:
     ) -> list[int]:
         """Return the tokens of a text that a grammar allows, without the end token.
 
-        This call advances the grammar's matcher to the end of the text. ``choices`` are the tokens
-        of the steps; by default, each is the likeliest allowed token.
+        This call advances the matcher to the end of the text. ``choices`` are the tokens to write;
+        by default, each step writes the likeliest allowed token.
         """
         from transformers import LogitsProcessorList
 
@@ -75,7 +75,7 @@ class Generation:
         return [token for token in tokens if token not in self._model.ends]
 
     def generate(self, prompt: PromptTokens, head: Any, **settings: Any) -> list[int]:
-        """Return the generated tokens; ``settings`` are transformers'."""
+        """Return the generated tokens; ``settings`` are settings of transformers."""
         import torch
 
         ids = torch.tensor([[*prompt.head, *prompt.tail]], device=self._model.device)
@@ -95,7 +95,7 @@ class Generation:
 
 
 def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
-    """Return a logits processor that allows the grammar's tokens, or the next of ``choices``.
+    """Return a logits processor that allows the grammar's tokens, or only the next of ``choices``.
 
     It maps ids (1, length) and scores (1, vocabulary) to scores; other tokens get minus infinity.
     """
@@ -118,7 +118,7 @@ def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
 
 
 class Systems:
-    """The systems of one model; each can cache the KV states of ``head``, the prompts' prefix."""
+    """The systems of one model, with and without cached states of ``head``, the prompts' prefix."""
 
     def __init__(self, model: LanguageModel, grammar: PlanGrammar, head: Sequence[int]) -> None:
         self._model = model
@@ -128,7 +128,7 @@ class Systems:
         self._decoder, self._uncached_decoder = Decoder(model), Decoder(model, prefix_bytes=0)
 
     def scripted(self) -> dict[str, Callable[[Task, PromptTokens], WrittenPlan]]:
-        """Return by name the systems that write a task's plan with its script."""
+        """Return the systems that write a task's plan with its script, by name."""
 
         def masked(task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
             return self._masked(task.request, prompt, task.masked, cached=cached)
@@ -148,9 +148,9 @@ class Systems:
     def own_choice(
         self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
     ) -> dict[str, Callable[[int], WrittenPlan]]:
-        """Return by name the systems in which a trained model chooses; they take a request's index.
+        """Return the systems in which a trained model chooses, by name; they take request indices.
 
-        The case planner makes the drafts, and its time counts.
+        The case planner writes the drafts, and its time counts.
         """
         planner = CasePlanner(store)
 
@@ -164,7 +164,7 @@ class Systems:
         }
 
     def _plain(self, task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
-        # The copy is not timed, because a cache could be cropped instead.
+        # The copy is not timed: in another program, the cache could be cropped instead.
         head = deepcopy(self._states) if cached else None
         # Without a grammar, the model writes exactly as many tokens as the plan has.
         length = dict.fromkeys(("min_new_tokens", "max_new_tokens"), len(task.masked.tokens))
@@ -188,7 +188,7 @@ class Systems:
             ),
             self._model.device,
         )
-        # The last model step ends the plan.
+        # The last model step writes the end token.
         return self._plan(tokens, len(tokens) + 1, prompt, milliseconds, cached=cached)
 
     def _decoded(

@@ -1,4 +1,4 @@
-"""The gain of relevance feedback over one search for as many cases, and over RepoGPT's loop."""
+"""The gain of relevance feedback over one search with as many cases, and over RepoGPT's loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feed
 from casewright.stores import CaseStore, Encoder, Question, feedback
 from casewright.stores.progress import note, progress_bar
 
-#: Bounds so wide that the figures do not depend on the machine's speed.
+#: Limits that no run reaches, so that the figures do not depend on the machine's speed.
 LIMITS = FeedbackLimits(tokens=1_000_000, seconds=600.0)
 JUDGES: Mapping[str, Callable[[LabelledQuestion], feedback.Judge]] = {
     GOLD: searches.GoldJudge,
@@ -30,14 +30,14 @@ JUDGES: Mapping[str, Callable[[LabelledQuestion], feedback.Judge]] = {
     SHUFFLED: searches.ShuffledJudge,
     BLIND: lambda question: searches.BlindJudge(),
 }
-#: Facet weights by set, and by a suffix of the set's name; by default the schema's. The weights of
-#: the code domain suit only questions that name a symbol.
+#: Facet weights by set, and by a suffix of the set's name; other sets use the schema's weights.
+#: The weights of the code domain suit only questions that name a symbol.
 SYMBOL_WEIGHTS, TEXT_WEIGHTS = {"text": 0.3, "title": 0.7}, {"text": 0.8, "title": 0.2}
 WEIGHTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     CODE: {"": SYMBOL_WEIGHTS, ", documents' weights": TEXT_WEIGHTS},
     DESCRIBED: {"": TEXT_WEIGHTS},
 }
-#: Numbers of results of a search without feedback.
+#: Numbers of results of one search without feedback.
 SINGLE_KS = (5, 10, 20, 30, 50)
 #: The judges' line styles in the plot.
 LINE_STYLES = {GOLD: "-", OFFLINE: "--", SHUFFLED: ":", BLIND: "-."}
@@ -55,28 +55,28 @@ _NOTES = (
     "estimated at four characters.",
 )
 TITLES = {"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"}
-#: Points of the plot: the number of judged cases, and their recall, after each round.
+#: Points of the plot, one for each round: the number of judged cases, and their recall.
 Line = Sequence[tuple[float, float]]
 Measure = Callable[[SearchState, LabelledQuestion], float]
 
 
 class LoopResults(NamedTuple):
-    """A strategy with a judge: a run for each question, and one search for as many cases."""
+    """A strategy and a judge: for each question, a run, and one search for as many cases."""
 
     strategy: str
     judge: str
     runs: Sequence[Run]
-    singles: Sequence[SearchState]
+    singles: Sequence[SearchState]  # one search for as many cases, for each question
 
     @property
     def rounds(self) -> list[list[SearchState]]:
-        """The states of all runs after each round; a run that has ended stays in its last state."""
+        """The states of all runs after each round; a run that has ended keeps its last state."""
         longest = max(len(run.states) for run in self.runs)
         return [[run.after(number) for run in self.runs] for number in range(1, longest + 1)]
 
 
 class Trial(NamedTuple):
-    """The results for a set's test questions with one weighting of its facets."""
+    """The results on a set's test questions with one set of facet weights."""
 
     name: str
     data: FeedbackSet
@@ -88,7 +88,7 @@ class Trial(NamedTuple):
     judgement_ms: float  # median time of the offline judge for ten cases, in milliseconds
 
     def mean(self, measure: Measure, states: Sequence[SearchState]) -> float:
-        """Return the mean of a measure over the questions, each with its state."""
+        """Return the mean of a measure over the questions and their states."""
         return mean([measure(s, q) for s, q in zip(states, self.questions, strict=True)])
 
     def gain(self, loop: LoopResults) -> tuple[float, float]:
@@ -151,7 +151,7 @@ def _trials(sets: Sequence[FeedbackSet], encoder: Encoder) -> Iterator[Trial]:
 def _trial(
     name: str, data: FeedbackSet, store: CaseStore, weights: Mapping[str, float] | None
 ) -> Trial:
-    labelled = data.half(training=False)
+    test_questions = data.half(training=False)
     strategies, default = _strategies(data)
     # Only the default strategy is also tried with the control judges.
     pairings = [
@@ -159,15 +159,15 @@ def _trial(
         for strategy in strategies
         for judge in (JUDGES if strategy.name == default else (GOLD, OFFLINE))
     ]
-    note(f"Asking {len(labelled)} questions of {name}, with {len(pairings)} loops each.")
+    note(f"Asking {len(test_questions)} questions of {name}, with {len(pairings)} loops each.")
     pairs: list[tuple[LabelledQuestion, Question]] = []
-    for item in labelled:
+    for item in test_questions:
         question = store.question(item.text, weights=weights)
         assert question is not None, "the store of a set has cases"
         pairs.append((item, question))
     loops, recalls = [], {k: list[float]() for k in SINGLE_KS}
     post: dict[int, list[Run]] = {k: [] for k in searches.POST_KS}
-    total = len(labelled) * (len(pairings) + 1)
+    total = len(test_questions) * (len(pairings) + 1)
     with progress_bar(f"Questions of {name}", total, show=None) as advance:
         for strategy, judge_name in pairings:
             runs, singles = [], []
@@ -181,7 +181,7 @@ def _trial(
                 advance(1)
             loops.append(LoopResults(strategy.name, judge_name, runs, singles))
         for item, question in pairs:
-            ranking = [near.hit.case.id for near in question.best(max(SINGLE_KS))]
+            ranking = [neighbour.hit.case.id for neighbour in question.best(max(SINGLE_KS))]
             for k in SINGLE_KS:
                 recalls[k].append(SearchState(ranking[:k]).judged_recall(item))
             for k in searches.POST_KS:
@@ -190,16 +190,16 @@ def _trial(
     filtered = []
     if data.kind == "code":
         symbols = searches.SymbolFilter(data.cases)
-        chunk_ids = [symbols.find(question.text) for question in labelled]
+        chunk_ids = [symbols.find(question.text) for question in test_questions]
         filtered = [SearchState(ids, frozenset(ids)) for ids in chunk_ids]
     single_recalls = {k: mean(values) for k, values in recalls.items()}
     judge = feedback.OfflineJudge()
     median_ms = p50([searches.judgement_ms(question, judge) for _, question in pairs])
-    return Trial(name, data, labelled, loops, post, filtered, single_recalls, median_ms)
+    return Trial(name, data, test_questions, loops, post, filtered, single_recalls, median_ms)
 
 
 def _summary(trial: Trial) -> dict[str, Any]:
-    """Return the row of a set's default strategy with the gain of each judge."""
+    """Return the row of a set: the gain of each judge with the default strategy."""
     strategy = _strategies(trial.data)[1]
     gains = {loop.judge: trial.gain(loop) for loop in trial.loops if loop.strategy == strategy}
     return {
@@ -218,7 +218,7 @@ def _mean_judged(states: Sequence[SearchState]) -> float:
 
 
 def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the loops, of the post's loop, and for code of the symbol filter."""
+    """Yield the rows of the loops, of the post's loop, and (for code) of the symbol filter."""
 
     def row(strategy: str, judge: str, states: Sequence[SearchState]) -> dict[str, Any]:
         labels = {"table": "all", "set": trial.name, "strategy": strategy, "judge": judge}
@@ -260,7 +260,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 
 
 def _figures(trial: Trial) -> dict[str, float]:
-    """Return each loop's gain, the share found of the cases that one search misses, and costs."""
+    """Return each loop's gain, the share of the missed cases that it finds, and its costs."""
 
     def slug(text: str) -> str:
         return "_".join(re.findall(r"\w+", text))
@@ -272,9 +272,9 @@ def _figures(trial: Trial) -> dict[str, float]:
     for loop in trial.loops:
         key, gain = slug(f"{name}_{loop.strategy}_{loop.judge}"), gains[loop.strategy, loop.judge]
         figures[f"gain_points_{key}"] = gain
-        missed = 1 - trial.mean(SearchState.judged_recall, loop.singles)
-        if loop.judge in (GOLD, OFFLINE) and missed:
-            figures[f"share_of_missed_found_{key}"] = gain / 100 / missed
+        missed_share = 1 - trial.mean(SearchState.judged_recall, loop.singles)
+        if loop.judge in (GOLD, OFFLINE) and missed_share:
+            figures[f"share_of_missed_found_{key}"] = gain / 100 / missed_share
         gold_gain = gains[loop.strategy, GOLD]
         if loop.judge == OFFLINE and gold_gain > 0:
             figures[f"share_of_gold_gain_kept_{key}"] = gain / gold_gain
@@ -284,17 +284,18 @@ def _figures(trial: Trial) -> dict[str, float]:
 
 
 def _ratios_to_post(trial: Trial, key: str, loop: LoopResults) -> dict[str, float]:
-    """Return a loop's costs over those of the post's loop, at its least k and at equal recall."""
+    """Return ratios of a loop's costs to the post's loop, with the lowest k and at equal recall."""
     figures: dict[str, float] = {}
-    ours = trial.mean(SearchState.marked_recall, loop.rounds[-1])
+    loop_recall = trial.mean(SearchState.marked_recall, loop.rounds[-1])
     judged = _mean_judged(loop.rounds[-1])
     for k, runs in trial.post.items():
-        answer = trial.mean(SearchState.marked_recall, [run.last for run in runs])
+        post_recall = trial.mean(SearchState.marked_recall, [run.last for run in runs])
         ratio = judged / mean([run.judgements for run in runs])
         if k == searches.POST_KS[0]:
             figures[f"judged_ratio_to_post_of_{k}_{key}"] = ratio
-        if answer >= ours or k == searches.POST_KS[-1]:
-            kind = "of_equal_recall" if answer >= ours else f"of_{k}_which_finds_less"
+        reaches_recall = post_recall >= loop_recall
+        if reaches_recall or k == searches.POST_KS[-1]:
+            kind = "of_equal_recall" if reaches_recall else f"of_{k}_which_finds_less"
             tokens = [mean([run.tokens for run in group]) for group in (loop.runs, runs)]
             figures[f"judged_ratio_to_post_{kind}_{key}"] = ratio
             figures[f"tokens_ratio_to_post_{kind}_{key}"] = tokens[0] / tokens[1]
@@ -311,8 +312,8 @@ def _lines(trial: Trial) -> dict[str, Line]:
         ]
         for loop in trial.loops
     }
-    most = 2 * max(judged for line in lines.values() for judged, _ in line)
-    lines["one search"] = [(k, share) for k, share in trial.single.items() if 10 <= k <= most]
+    max_judged = 2 * max(judged for line in lines.values() for judged, _ in line)
+    lines["one search"] = [(k, share) for k, share in trial.single.items() if 10 <= k <= max_judged]
     return lines
 
 
@@ -332,8 +333,8 @@ def _draw(axes: Any, sets: Mapping[str, Mapping[str, Line]]) -> None:
         panel.set_title(name, fontsize=10)
         panel.set_xlabel("cases judged, mean", fontsize=9)
         panel.set_ylabel("share of the relevant among them", fontsize=9)
-        right = max(x for label, line in lines.items() for x, _ in line if ", " in label)
-        panel.set_xlim(9.5, right + 0.5)
+        right_edge = max(x for label, line in lines.items() for x, _ in line if ", " in label)
+        panel.set_xlim(9.5, right_edge + 0.5)
     for panel in grid[len(sets) :]:
         panel.set_axis_off()
     # The panel with the most lines has the legend.

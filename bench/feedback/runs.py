@@ -1,4 +1,4 @@
-"""Searches for relevant cases: feedback loop, one search, the RepoGPT post's loop, symbols."""
+"""The compared searches for relevant cases, and the judges of the feedback loop."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from casewright.stores.feedback import Candidate, Judge, JudgeRequest, Verdicts,
 K = 10
 #: The judges' names in tables.
 GOLD, OFFLINE, SHUFFLED, BLIND = "labels", "offline", "labels shuffled", "first two, unread"
-#: The post's loop: our maximum number of rounds, and the compared numbers of cases in a round.
+#: For the loop of the RepoGPT post: maximum number of rounds, and numbers of cases in a round.
 POST_ROUNDS, POST_KS = 10, (10, 15, 20, 30, 40, 60)
 _FILE = re.compile(r"[\w./-]+\.py\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class SearchState(NamedTuple):
-    """The ids of the cases judged so far, and of those ``marked`` as relevant."""
+    """The ids of the cases judged so far; ``marked`` are those judged relevant."""
 
     judged: Sequence[str]
     marked: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ class SearchState(NamedTuple):
         return len(question.relevant & self.marked) / len(question.relevant)
 
     def recall_at_k(self, question: LabelledQuestion) -> float:
-        """Return recall@k of the judged cases, with the marked ones first."""
+        """Return recall@k of a ranking of the judged cases with the marked ones first."""
         ranking = sorted(self.judged, key=lambda id_: id_ not in self.marked)
         return len(question.relevant.intersection(ranking[:K])) / len(question.relevant)
 
@@ -68,21 +68,21 @@ def loop_run(result: FeedbackResult) -> Run:
     states = []
     judged = [candidate for candidate in result.candidates if candidate["relevant"] is not None]
     for number in range(1, len(result.rounds) + 1):
-        so_far = [candidate for candidate in judged if candidate["round"] <= number]
-        marked = frozenset(candidate["id"] for candidate in so_far if candidate["relevant"])
-        states.append(SearchState([candidate["id"] for candidate in so_far], marked))
+        judged_by_then = [candidate for candidate in judged if candidate["round"] <= number]
+        marked = frozenset(candidate["id"] for candidate in judged_by_then if candidate["relevant"])
+        states.append(SearchState([candidate["id"] for candidate in judged_by_then], marked))
     return Run(states, result.tokens)
 
 
 def single_search(question: Question, judge: Judge, count: int) -> SearchState:
-    """Return the state after one search for ``count`` cases, and one call of the judge."""
+    """Return the state after one search for ``count`` cases and one call of the judge."""
     request = _request(question, count)
     verdicts = checked(judge.judge(request), request)
     return SearchState([candidate.id for candidate in request.candidates], verdicts.relevant)
 
 
 def judgement_ms(question: Question, judge: Judge, count: int = 10) -> float:
-    """Return the milliseconds in which a judge reads ``count`` cases, without their search."""
+    """Return the milliseconds in which a judge judges ``count`` cases, without their search."""
     request = _request(question, count)
     return timed(lambda: judge.judge(request))[1]
 
@@ -96,11 +96,11 @@ def _request(question: Question, count: int) -> JudgeRequest:
 def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
     """Return a run of the RepoGPT post's loop with the labels as judge.
 
-    The query of a round is the question with the texts of all relevant cases. A round judges all k
-    cases that it finds, also those judged before. The last round adds no relevant case.
+    A round's query is the question with the texts of all relevant cases. A round judges all k cases
+    that it finds, also those judged before. The loop ends when a round adds no relevant case.
     """
     relevant: dict[str, str] = {}
-    seen: dict[str, None] = {}
+    judged: dict[str, None] = {}
     states: list[SearchState] = []
     judgements = tokens = 0
     nearest = question.best(k)
@@ -108,10 +108,10 @@ def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
         judgements += len(nearest)
         texts = {near.hit.case.id: case_text(near.hit.case) for near in nearest}
         tokens += estimated_tokens(question.text, *texts.values())
-        seen |= dict.fromkeys(texts)
+        judged |= dict.fromkeys(texts)
         count_before = len(relevant)
         relevant |= {id_: text for id_, text in texts.items() if id_ in labelled.relevant}
-        states.append(SearchState(list(seen), frozenset(relevant)))
+        states.append(SearchState(list(judged), frozenset(relevant)))
         if len(relevant) == count_before or len(states) == POST_ROUNDS:
             return Run(states, tokens, judgements)
         query = "\n".join([question.text, *relevant.values()])
@@ -132,16 +132,16 @@ class GoldJudge:
 
 @dataclass(frozen=True, slots=True)
 class ShuffledJudge:
-    """A control that marks as many candidates as the labels do, at random.
+    """A control that marks random candidates, as many as are labelled relevant.
 
-    A loop's gain with this judge comes from the repeated search alone.
+    A loop's gain with this judge comes only from the repeated search.
     """
 
     question: LabelledQuestion
     name: str = SHUFFLED
 
     def judge(self, request: JudgeRequest) -> Verdicts:
-        """Return random candidates, as many as have a relevant label."""
+        """Return random candidates, as many as are labelled relevant."""
         ids = [candidate.id for candidate in request.candidates]
         count = sum(id_ in self.question.relevant for id_ in ids)
         rng = random.Random(f"{self.question.id} {len(request.relevant)}")
@@ -161,15 +161,15 @@ class BlindJudge:
 
 
 class SymbolFilter:
-    """A control without similarity search: the code chunks of the symbols that a question names.
+    """A control without similarity search, which finds the chunks of the symbols in a question.
 
-    A question names a symbol if it has the symbol's last part as a word. If it names files, symbols
-    in other files are dropped if any remain. Of the rest, those with the most parts in the question
-    are taken: ``Client.send`` if the question also has "Client".
+    A question names a symbol if the symbol's last part is one of its words. If it also names files,
+    symbols in these files are preferred. Then the symbols with the most parts in the question are
+    taken: ``Client.send`` if the question also has "Client".
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:
-        #: The symbols and their chunks by the symbols' last part.
+        #: Symbols with their chunks, by the last part of the symbol.
         self._chunks: defaultdict[str, list[tuple[str, Case]]] = defaultdict(list)
         for case in cases:
             if symbol := str(case.metadata.get("symbol", "")):

@@ -1,4 +1,4 @@
-"""Random vectors for the bench of stores, and measures of an answer's exactness."""
+"""Random vectors for the benchmark of stores, and measures of an answer's exactness."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ FACETS = ("question", "support", "entities")
 DIMENSION = 384
 #: Number of cases in an answer.
 K = 10
-#: Sets of facet weights, which queries take in turn. The second set weights only one facet.
+#: Sets of facet weights, which the queries use in turn. The second set has only one facet.
 WEIGHTS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3, 0.1))
-#: The mixture of Gaussians: number of clusters; length of the offset from a cluster's centre, which
-#: has length 1; share of the offset's variance that the facets have in common; exponent of the
-#: offset's spectrum. With these values, the 1st, 10th and 50th neighbours are as near as those of
-#: MiniLM's vectors of as many Wikipedia paragraphs.
+#: The mixture of Gaussians: number of clusters; length of a vector's offset from its cluster's
+#: centre, which has length 1; share of the offset's variance that a case's facets have in common;
+#: exponent of the offset's spectrum. With these values, the 1st, 10th and 50th neighbours are as
+#: near as those of MiniLM's vectors of equally many Wikipedia paragraphs.
 TOPICS, SPREAD, SHARED, DECAY = 50, 2.0, 0.5, 0.8
-#: Number of cases that are drawn at once, and the tolerance for equal scores, since stores compute
-#: in 32 bits.
+#: Number of cases in a batch, and the tolerance for equal scores: stores compute in 32 bits.
 CHUNK, TOLERANCE = 5000, 1e-6
 
 _TEXTS = (
@@ -40,17 +39,17 @@ _SOLUTION = "Yes, for the rent until another tenant is found, less what the land
 
 
 def texts_of(number: int) -> dict[str, Any]:
-    """Return a case's problem and solution; their texts start with the case's number."""
+    """Return the problem and solution of a case; each text starts with the case's number."""
     problem = {name: f"{number} {text}" for name, text in zip(FACETS, _TEXTS, strict=True)}
     return {"problem": problem, "solution": f"{number} {_SOLUTION}"}
 
 
 def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
-    """Write unit vectors from a mixture of Gaussians to a file, array (facets, count, dimension).
+    """Write unit vectors from a mixture of Gaussians to a file, as (facets, count, dimension).
 
-    Each case is near the centres of one topic. As in embeddings of text, the offsets have a falling
-    spectrum, and those of a case's facets are correlated. All streams of a seed have the same
-    centres.
+    Each case is near the centres of one cluster. As in embeddings of text, the offsets have a
+    falling spectrum, and the offsets of a case's facets correlate. All streams of a seed have the
+    same centres.
     """
     centres = np.random.default_rng(seed).normal(size=(len(FACETS), TOPICS, DIMENSION))
     centres /= np.linalg.norm(centres, axis=2, keepdims=True)
@@ -58,7 +57,7 @@ def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
     spectrum *= SPREAD / np.linalg.norm(spectrum)
     rng = np.random.default_rng([seed, stream])
     shape = (len(FACETS), count, DIMENSION)
-    out = np.lib.format.open_memmap(file, mode="w+", dtype=np.float32, shape=shape)
+    file_vectors = np.lib.format.open_memmap(file, mode="w+", dtype=np.float32, shape=shape)
     for start in range(0, count, CHUNK):
         size = min(CHUNK, count - start)
         topics = rng.integers(TOPICS, size=size)
@@ -68,33 +67,33 @@ def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
             offsets = np.sqrt(SHARED) * common + np.sqrt(1 - SHARED) * noise
             vectors = centres[facet, topics] + offsets * spectrum
             vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-            out[facet, start : start + size] = vectors
-    out.flush()
+            file_vectors[facet, start : start + size] = vectors
+    file_vectors.flush()
 
 
 def query_of(vectors: Vectors, number: int) -> Query:
-    """Return one row of an array (facets, rows, dimension), as vectors by facet."""
+    """Return a row of an array (facets, rows, dimension): a vector for each facet."""
     return {name: vectors[facet, number] for facet, name in enumerate(FACETS)}
 
 
 def weights_of(number: int) -> Weights:
-    """Return the weights of the query with this number, by facet."""
+    """Return the facet weights of the query with this number."""
     return dict(zip(FACETS, WEIGHTS[number % len(WEIGHTS)], strict=True))
 
 
 def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
-    """Return each query's weighted sums of cosines, in 64 bits, array (queries, cases).
+    """Return the weighted sums of cosines in 64 bits, as (queries, cases).
 
-    Cases and queries are unit vectors, arrays (facets, n, dimension).
+    Cases and queries are unit vectors, as (facets, rows, dimension).
     """
     weights = np.array([WEIGHTS[i % len(WEIGHTS)] for i in range(queries.shape[1])])
-    out = np.zeros((queries.shape[1], cases.shape[1]))
+    scores = np.zeros((queries.shape[1], cases.shape[1]))
     for facet in range(len(cases)):
         weighted = queries[facet].astype(np.float64) * weights[:, facet, None]
         for start in range(0, cases.shape[1], CHUNK):
             chunk = cases[facet, start : start + CHUNK].astype(np.float64)
-            out[:, start : start + CHUNK] += weighted @ chunk.T
-    return out
+            scores[:, start : start + CHUNK] += weighted @ chunk.T
+    return scores
 
 
 def recall(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> float:
@@ -104,7 +103,7 @@ def recall(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> fl
 
 
 def same_order(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> bool:
-    """Return true if an answer begins with the k best cases in order; equal scores may swap."""
+    """Return true if an answer begins with the k best cases in order; equal scores may differ."""
     if len(answer) < k or len(set(answer[:k])) < k:
         return False
     best = np.sort(scores)[::-1][:k]

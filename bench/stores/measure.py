@@ -21,7 +21,7 @@ from casewright.stores.progress import note
 
 #: The minimum number of cases.
 MIN_CASES = 100
-#: Exact searches of the other systems, by their names in the figures of ratios to Casewright.
+#: Exact searches of other systems, by their names in the ratios to Casewright.
 RATIOS = {"merged": "merged_all", "formula": "formula_all"}
 RATIOS |= {name: name for name in ("cbrkit", "cbrkit_documented")}
 _COLOURS = {"casewright": "C0", "merged": "C1", "formula": "C2", "cbrkit": "C3"}
@@ -47,7 +47,7 @@ NOTES = (
 
 
 def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
-    """Compare all systems with every number of cases; they take turns at the queries."""
+    """Compare all systems with every number of cases."""
     if not sizes or min(sizes) < MIN_CASES or len(set(sizes)) < len(sizes):
         raise InputError(
             f"The --sizes {list(sizes)} cannot be measured. Give different numbers of at least "
@@ -62,8 +62,8 @@ def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
     figures: dict[str, float] = {}
     for size in sizes:
         note(f"{size} cases: drawing vectors")
-        with tempfile.TemporaryDirectory(prefix="casewright-bench-") as name:
-            folder = Path(name)
+        with tempfile.TemporaryDirectory(prefix="casewright-bench-") as folder_name:
+            folder = Path(folder_name)
             case_file, query_file = folder / worker.CASES, folder / worker.QUERIES
             data.write_vectors(case_file, size, seed, stream=0)
             data.write_vectors(query_file, queries, seed, stream=1)
@@ -127,10 +127,9 @@ def _figures(
             times[name] = [t.milliseconds for t in searches]
     casewright = times["casewright"]
     for ratio_name, name in RATIOS.items():
-        other = times[name]
         # A slow system may have answered fewer queries.
-        common = min(len(casewright), len(other))
-        ratio = p50(other[:common]) / p50(casewright[:common])
+        count = min(len(casewright), len(times[name]))
+        ratio = p50(times[name][:count]) / p50(casewright[:count])
         figures[f"ratio_{ratio_name}_over_casewright_{size}"] = ratio
     return figures
 

@@ -3,9 +3,9 @@
 cbrkit compares the query with every case in Python (Lenz et al. 2024). It is fastest with
 similarity functions over all cases and a custom aggregator.
 
-In Qdrant the facets are named vectors. Either NumPy merges one search for each vector, or Qdrant
-scores prefetched candidates by a formula. A case that is missing from a vector's list scores 0
-there, so both ways are exact only if every case is a candidate.
+In Qdrant the facets are named vectors. Either each vector is searched and NumPy merges the hits, or
+Qdrant scores prefetched candidates by a formula. A case that is not among a vector's hits scores 0
+for it, so both methods are exact only if every case is a candidate.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from casewright.errors import DependencyError
 from casewright.stores import Case, CaseSchema, CaseStore, Components, Facet, Hit
 
 Search = Callable[[Query, Weights], Any]
-#: The start of cbrkit's newest versions for Python 3.11; later ones have another interface.
+#: The start of the supported versions of cbrkit, the newest for Python 3.11.
 SUPPORTED = "0.14."
 
 
 class System(ABC):
-    """A compared system; it has its own folder and process."""
+    """A compared system, with its own folder and process."""
 
     @abstractmethod
     def build(self, cases: Vectors) -> None:
         """Add all cases: unit vectors (facets, cases, dimension) and the texts of ``texts_of``."""
 
     def open(self) -> None:  # noqa: B027
-        """Open the built system, in another process than ``build``; in memory, do nothing."""
+        """Open the built system in a new process; a system in memory does nothing."""
 
     @abstractmethod
     def searches(self) -> Mapping[str, Search]:
@@ -54,9 +54,9 @@ class System(ABC):
 
 
 class Casewright(System):
-    """A ``CaseStore``, which has all facets in one vector.
+    """A ``CaseStore``, whose vectors contain all facets.
 
-    Its facets look vectors up by the number in a text, so that no encoder's time is measured.
+    Its facets look up vectors by the number in a text, so that no encoder's time is measured.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -125,7 +125,7 @@ class Cbrkit(System):
 
     def build(self, cases: Vectors) -> None:
         """Put all cases into memory; see ``System``."""
-        # The vectors are views of one array; those of one attribute are contiguous in it.
+        # The vectors are views of one array, in which those of an attribute are contiguous.
         rows = np.array(cases)
         self._cases: dict[int, dict[str, Any]] = {
             n: {**{name: rows[facet, n] for facet, name in enumerate(FACETS)}, **texts_of(n)}
@@ -267,7 +267,7 @@ class NamedVectors(System):
         self, query: Query, weights: Weights, *, candidates: int, rescored: bool = False
     ) -> list[Point]:
         positive = _positive(weights)
-        # With one vector, the K nearest are exact.
+        # If only one vector counts, its K nearest cases are the answer.
         limit = candidates if len(positive) > 1 else K
         lists = self._search([self._nearest(query, name, limit) for name in positive])
         list_weights = list(positive.values())
@@ -282,7 +282,7 @@ class NamedVectors(System):
         return [Point(n, score, payloads[n]) for n, score in zip(best_numbers, scores, strict=True)]
 
     def _nearest(self, query: Query, name: str, limit: int, among: Sequence[int] = ()) -> Any:
-        """Return a request for an exact search by one vector, of all cases or of ``among``."""
+        """Return a request for an exact search by one vector, in all cases or only in ``among``."""
         import qdrant_edge as edge
 
         return edge.QueryRequest(
@@ -308,11 +308,11 @@ class NamedVectors(System):
     def _with_missing(
         self, query: Query, positive: Weights, lists: list[ScoredCases]
     ) -> tuple[list[float], list[ScoredCases]]:
-        """Return weights and lists; a vector that lacks cases of others has a second list."""
-        union = np.unique(np.concatenate([numbers for numbers, _ in lists]))
+        """Return weights and lists; a second list has the cases that a vector's list lacks."""
+        all_numbers = np.unique(np.concatenate([numbers for numbers, _ in lists]))
         requests, list_weights = [], list(positive.values())
         for (name, weight), (numbers, _) in zip(positive.items(), lists, strict=True):
-            if missing := np.setdiff1d(union, numbers, assume_unique=True).tolist():
+            if missing := np.setdiff1d(all_numbers, numbers, assume_unique=True).tolist():
                 requests.append(self._nearest(query, name, len(missing), missing))
                 list_weights.append(weight)
         return list_weights, [*lists, *(self._search(requests) if requests else [])]

@@ -1,4 +1,4 @@
-"""Worker processes, one for each system: their memory is separate, and they search in turns."""
+"""Worker processes: each has one system and its memory, and they search in turns."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from casewright.stores.progress import note
 
 Result = TypeVar("Result")
 CASES, QUERIES = "cases.npy", "queries.npy"
-#: Seconds of searches that warm up before a turn: the turn's own queries, each at most once.
+#: Seconds of untimed searches before a turn; they use the turn's queries, each at most once.
 WARM_UP_SECONDS = 1.0
-#: Number of queries in a turn, equally many for each of the weights.
+#: Number of queries in a turn, equally many for each set of weights.
 TURN_QUERIES = 4 * len(WEIGHTS)
-#: A kind of search takes no more turns after so many seconds of timed searches.
-SECONDS = 30
-#: The environment of a worker, for one BLAS thread: if another process uses a core, two threads
+#: A kind of search gets no more turns after so many seconds of timed searches.
+MAX_SECONDS = 30
+#: A worker's environment, for one BLAS thread. If another process uses a core, two threads would
 #: wait for each other ten times as long as they compute.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-#: The system of a worker process, and the folder of the cases; set only there.
+#: The system and the folder of the cases, which are set only in a worker process.
 _system: System
 _folder: Path
-#: The systems by their names in figures, over a folder; cbrkit's cases are in memory.
+#: Functions from a folder to a system, by the system's name; cbrkit's cases are in memory.
 SYSTEMS: dict[str, Callable[[Path], System]] = {"casewright": Casewright}
 SYSTEMS |= {"named_vectors": NamedVectors, "cbrkit": lambda folder: Cbrkit()}
 
 
 class TimedSearch(NamedTuple):
-    """A search: the number of its query, its milliseconds, and the numbers of the found cases."""
+    """A search: the query's number, milliseconds, and the numbers of the cases in the answer."""
 
     query: int
     milliseconds: float
@@ -69,7 +69,7 @@ class SystemResults(NamedTuple):
 
 
 class Worker(AbstractContextManager["Worker"]):
-    """A process with one system; it runs the functions at the end of this file."""
+    """A process with one system, which runs the functions at the end of this file."""
 
     def __init__(self, name: str, folder: Path) -> None:
         # A forked process would share the memory of this process.
@@ -77,11 +77,11 @@ class Worker(AbstractContextManager["Worker"]):
         self._name = name
         self._pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(name, folder))
 
-    def do(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Return the result of a call in the process; raise ``StoreError`` if the process ended."""
+    def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function in the process; raise ``StoreError`` if the process has ended."""
         try:
             with patch.dict(os.environ, ONE_THREAD):
-                return self._pool.submit(work, *arguments).result()
+                return self._pool.submit(function, *arguments).result()
         except BrokenProcessPool as error:
             raise StoreError(
                 f"The process that measured {self._name} ended. Measure fewer cases, or free some "
@@ -90,7 +90,7 @@ class Worker(AbstractContextManager["Worker"]):
 
     def close(self) -> None:
         """Close the system, and end the process."""
-        self.do(close)
+        self.call(close)
         self._pool.shutdown()
 
     def __exit__(self, *_: object) -> None:
@@ -107,26 +107,26 @@ def measure_size(folder: Path, queries: int) -> list[SystemResults]:
         for system in SYSTEMS:
             note(f"  building {system}")
             worker, costs = _build(stack, system, folder)
-            timings = {name: list[TimedSearch]() for name in worker.do(searches)}
+            timings = {name: list[TimedSearch]() for name in worker.call(searches)}
             measured[worker] = SystemResults(system, costs, timings)
         note("  searching in turns")
         for start in range(0, queries, TURN_QUERIES):
             turn = range(start, min(start + TURN_QUERIES, queries))
             for worker, results in measured.items():
-                for name, searched in results.searches.items():
-                    if sum(timed_search.milliseconds for timed_search in searched) < SECONDS * 1000:
-                        searched += worker.do(search, name, turn)
+                for name, timed_searches in results.searches.items():
+                    if sum(item.milliseconds for item in timed_searches) < MAX_SECONDS * 1000:
+                        timed_searches += worker.call(search, name, turn)
         for worker, results in measured.items():
-            costs = results.costs._replace(memory_mb=worker.do(resident))
+            costs = results.costs._replace(memory_mb=worker.call(resident_mb))
             measured[worker] = results._replace(costs=costs)
             worker.close()
         return list(measured.values())
 
 
 def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
-    """Build a system; return a worker with it open, and costs. The stack ends the worker."""
+    """Build a system; return a worker that has opened it, and costs. The stack ends the worker."""
     worker = stack.enter_context(Worker(system, folder))
-    seconds, memory = worker.do(build)
+    seconds, memory = worker.call(build)
     if system == "cbrkit":
         return worker, Costs(seconds, memory)
     worker.close()
@@ -134,7 +134,7 @@ def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
     files = (file for file in (folder / system).rglob("*") if file.is_file())
     disk = sum(file.stat().st_blocks * 512 for file in files) / 1e6
     worker = stack.enter_context(Worker(system, folder))
-    return worker, Costs(seconds, memory, worker.do(open_), disk_mb=disk)
+    return worker, Costs(seconds, memory, worker.call(open_), disk_mb=disk)
 
 
 def _begin(name: str, folder: Path) -> None:
@@ -145,18 +145,18 @@ def _begin(name: str, folder: Path) -> None:
 
 
 def build() -> tuple[float, float | None]:
-    """Build the system; return seconds, and megabytes of memory afterwards."""
-    # The rows of a memmap are slow to read; those of a view of it are not.
+    """Build the system; return the seconds, and the memory in MB afterwards."""
+    # Rows of a memmap are slow to read; rows of a plain view of it are not.
     cases = np.asarray(np.load(_folder / CASES, mmap_mode="r"))
     milliseconds = timed(partial(_system.build, cases))[1]
     # The mapped file is not part of the system's memory.
     del cases
     gc.collect()
-    return milliseconds / 1000, resident()
+    return milliseconds / 1000, resident_mb()
 
 
 def open_() -> float:
-    """Open the built system, and return the seconds that this takes."""
+    """Open the built system; return the seconds."""
     return timed(_system.open)[1] / 1000
 
 
@@ -166,10 +166,10 @@ def searches() -> list[str]:
 
 
 def search(name: str, query_numbers: Sequence[int]) -> list[TimedSearch]:
-    """Return the timed searches for these queries, after some searches to warm up."""
+    """Return timed searches for these queries, after some untimed ones."""
     queries, run = np.load(_folder / QUERIES), _system.searches()[name]
     calls = {n: partial(run, query_of(queries, n), weights_of(n)) for n in query_numbers}
-    # Another process has used the processor's caches since the last turn.
+    # Other processes have used the processor's caches since the last turn.
     warm_up_ms = 0.0
     for number in reversed(query_numbers):
         warm_up_ms += timed(calls[number])[1]
@@ -182,7 +182,7 @@ def search(name: str, query_numbers: Sequence[int]) -> list[TimedSearch]:
     return results
 
 
-def resident() -> float | None:
+def resident_mb() -> float | None:
     """Return this process's resident memory in MB (10^6 bytes); ``None`` without ``/proc``."""
     memory = resident_bytes()
     return None if memory is None else memory / 1e6

@@ -1,4 +1,4 @@
-"""The code domain: questions about the definitions in a source tree and how the code works."""
+"""The code domain: questions about the code and the definitions in a source tree."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ queries = partial(search_queries, "c", "code_search", QUESTIONS)
 
 
 def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
-    """Update the store of a source tree in the domain's folder, and open it.
+    """Return the open domain for a source tree, after updating the tree's store in the folder.
 
     Raises:
         InputError: The source is not a folder, or has no readable source code.
@@ -60,7 +60,7 @@ def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
-    """Return the open domain with a search by relevance feedback."""
+    """Return the open domain with a tool that searches by relevance feedback."""
     code = opened.stores["code"]
     index = CodeIndex.of(code)
     by_name = make(code, NeighbourStrategy(), None)
@@ -83,7 +83,7 @@ def code_toolbox(search: CodeSearch, index: CodeIndex) -> Toolbox:
 
 
 def _in_file_order(hits: Sequence[Hit]) -> list[Case]:
-    """Return the hits' cases grouped by definition, best first; each group in file order."""
+    """Return the hits' cases by definition, the best first; a definition's are in file order."""
     definitions: dict[tuple[str, ...], list[Case]] = {}
     for hit in hits:
         metadata = hit.case.metadata
@@ -99,7 +99,7 @@ def _in_file_order(hits: Sequence[Hit]) -> list[Case]:
 
 def quoter() -> Generator:
     """Return the generator that quotes code in full."""
-    # Listing the domains must not import the graph package.
+    # The import is here, so that a list of the domains does not import the graph package.
     from casewright.domains.code.quoting import CodeQuoter
 
     return CodeQuoter()
@@ -111,7 +111,7 @@ DOMAIN = Domain(
     questions=QUESTIONS[:3],
     open=lambda folder, encoder, rebuild: open_code(folder, encoder, last_tree(folder)),
     queries=queries,
-    # The mark is the domain's folder itself, which the first source tree creates.
+    # The mark is the domain's folder, which is created for the first source tree.
     mark=".",
     options=[Option("source", "The folder of the source code; by default the last folder.", "DIR")],
     openers={"source": open_code},

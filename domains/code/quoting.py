@@ -9,13 +9,13 @@ class CodeQuoter:
     """A generator that quotes every result of the final steps, each below its source.
 
     ``ExtractiveGenerator`` picks and joins sentences, which suits prose. Code is quoted unchanged,
-    even if it looks like a citation (``errors[E404]``): citations are returned apart from the text.
+    even if it looks like a citation (``errors[E404]``), since citations are returned separately.
     """
 
     name = "extractive"
 
     def generate(self, request: GenerationRequest) -> Generation:
-        """Return quotations with citations; see ``Generator``."""
+        """Return the quotations with citations; see ``Generator``."""
         lines: list[str] = []
         final = [item for item in request.evidence if item.final]
         for item in final:

@@ -14,9 +14,9 @@ from casewright.tools import CallContext, Search
 
 #: A search that a tool calls with the query and the call's context.
 CodeSearch = Callable[[str, CallContext], Sequence[Hit]]
-#: Maximum number of chunks from a search by similarity, and from a search by name (the nearest).
+#: Maximum number of chunks from a search by similarity, and of the nearest from a search by name.
 MAX_CHUNKS, MAX_NAMED_CHUNKS = 8, 50
-#: Facet weights for a question that names no definition; the schema's weights are for names.
+#: Facet weights for a question that names no definition; the schema's weights suit names.
 UNNAMED_WEIGHTS: Mapping[str, float] = {"text": 0.8, "title": 0.2}
 #: Lowest relevance of a chunk that is related to the question.
 MIN_RELEVANCE = 0.28
@@ -25,14 +25,14 @@ MIN_SHARE_OF_BEST = 0.75
 
 
 def symbol_search(store: CaseStore, index: CodeIndex) -> CodeSearch:
-    """Return a search for the definitions that a question names, or else by similarity.
+    """Return a search by the definitions that a question names; without names, by similarity.
 
-    A search by name returns all chunks of a definition. Names are also looked up in the user's
-    question, which the plan's query may shorten.
+    A search by name returns all chunks of a definition. It also uses names in the user's question,
+    since the plan's query may be a part of it.
     """
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
-        symbols = _symbols(query, call, index)
+        symbols = _named_symbols(query, call, index)
         if not symbols:
             return _similar(store, query)
         where: Where = {"symbol": symbols}
@@ -44,13 +44,13 @@ def symbol_search(store: CaseStore, index: CodeIndex) -> CodeSearch:
 def loop_search(store: CaseStore, index: CodeIndex, by_name: Search, by_text: Search) -> CodeSearch:
     """Return a search that merges a single search with the hits that relevance feedback confirms.
 
-    If a question names definitions, their chunks come first, followed by the hits of
-    ``by_name``; otherwise the hits of ``by_text`` come first.
+    If a question names definitions, their chunks come first, and the hits of ``by_name`` follow.
+    Otherwise the hits of ``by_text`` come first.
     """
     by_symbol = symbol_search(store, index)
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
-        if _symbols(query, call, index):
+        if _named_symbols(query, call, index):
             return merge_hits(by_symbol(query, call), by_name(query, MAX_NAMED_CHUNKS, {}, call))
         return merge_hits(by_text(query, MAX_CHUNKS, {}, call), _similar(store, query))
 
@@ -62,7 +62,7 @@ def _similar(store: CaseStore, query: str) -> Sequence[Hit]:
     return near_best(hits, MIN_RELEVANCE, MIN_SHARE_OF_BEST)
 
 
-def _symbols(query: str, call: CallContext, index: CodeIndex) -> list[str]:
+def _named_symbols(query: str, call: CallContext, index: CodeIndex) -> list[str]:
     symbols = symbols_named(query, index.symbols)
     if symbols or query == call.question:
         return symbols

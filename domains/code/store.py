@@ -1,4 +1,4 @@
-"""The store of a source tree: where it is, and how it is updated."""
+"""The store of a source tree: its folder, and its update."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from casewright.stores.whole_file import write_whole
 
 COLLECTION = "code"
 KINDS: frozenset[KindName] = frozenset(("code",))
-#: The file with a source tree's path, which is written whenever the tree is opened.
+#: The file with a source tree's path; it is written whenever the tree is opened.
 ORIGIN_FILE = "source.json"
 USAGE = "Give the folder of a source tree: casewright ask --domain code --source DIR"
 
 
 def source_tree(source: str | Path) -> Path:
-    """Return a source tree's resolved folder; raise ``InputError`` if it has no source code."""
-    option_text = f"--source {str(source)!a}"
+    """Return the resolved folder of a source tree; ``InputError`` if it has no source code."""
+    option = f"--source {str(source)!a}"
     try:
         tree = Path(source).expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{option_text} is not a folder: {reason}. {USAGE}") from error
+        raise InputError(f"{option} is not a folder: {reason}. {USAGE}") from error
     # Path("") is the current folder.
     if not str(source) or not tree.is_dir() or not is_unicode(str(tree)):
-        raise InputError(f"{option_text} is not a readable folder. {USAGE}")
+        raise InputError(f"{option} is not a readable folder. {USAGE}")
     files = walk(tree).files
     kinds = (kind_of(file.source) for file in files)
     if not any(kind is not None and kind.name in KINDS for kind in kinds):
         raise InputError(
-            f"{option_text} has no source code: none of its {len(files)} files that are not hidden "
+            f"{option} has no source code: none of its {len(files)} files that are not hidden "
             f"has an extension of source code, such as .py or .ts. {USAGE}"
         )
     return tree
 
 
 def tree_folder(folder: Path, tree: Path) -> Path:
-    """Return the folder of a source tree's store, named by the tree and a hash of its path."""
+    """Return the folder of a source tree's store; its name has the tree's name and a hash."""
     path = tree.as_posix()
     name = re.sub(r"[^A-Za-z0-9.-]+", "-", tree.name).strip("-.") or "root"
     return folder / f"{name[:40]}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
 
 
 def last_tree(folder: Path) -> Path:
-    """Return the existing source tree that was opened last; raise ``InputError`` without one."""
+    """Return the existing source tree that was opened last; ``InputError`` if there is none."""
     trees_by_time: list[tuple[int, str]] = []
     for origin_file in folder.glob(f"*/{ORIGIN_FILE}"):
-        # Ignore a damaged file.
+        # A damaged file is ignored.
         with suppress(OSError, ValueError, KeyError, TypeError):
             source = json.loads(origin_file.read_text("utf-8"))["source"]
             if isinstance(source, str):
@@ -68,7 +68,7 @@ def last_tree(folder: Path) -> Path:
 
 
 def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
-    """Open the store of a source tree; encode the changes of the tree first.
+    """Return the open store of a source tree, after encoding the tree's changes.
 
     Raises:
         InputError: None of its files can be read.
@@ -83,8 +83,8 @@ def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
             f"The folder {store_folder} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to a "
             "folder that you may write to."
         ) from error
-    # A chunk's title is its file and symbol. It has the larger weight, since chunks of one method
-    # have little else in common.
+    # A chunk's title is its file and symbol. It has the larger weight, since the chunks of a method
+    # may have nothing else in common.
     facets = text_facet("text", encoder, weight=0.3), text_facet("title", encoder, weight=0.7)
     store = open_waiting(CaseSchema(COLLECTION, facets), store_folder / "cases")
     try:

@@ -13,12 +13,12 @@ from casewright.stores.documents.cases import root_names
 class SymbolIndex:
     """An index of symbols and of the definitions that enclose them.
 
-    A chunk has one symbol: if a class's first lines share a chunk with its first method, only
-    ``Splitter.split`` is stored. The index therefore also has ``Splitter``.
+    A chunk has one symbol: if the first lines of ``Splitter`` share a chunk with its first method,
+    only ``Splitter.split`` is stored. Therefore the index adds ``Splitter``.
     """
 
     def __init__(self, symbols: Iterable[str]) -> None:
-        #: The path of each symbol or enclosing definition (names joined by dots), with its names.
+        #: Paths (the names of a symbol or an enclosing definition, joined by dots) to the names.
         self.paths: dict[str, tuple[str, ...]] = {}
         self._members: defaultdict[str, list[str]] = defaultdict(list)
         self._by_name: defaultdict[str, list[str]] = defaultdict(list)
@@ -48,23 +48,23 @@ class SymbolIndex:
         return self._members.get(path, [])
 
     def has_exact(self, name: str) -> bool:
-        """Return ``True`` if a path ends with this name, with the same capitals."""
+        """Return ``True`` if a path ends with this name, in the same case."""
         return name in self._by_name
 
     def encloses_others(self, name: str) -> bool:
-        """Return ``True`` if a definition with this name, ignoring capitals, encloses others."""
+        """Return ``True`` if a definition with this name, in any case, encloses others."""
         return name.casefold() in self._owners
 
     def paths_ending_in(self, name: str) -> list[str]:
-        """Return the paths with this last name; if there are none, ignore capitals."""
+        """Return the paths with this last name; if there are none, the case is ignored."""
         return self._by_name.get(name) or self._by_folded_name.get(name.casefold(), [])
 
     def paths_inside(self, owner: Sequence[str], name: str, *, strict: bool) -> list[str]:
         """Return the paths of the definitions called ``name`` directly inside ``owner``.
 
-        ``owner`` is the name of the enclosing definition, optionally after names that enclose it.
-        Capitals of ``name`` count only if a definition has this very name; those of ``owner``
-        count if ``strict``, or if a path has them too.
+        ``owner`` is the name of the enclosing definition, possibly after names that enclose it. The
+        case of ``name`` counts if any definition has this name in this case. The case of ``owner``
+        counts if ``strict``, or if any path has it in this case.
         """
         paths = self._by_owner_and_name.get((owner[-1].casefold(), name.casefold()), [])
         if name in self._by_name:
@@ -76,9 +76,9 @@ class SymbolIndex:
         return [path for path in paths if suffix_overlap(_casefold(self.paths[path][:-1]), folded)]
 
     def paths_of_dotted_name(self, parts: Sequence[str]) -> list[str]:
-        """Return the paths that agree most with the end of a dotted name, given as its names.
+        """Return the paths that agree most with the end of a dotted name; ``parts`` are its names.
 
-        The name may begin with names of modules, which no path has.
+        The dotted name may begin with names of modules, which no path has.
         """
         top_level = [parts[-1]] if len(self.paths.get(parts[-1], ())) == 1 else []
         owned = self._by_owner_and_name.get((parts[-2].casefold(), parts[-1].casefold()), [])
@@ -88,7 +88,7 @@ class SymbolIndex:
 
 
 def suffix_overlap(first: Sequence[str], second: Sequence[str]) -> int:
-    """Return the length of the shorter sequence if the longer one ends with it, else 0."""
+    """Return the length of the shorter sequence if the longer sequence ends with it, else 0."""
     size = min(len(first), len(second))
     return size if tuple(first[len(first) - size :]) == tuple(second[len(second) - size :]) else 0
 

@@ -1,4 +1,4 @@
-"""Recognition of the functions, methods and classes that a question names."""
+"""Finds the functions, methods and classes that a question names."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from casewright.domains.code.symbol_index import SymbolIndex
 
-#: A name, or names with a language's separator: ``Lines.cut``, ``Store::add``, ``Array#map``,
+#: A name, or names joined by a separator: ``Lines.cut``, ``Store::add``, ``Array#map``,
 #: ``splitter->split``.
 _NAME = re.compile(r"[^\W\d][\w$]*(?:(?:\.|::|#|->)[^\W\d][\w$]*)*")
 _SEPARATOR = re.compile(r"\.|::|#|->")
 #: Quotation marks that people put around code.
 _QUOTES = "`\"'“”‘’«»"
-#: The shape of a name: ``read_file``, ``readFile``, ``HTTPError``, ``Utf8``.
+#: Shapes that only names have: ``read_file``, ``readFile``, ``HTTPError``, ``Utf8``.
 _CODE_SHAPE = re.compile(r"_|[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d")
 #: The end of a sentence, before a word.
 _SENTENCE_END = re.compile(r"[.?!:]\s+\Z")
@@ -35,8 +35,8 @@ CLASSES = _words("""
     class classes struct structs interface interfaces trait enum module namespace record object type
     klasse classe clase
 """)
-#: Function words and adjectives, which are names only if they are written as code.
-_GRAMMAR = _words("""
+#: Function words and adjectives; they are names only if they are written as code.
+_FUNCTION_WORDS = _words("""
     a an the this that these those it its i me my we us our you your they their s of in on at to
     from for by with and or not no as if then than so is are was were be been do does did has have
     had can could would should will may must what which who whose where when why how there here
@@ -44,26 +44,26 @@ _GRAMMAR = _words("""
     called named inside within
 """)
 #: All words that are names only if they are written as code.
-RESERVED = _GRAMMAR | FUNCTIONS | CLASSES
+RESERVED = _FUNCTION_WORDS | FUNCTIONS | CLASSES
 #: Words between a kind and the name: ``the function called grouped``.
-_NAMING = frozenset(("called", "named"))
-#: Words between a method and its class: ``split of the class Splitter``. At least one is in
-#: ``_LOCATING``.
+_BEFORE_NAME = frozenset(("called", "named"))
+#: Words between a method and its class, of which at least one is in ``_LOCATING``:
+#: ``split of the class Splitter``.
 _LOCATING = frozenset(("of", "in", "from", "on"))
-_JOINING = _LOCATING | {"the"} | CLASSES | METHODS
+_BETWEEN = _LOCATING | {"the"} | CLASSES | METHODS
 #: A constructor's name in questions, and in source code; some languages use the class name.
 _CONSTRUCTOR = "constructor"
 _CONSTRUCTOR_NAMES = ("__init__", "constructor")
-#: Maximum number of words between a method and its class, and of names in a list. It limits the
-#: time for pasted code, where every word looks like a name.
+#: Maximum number of words between a method and its class, and of names in a list. This limits the
+#: time for pasted code, in which every word looks like a name.
 MAX_DISTANCE = 8
 
 
 class CodeWord(NamedTuple):
-    """A word of a question, or several names joined in one word."""
+    """A word of a question; it may be several joined names."""
 
-    parts: tuple[str, ...]  # the names
-    folded: str  # the names joined by dots and casefolded
+    parts: tuple[str, ...]  # the joined names, or one word
+    folded: str  # the parts joined by dots and casefolded
     position: int  # the word's index in the question
     #: True if the word is written as code: joined, quoted, called, with the shape of a name, or in
     #: mixed case exactly as in the store.
@@ -76,8 +76,8 @@ def symbols_named(question: str, symbols: Collection[str] | SymbolIndex) -> list
 
     ``the split method of class Splitter``, ``Splitter's split method``, ``Splitter.split`` and
     ``pkg.splitter.Splitter.split`` all name ``Splitter.split`` and no other ``split``. A method
-    without its class names all methods of that name; a class without a method names the class and
-    all definitions in it, even if the class is not a symbol itself. A word that is neither written
+    without its class names all methods with this name. A class without a method names the class and
+    all definitions in it, even if the class is not a symbol. A word that is neither written
     as code nor next to a word such as ``method`` or ``class`` is not a name.
 
     The time is near-linear in the question's length and in the number of symbols named.
@@ -85,19 +85,19 @@ def symbols_named(question: str, symbols: Collection[str] | SymbolIndex) -> list
     index = symbols if isinstance(symbols, SymbolIndex) else SymbolIndex(symbols)
     words = _code_words(question, index)
     kinds = _kinds(words, index)
-    marked_words = {*kinds, *(word.position for word in words if word.is_code)}
+    name_indices = {*kinds, *(word.position for word in words if word.is_code)}
     positions: dict[str, int] = {}
-    joined: dict[tuple[str, ...], int] = {}
+    dotted: dict[tuple[str, ...], int] = {}
     for word in words:
-        if len(word.parts) > 1 and joined.setdefault(word.parts, word.position) == word.position:
+        if len(word.parts) > 1 and dotted.setdefault(word.parts, word.position) == word.position:
             _add_symbols(positions, index.paths_of_dotted_name(word.parts), word.position, index)
-    single_words = marked_words - _add_methods(words, marked_words, positions, index)
-    single: dict[tuple[str, str], int] = {}
+    single_positions = name_indices - _add_methods(words, name_indices, positions, index)
+    first_positions: dict[tuple[str, str], int] = {}
     for word in words:
         key = word.parts[0], kinds.get(word.position, "")
-        if len(word.parts) > 1 or word.position not in single_words:
+        if len(word.parts) > 1 or word.position not in single_positions:
             continue
-        if single.setdefault(key, word.position) == word.position:
+        if first_positions.setdefault(key, word.position) == word.position:
             _add_symbols(positions, _paths_of_single(*key, index), word.position, index)
     return sorted(positions, key=lambda symbol: positions[symbol])
 
@@ -113,17 +113,17 @@ def _code_words(question: str, index: SymbolIndex) -> list[CodeWord]:
         has_code_shape = len(parts) > 1 or _CODE_SHAPE.search(match[0]) is not None
         begins_sentence = position == 0 or _SENTENCE_END.search(question, max(start - 4, 0), start)
         is_code = is_quoted or has_code_shape or after == "(" or len(matches) == 1
-        # The name of an object is not the name of a class.
+        # The first part names an object, and not a class.
         if len(parts) == 2 and parts[0] in ("self", "this", "cls"):
             parts = parts[1:]
-        # The first word of a sentence always has a capital.
+        # The first word of a sentence always begins with a capital.
         is_code = is_code or (not begins_sentence and _is_mixed_case_name(match[0], index))
         result.append(CodeWord(parts, ".".join(parts).casefold(), position, is_code, after == ","))
     return result
 
 
 def _is_mixed_case_name(name: str, index: SymbolIndex) -> bool:
-    """Return ``True`` if a mixed-case word is a name of the store, in the same case."""
+    """Return ``True`` if a word in mixed case is a name in the index, in the same case."""
     mixed = name not in (name.lower(), name.upper())
     return mixed and index.has_exact(name) and name.casefold() not in RESERVED
 
@@ -137,10 +137,10 @@ def _add_symbols(
 
 
 def _add_methods(
-    words: Sequence[CodeWord], marked_words: set[int], positions: dict[str, int], index: SymbolIndex
+    words: Sequence[CodeWord], name_indices: set[int], positions: dict[str, int], index: SymbolIndex
 ) -> set[int]:
-    """Add the methods that are named with their class; return the indices of the used words."""
-    used_words: set[int] = set()
+    """Add the symbols of methods that are named with a class; return the positions of both."""
+    used_positions: set[int] = set()
     is_in_owner: dict[tuple[str, tuple[str, ...]], bool] = {}
     is_owner = [index.encloses_others(word.parts[-1]) for word in words]
 
@@ -151,7 +151,7 @@ def _add_methods(
             _add_symbols(positions, paths, method.position, index)
             is_in_owner[pair] = bool(paths)
         if is_in_owner[pair]:
-            used_words.update((method.position, owner.position))
+            used_positions.update((method.position, owner.position))
         return is_in_owner[pair]
 
     for method in words:
@@ -163,15 +163,15 @@ def _add_methods(
         for owner in words[near]:
             if owner is method or not is_owner[owner.position]:
                 continue
-            if _belongs(method, owner, words, marked_words, index) and add_method(method, owner):
+            if _belongs(method, owner, words, name_indices, index) and add_method(method, owner):
                 for other in _earlier_in_list(words, method.position):
                     if _is_name(words[other], index):
                         add_method(words[other], owner)
-    return used_words
+    return used_positions
 
 
 def _kinds(words: Sequence[CodeWord], index: SymbolIndex) -> dict[int, str]:
-    """Map the index of each name next to a kind of definition, such as ``method``, to the kind."""
+    """Return the kinds, such as ``method``, that stand next to names, by the names' positions."""
     kinds: dict[int, str] = {}
     names = {word.position for word in words if _is_name(word, index)}
     for word in words:
@@ -179,7 +179,7 @@ def _kinds(words: Sequence[CodeWord], index: SymbolIndex) -> dict[int, str]:
         if word.is_code or kind not in FUNCTIONS | CLASSES:
             continue
         before, after = word.position - 1, word.position + 1
-        while after < len(words) and words[after].folded in _NAMING:
+        while after < len(words) and words[after].folded in _BEFORE_NAME:
             after += 1
         for position in (before, after) if kind in FUNCTIONS else (after, before):
             if position in names and position not in kinds:
@@ -192,7 +192,7 @@ def _kinds(words: Sequence[CodeWord], index: SymbolIndex) -> dict[int, str]:
 
 
 def _earlier_in_list(words: Sequence[CodeWord], end: int) -> Iterator[int]:
-    """Yield the indices of the words listed before a word: ``the add and the update method``."""
+    """Yield the positions of words that a list has before a word: ``add, update and remove``."""
     position = end
     for _ in range(MAX_DISTANCE):
         earlier = position - 1
@@ -217,11 +217,11 @@ def _belongs(
     method: CodeWord,
     owner: CodeWord,
     words: Sequence[CodeWord],
-    marked_words: set[int],
+    name_indices: set[int],
     index: SymbolIndex,
 ) -> bool:
-    """Return ``True`` if the question puts a method in a class: ``split of class Lines``."""
-    if method.position in marked_words:
+    """Return ``True`` if a question says that a method is in a class: ``split of class Lines``."""
+    if method.position in name_indices:
         return True
     if method.folded in RESERVED:
         return False
@@ -231,20 +231,20 @@ def _belongs(
         is_class = owner.is_code or _is_mixed_case_name(owner.parts[-1], index)
         return is_class and (between == ["s"] or (not between and method.folded == _CONSTRUCTOR))
     joining = {word.folded for word in words[method.position + 1 : owner.position]}
-    return joining <= _JOINING and not joining.isdisjoint(_LOCATING)
+    return joining <= _BETWEEN and not joining.isdisjoint(_LOCATING)
 
 
 def _paths_in_owner(method: str, owner: tuple[str, ...], index: SymbolIndex) -> list[str]:
     names: tuple[str, ...] = (method,)
     if method.casefold() == _CONSTRUCTOR:
         names = (*_CONSTRUCTOR_NAMES, owner[-1])
-    strict = len(owner) == 1 and owner[0].casefold() in RESERVED
-    return [path for name in names for path in index.paths_inside(owner, name, strict=strict)]
+    is_strict = len(owner) == 1 and owner[0].casefold() in RESERVED
+    return [path for name in names for path in index.paths_inside(owner, name, strict=is_strict)]
 
 
 def _paths_of_single(name: str, kind: str, index: SymbolIndex) -> list[str]:
-    """Return the paths of a name without an owner: nested for a method, else top-level."""
+    """Return the paths of a name without a class: nested ones for a method, else top-level ones."""
     ending = index.paths_ending_in(name)
-    inside = [path for path in ending if len(index.paths[path]) > 1]
-    outside = [path for path in ending if len(index.paths[path]) == 1]
-    return inside or outside if kind in METHODS else outside or inside
+    nested = [path for path in ending if len(index.paths[path]) > 1]
+    top_level = [path for path in ending if len(index.paths[path]) == 1]
+    return nested or top_level if kind in METHODS else top_level or nested

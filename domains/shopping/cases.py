@@ -17,12 +17,12 @@ from casewright.stores.facet import Components, component_text
 
 
 def schemas(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
-    """Return, by store name, the store's schema and the function that returns its cases."""
+    """Return the stores' schemas and the functions that return their cases, by store name."""
     facet = partial(text_facet, encoder=encoder)
     product_facets = facet("title", weight=0.6), facet("about", weight=0.4)
     usual_questions = _usual_questions_facet(encoder, weight=0.6)
     help_facets = usual_questions, facet("title", weight=0.1), facet("text", weight=0.3)
-    # The quality of an order is its recency: minus its age in years.
+    # The quality of an order is its negative age in years, so that new orders come first.
     orders = CaseSchema("orders", (facet("title"),), quality_range=(-1.0, 0.0))
     return {
         "products": (CaseSchema("products", product_facets), product_cases),
@@ -34,9 +34,9 @@ def schemas(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
 
 
 def _usual_questions_facet(encoder: Encoder, weight: float) -> Facet:
-    """Return a facet that compares a question with the mean vector of an article's usual questions.
+    """Return a facet that compares a query with the mean vector of an article's usual questions.
 
-    The nearest of these questions may share words with the query by chance; the mean does not.
+    The nearest usual question may share words with the query by chance; the mean does not.
     """
 
     def embed_case(problems: Sequence[Components]) -> NDArray[np.float32]:

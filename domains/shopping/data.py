@@ -1,4 +1,4 @@
-"""The shipped data of the shop, written by hand except for ids and dates."""
+"""The shop's shipped data, which are written by hand except for ids and dates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from casewright.domains.shopping.ids_and_dates import complete
 
-#: Names of the data files, without those of test questions.
+#: Names of the data files, except those of test questions.
 NAMES = ("products", "reviews", "help", "orders", "customers", "queries")
 
 
@@ -29,6 +29,6 @@ def source_records(name: str) -> list[dict[str, Any]]:
 @cache
 def records(name: str) -> list[dict[str, Any]]:
     """Return the records of a file, with ids and dates."""
-    # The ids of queries are in the file.
+    # Files of queries already have ids, and no dates.
     has_ids = name in ("queries", "frozen", "conversations")
     return source_records(name) if has_ids else complete(name, source_records)

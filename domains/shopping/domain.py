@@ -1,4 +1,4 @@
-"""The shopping domain: questions of a customer of a retail site."""
+"""The shopping domain: a customer of a retail site asks questions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MODULES = ("ids_and_dates.py", "cases.py")
 def open_shopping(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
     """Open the shop's stores in a folder; build them first if needed.
 
-    The plan cases are opened at the first use: the planner with the shop's reader does not need
-    them.
+    The store of plan cases opens at the first use, since a planner with the shop's reader does not
+    need it.
     """
     schemas = cases.schemas(encoder)
     if isinstance(encoder, CachedEncoder):
@@ -49,8 +49,8 @@ def _open_plans(folder: Path, encoder: Encoder, rebuild: bool) -> CaseStore:
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     """Return the open shop with searches by relevance feedback."""
-    searched = {name: store for name, store in opened.stores.items() if name != "plans"}
-    loops = {name: make(store, SentenceStrategy(), None) for name, store in searched.items()}
+    search_stores = {name: store for name, store in opened.stores.items() if name != "plans"}
+    loops = {name: make(store, SentenceStrategy(), None) for name, store in search_stores.items()}
     return replace(opened, toolbox=shopping_toolbox(opened.stores, loops))
 
 

@@ -1,8 +1,8 @@
-"""Generates the ids and dates of the shop's records, from a seed and a fixed day "today".
+"""Generates the ids and dates of the shop's records from a seed and a fixed day "today".
 
 The hand-written data have no ids and dates. They refer to products by slug and to customers by
-name. They give a day as a number of days from today, a time as a part of the day, and the days in
-texts as placeholders. So "yesterday" in a text agrees with the dates, for any "today".
+name. A day is a number of days from today, a time is a part of the day, and days in texts are
+placeholders. So "yesterday" in a text agrees with the dates, whatever "today" is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEED = 1
 TODAY = date(2026, 11, 21)
 Row = Mapping[str, Any]
 Record = dict[str, Any]
-#: A function that returns the hand-written records of a file.
+#: A function that returns a file's hand-written records.
 Read = Callable[[str], Sequence[Row]]
 #: The records of other files, by slug or name.
 OtherRecords = Mapping[str, Mapping[str, Record]]
@@ -28,9 +28,9 @@ OtherRecords = Mapping[str, Mapping[str, Record]]
 _IDS = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
 _NAME_FIELD = {"products": "slug", "customers": "name"}
 _REFERS_TO = {"reviews": ("products",), "orders": ("products", "customers")}
-# Minutes of the day of each part, ordered and disjoint. All places are open from "early" to
-# "afternoon"; couriers also deliver in the "evening"; sorting centres, depots and the online shop
-# never close.
+# The minutes of each part of the day, in order, without overlaps. All places are open from "early"
+# to "afternoon". Couriers also deliver in the "evening". Sorting centres, depots and the online
+# shop never close.
 _DAY_PARTS = {
     "night": range(60, 300),
     "early": range(450, 525),
@@ -42,10 +42,10 @@ _DAY_PARTS = {
     "evening": range(1080, 1190),
     "late": range(1230, 1425),
 }
-# Each # is a digit and each ? a consonant, so that no number spells a word.
+# A # is a digit, and a ? a consonant, so that no tracking number spells a word.
 _TRACKING = {"NordPost": "NP6########HC", "Swiftbird": "SB-####-####-##", "Parcelry": "PY#?#?##??#"}
 _CHARACTERS = {"#": "0123456789", "?": "BCDFGHJKLMNPQRSTVWXZ"}
-# strftime depends on the locale.
+# These names do not depend on the locale, as strftime does.
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
 _MONTHS = "January February March April May June July August September October November December"
 _DATE_FORMS: dict[str, Callable[[date], str]] = {
@@ -60,7 +60,7 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
     """Return a file's hand-written records with ids and dates.
 
     ``read`` returns the hand-written records of this file and of the files that it refers to.
-    ``seed`` is that of order numbers, tracking numbers and times. Raise ``InputError`` if a record
+    ``seed`` determines order numbers, tracking numbers and times. Raise ``InputError`` if a record
     cannot be completed; the message names its line and the correction.
     """
     others = {other: _by_name(other, read) for other in _REFERS_TO.get(name, ())}
@@ -75,7 +75,7 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
                 if lines.setdefault(key, line) != line:
                     raise InputError(f"{key!r} is also in line {lines[key]}. Rename one of them.")
             if name == "orders":
-                # A generator for each order, so that a change of one order changes no other.
+                # Each order has its own generator, so that a change of an order changes no other.
                 fields = _order(row, others, Random(f"{seed} {line}"), today)
             elif name == "reviews":
                 fields = _review(row, others, today)
@@ -87,9 +87,9 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
             raise InputError(f"{name}.jsonl, line {line}: {error}") from error
         records.append({"id": _IDS[name].format(line) if name in _IDS else "", **fields})
     if name == "orders":
-        # Orders are numbered by date.
         numbers = sorted(Random(seed).sample(range(1000, 10000), len(records)))
-        for number, order in zip(numbers, sorted(records, key=lambda r: r["date"]), strict=True):
+        by_date = sorted(records, key=lambda order: order["date"])
+        for number, order in zip(numbers, by_date, strict=True):
             order["id"] = f"O{number}"
     return records
 
@@ -145,7 +145,7 @@ def _order(row: Row, others: OtherRecords, rng: Random, today: date) -> Record:
                 f"as in {{expected}} or {{short:-3}}; forms are {', '.join(_DATE_FORMS)}."
             ) from None
 
-    def with_days(text: str) -> str:
+    def fill_days(text: str) -> str:
         return re.sub(r"\{([^{}]*)\}", placeholder_text, text)
 
     return {
@@ -161,10 +161,10 @@ def _order(row: Row, others: OtherRecords, rng: Random, today: date) -> Record:
             "expected": days["expected"].isoformat(),
             "delivered": days["delivered"].isoformat() if "delivered" in days else None,
             "events": [
-                {"at": at, "place": event["place"], "what": with_days(event["what"])}
+                {"at": at, "place": event["place"], "what": fill_days(event["what"])}
                 for at, event in zip(times, parcel["events"], strict=True)
             ],
-            "note": with_days(parcel["note"]),
+            "note": fill_days(parcel["note"]),
         },
     }
 
@@ -183,7 +183,7 @@ def _tracking(carrier: str, rng: Random) -> str:
 
 
 def _times(events: Sequence[Row], rng: Random, today: date) -> Iterator[str]:
-    """Yield a random time for each event in its part of its day, in the events' order."""
+    """Yield a random time within each event's part of the day, in the order of the events."""
     parts = list(_DAY_PARTS)
     for event in events:
         if event["at"] not in parts:

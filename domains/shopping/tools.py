@@ -1,4 +1,4 @@
-"""The tools of the shop. The customer is part of the request's scope, which no plan can write."""
+"""The shop's tools. They read the customer from the request's scope, which no plan can write."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from casewright.tools import (
 )
 
 _WORD = re.compile(r"\w+")
-#: Two words, or a digit: possibly the name of a product model.
-_NAME = re.compile(r"\w\W+\w|\d")
+#: Two words, or a digit: the text may contain the name of a product model.
+_MODEL_NAME = re.compile(r"\w\W+\w|\d")
 Row = dict[str, Any]
-#: Lowest relevance of an order's title to be the item in the query.
+#: Lowest relevance of the title of an order that the query may mean.
 MIN_ORDER_RELEVANCE = 0.32
-#: Lowest relevance of an order's title, as a share of the best product's relevance: a question
-#: about "my laptop" from a customer without a laptop must not return their e-reader.
+#: Lowest relevance of an order's title, as a share of the best product's relevance: if a customer
+#: without a laptop asks about "my laptop", their e-reader must not be returned.
 MIN_SHARE_OF_PRODUCT = 0.7
 #: Lowest relevance of a product or fact that is related to the question, and of a help article.
 MIN_RELEVANCE, MIN_HELP_RELEVANCE = 0.15, 0.23
 #: Lowest relevance of a hit, as a share of the best hit's.
 MIN_SHARE_OF_BEST = 0.6
-#: Maximum number of products and reviews of a single search in a result, and of orders in all. A
-#: feedback loop returns at most twice as many.
+#: Maximum numbers of products and of reviews from a single search (a feedback loop adds at most
+#: twice as many), and of orders in a result.
 MAX_PRODUCTS, MAX_ORDERS, MAX_REVIEWS = 4, 4, 3
 #: Seconds of a call on two cores: medians over the steps of 150 annotated queries, rounded up.
 LATENCIES = {"prod_search": 0.02, "prod_qna": 0.02, "review_summary": 0.02}
@@ -47,7 +47,7 @@ PRODUCT_SOURCES = ("context", "step")
 def shopping_toolbox(
     stores: Mapping[str, CaseStore], loops: Mapping[str, Search] | None = None
 ) -> Toolbox:
-    """Return the shop's toolbox; a feedback loop of a store adds the hits that it confirms."""
+    """Return the shop's toolbox; feedback ``loops`` of stores add the hits that they confirm."""
     loop_of = (loops or {}).get
     tools = [
         _prod_search(stores["products"], loop_of("products")),
@@ -68,14 +68,14 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
 
     def prod_search(query: str, call: CallContext) -> list[Row]:
         """Finds products in the catalogue: searches, recommendations, gift ideas."""
-        near = near_best(products.search(query, 20), MIN_RELEVANCE, MIN_SHARE_OF_BEST)
-        # "Vista 55" is similar to the Vista 32, but does not mean it. A single word may be in an
-        # accessory's title: a "laptop" is not a laptop stand.
-        if _NAME.search(query):
-            near.sort(key=lambda hit: not _matches(hit, query))
-        # The next step uses the first product, so named products precede confirmed products.
+        hits = near_best(products.search(query, 20), MIN_RELEVANCE, MIN_SHARE_OF_BEST)
+        # "Vista 55" is similar to the title "Vista 32", but means another product. A single word
+        # proves nothing: "laptop" is also in the title of a laptop stand.
+        if _MODEL_NAME.search(query):
+            hits.sort(key=lambda hit: not _matches(hit, query))
+        # The next step uses the first product, so products that the query names come first.
         confirmed = [] if loop is None else loop(query, 2 * MAX_PRODUCTS, {}, call)
-        hits = merge_hits(near[:MAX_PRODUCTS], confirmed)
+        hits = merge_hits(hits[:MAX_PRODUCTS], confirmed)
         return [_row(hit, "products", fields) for hit in hits]
 
     return tool_from_function(

@@ -29,15 +29,15 @@ def tables(evaluation: Evaluation) -> list[Table]:
 
 def _overview(evaluation: Evaluation) -> Table:
     rows = []
+    count = evaluation.settings["items"]
     for name, title in FIGURES.items():
         row = [figures.get(name, Figure(None)) for figures in evaluation.figures.values()]
         if all(figure.value is None and not figure.note for figure in row):
             continue
         counts = {figure.count for figure in row if figure.count}
-        is_subset = name not in TIMES_AND_COUNTS and counts - {evaluation.settings["items"]}
-        suffix = f" (of {max(counts)})" if is_subset else ""
+        covers_only_some = name not in TIMES_AND_COUNTS and counts - {count}
+        suffix = f" (of {max(counts)})" if covers_only_some else ""
         rows.append([title + suffix, *(_cell(name, figure) for figure in row)])
-    count = evaluation.settings["items"]
     return Table(f"{count} question{'s' * (count > 1)}", ["figure", *evaluation.figures], rows)
 
 
@@ -76,7 +76,7 @@ def _classes(evaluation: Evaluation) -> list[Table]:
 def _differences(evaluation: Evaluation) -> Table:
     first, *others = evaluation.figures
     rows: dict[str, list[str]] = {}
-    # A figure has its rows in the order of the planners.
+    # For each figure, ``differences`` has its rows in the order of the planners.
     for row in evaluation.differences:
         cells = rows.setdefault(row["figure"], [FIGURES[row["figure"]]])
         cells.append(f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]")
@@ -85,11 +85,11 @@ def _differences(evaluation: Evaluation) -> Table:
 
 #: Explanations of the tables.
 NOTES = (
-    "Brackets are 95 % intervals: Wilson's for shares and for a class's F1; of the mean F1 and of "
-    "differences the percentiles of a Bayesian bootstrap over questions, which have no width where "
-    "every answer is right, or none. All planners are compared over the same resamples.",
+    "Brackets are 95 % intervals: Wilson's for shares and for a class's F1. For the mean F1 and "
+    "differences, they are percentiles of a Bayesian bootstrap over questions. All planners have "
+    "the same resamples. The intervals have no width if all answers are right, or all are wrong.",
     "A fallback's plan counts like any other, except where a line says that it counts as wrong.",
-    "By construction: the grammar, or a check of every plan, leaves the planner no other tools, so "
-    "the figure says nothing of it. Where a tool is removed, planners with a language model of "
-    "this process are asked with the grammar off.",
+    "By construction: the grammar, or a check of every plan, allows only the provided tools, so "
+    "the figure says nothing about the planner. If a tool is removed, planners whose language "
+    "model runs in this process plan without the grammar.",
 )

@@ -36,7 +36,7 @@ KINDS = {
     **dict.fromkeys(("boolean", "bool"), "boolean"),
     **dict.fromkeys(("array", "list", "tuple"), "array"),
 }
-#: The sources (glossary) of references, of texts, and of values by the kind of their parameter.
+#: Allowed sources (glossary): for references, for texts, and, by kind of parameter, for values.
 _REFERENCES = frozenset({Source.CONTEXT, Source.STEP})
 _TEXT = frozenset({Source.LITERAL, Source.SPAN, Source.QUESTION})
 _KIND_SOURCES = {
@@ -45,7 +45,7 @@ _KIND_SOURCES = {
     "number": frozenset({Source.NUMBER}),
     "boolean": frozenset({Source.BOOLEAN}),
 }
-OTHER_FORM = "a golden call has another form"
+OTHER_FORM = "a gold call is not in the expected form"
 NO_TOOL = "a call of a tool that is not declared"
 NO_QUESTION = "the question is empty, too long, or holds control characters"
 NO_PLAN = "a plan that breaks a static check"
@@ -55,7 +55,7 @@ _REASONS = (
     ("There is no tool", NO_TOOL),
     ("has no parameter", "an argument that is not declared"),
     ("needs the argument", "a required argument is not given"),
-    ("is no run of adjacent words", "an identifier that is no words of the question"),
+    ("is no run of adjacent words", "an identifier whose words are not in the question"),
     ("is none of its choices", "a value that is none of the declared choices"),
     ("steps; at most", "more steps than a plan may have"),
     ("results of", "a field that the results do not declare"),
@@ -67,7 +67,7 @@ _REASONS = (
 
 
 class Unfit(Exception):  # noqa: N818 - not an error: it is caught, and counted
-    """A record cannot be used. The text is the reason, equal for similar records."""
+    """A record cannot be used. The text is the reason; records with one reason have one text."""
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def make_parameter(
 ) -> Parameter:
     """Return a parameter of function-calling data; raise ``Unfit`` if plans cannot write its name.
 
-    Values may be literals, since these sets have no context. Identifiers must be spans of the
+    Values may be literals, since the data have no context. Identifiers must be spans of the
     question, so that no plan invents one. ``type_`` and, for the items of an array, ``items`` are
     keys of ``KINDS``; other types allow any value. ``choices`` are ignored unless all are texts.
     """
@@ -120,7 +120,7 @@ def make_parameter(
 def make_tool(
     name: str, description: str, parameters: Iterable[Parameter], results: Iterable[str]
 ) -> ToolSpec:
-    """Return a tool with an alias that plans can write; raise ``Unfit`` for other invalid names."""
+    """Return a tool named by its alias; raise ``Unfit`` for an invalid parameter or result name."""
     text = " ".join(description.split())
     with unfit_on(ToolError, reason="a tool's parameters or results have no usable names"):
         return ToolSpec(alias(name), text, tuple(parameters), tuple(results) or ("evidence",))

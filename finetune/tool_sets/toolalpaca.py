@@ -78,7 +78,7 @@ def _gold_calls(
     recorded_calls: Any, question: str, toolbox: Toolbox, secrets: frozenset[str]
 ) -> Iterator[calls.GoldCall]:
     if not isinstance(recorded_calls, list) or not recorded_calls:
-        raise calls.Unfit("there are no golden calls")
+        raise calls.Unfit("there are no gold calls")
     earlier_tools: list[str] = []
     for call in recorded_calls:
         if not isinstance(call, Mapping) or not isinstance(call.get("Action"), str):
@@ -103,7 +103,7 @@ def _arguments(text: Any, earlier_tools: list[str]) -> Mapping[str, Any]:
     marked = _REFERENCE.sub(lambda match: json.dumps(f"{_MARK}{match[1]} {match[2]}"), text)
     if _PLACEHOLDER.search(marked):
         raise calls.Unfit("a value that the data set leaves open")
-    with calls.unfit_on(ValueError, RecursionError, reason="a golden call's arguments are no JSON"):
+    with calls.unfit_on(ValueError, RecursionError, reason="a gold call's arguments are not JSON"):
         arguments = json.loads(marked or "{}")
     if not isinstance(arguments, dict):
         raise calls.Unfit(calls.OTHER_FORM)

@@ -41,7 +41,7 @@ def _sft_config(
     import torch
     from trl.trainer.sft_config import SFTConfig
 
-    # With shared heads, a row has several examples.
+    # With shared heads (constant prefixes of prompts), a row has several examples.
     batch = 1 if training.shared_heads else training.batch_per_device
     return SFTConfig(
         output_dir=str(folder),
@@ -198,6 +198,10 @@ def make_trainer(
         def create_model_card(self, *args: Any, **settings: Any) -> None:
             """Write no card, since checkpoints are not for use and the model has its own cards."""
 
+    # On CUDA, groups of examples that share a head fill a row up to this length. On the CPU the
+    # length is 0, so that each row has one group.
+    row_tokens = training.row_tokens if placement.device.type == "cuda" else 0
+
     def make_dataset(part: Sequence[TokenRow]) -> Any:
         datasets: Any = import_module("datasets")
         if training.shared_heads:
@@ -207,9 +211,6 @@ def make_trainer(
         names = ("input_ids", "completion_mask")
         return datasets.Dataset.from_dict({n: [getattr(row, n) for row in part] for n in names})
 
-    # On CUDA a row is filled up to this many tokens with groups of examples that share a head; on
-    # the CPU, 0 tokens make a row of one group.
-    row_tokens = training.row_tokens if placement.device.type == "cuda" else 0
     collator = None
     if training.shared_heads:
         tokens.use_packed_attention(model.network)
@@ -234,9 +235,9 @@ def make_trainer(
 def _mix_precision(network: Any) -> None:
     """Set trained weights to 32 bits; the computation stays in 16 bits.
 
-    PEFT keeps completely trained layers in the base's 16 bits, where small steps are lost. It also
-    casts the input of each adapter to 32 bits, and autocast casts the input back to 16. The
-    backward pass would keep these copies, so PEFT's cast is turned off.
+    PEFT keeps the layers of ``modules_to_save`` in the base's 16 bits, where small steps are lost.
+    It also casts the input of each adapter to 32 bits, and autocast casts the input back to 16.
+    The backward pass would keep these copies, so PEFT's cast is turned off.
     """
     quantised = getattr(network, "is_loaded_in_4bit", False)
     for parameter in network.parameters():

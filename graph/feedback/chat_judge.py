@@ -40,17 +40,17 @@ class ChatJudge:
 
     Each candidate stands between delimiters with a random nonce, new for each request, so that a
     retrieved text cannot forge the delimiters. The candidates' numbers are random too, so that a
-    text cannot know them. It can still guess a number; the prompt warns of that.
+    text cannot know them. A text can still guess a number; the prompt warns of that.
 
     Verdicts come only from the model's answer, and only for the request's numbers. A candidate
     without a readable verdict counts as not relevant, and the note says so. If the model fails or
     is too slow, no error is raised: the verdicts are ``failed``.
 
-    Source: the prompt of the RepoGPT post on semi-supervised retrieval (2023). Added here:
+    Source: the prompt of the RepoGPT post on semi-supervised retrieval (2023). This prompt adds
     delimiters, random numbers, and the relevant cases as context.
 
     Args:
-        seconds: Time limit of a call, above 0; the request's remaining time if that is shorter.
+        seconds: Time limit of a call, above 0; a request with less remaining time lowers it.
         numbering: Generator of the random numbers; the operating system's by default.
 
     Raise ``InputError`` if the model is no chat model, or the time limit is no number above 0.
@@ -59,7 +59,7 @@ class ChatJudge:
     def __init__(
         self, model: BaseChatModel, *, seconds: float = 30.0, numbering: random.Random | None = None
     ) -> None:
-        _check(model, seconds)
+        _check_arguments(model, seconds)
         self._model = model
         self._seconds = seconds
         self._numbering = numbering or random.SystemRandom()
@@ -77,16 +77,16 @@ class ChatJudge:
         if not request.candidates:
             return Verdicts(frozenset())
         model, seconds = self._model, min(self._seconds, request.seconds)
-        shuffled = self._numbering.sample(request.candidates, len(request.candidates))
+        candidates = self._numbering.sample(request.candidates, len(request.candidates))
         try:
-            messages = _messages(request, shuffled)
+            messages = _messages(request, candidates)
             with exits_as_errors(self.name):
                 answer = yield Work(
                     lambda: ask(model, messages, seconds), lambda: aask(model, messages, seconds)
                 )
-            return _verdicts(answer, shuffled)
+            return _verdicts(answer, candidates)
         except Exception as error:  # noqa: BLE001 - a judge never raises for its model
-            # The timeout of ``ask`` has no text, unlike one of the model's client.
+            # A timeout of ``ask`` has no text; a timeout of the model's client has one.
             if isinstance(error, TimeoutError) and not str(error):
                 note = f"The model gave no verdicts within {seconds:g} s."
             else:
@@ -94,7 +94,7 @@ class ChatJudge:
             return Verdicts(frozenset(), note=note, failed=True)
 
 
-def _check(model: Any, seconds: Any) -> None:
+def _check_arguments(model: Any, seconds: Any) -> None:
     if isinstance(model, type) or not callable(getattr(model, "invoke", None)):
         raise InputError(
             f"ChatJudge was given a model of type {type(model).__name__}. Give a LangChain chat "
@@ -107,22 +107,22 @@ def _check(model: Any, seconds: Any) -> None:
         )
 
 
-def _messages(request: JudgeRequest, shuffled: Sequence[Candidate]) -> list[BaseMessage]:
+def _messages(request: JudgeRequest, candidates: Sequence[Candidate]) -> list[BaseMessage]:
     from langchain_core.messages import HumanMessage, SystemMessage
 
     nonce = secrets.token_hex(8)
-    parts = [f"<relevant-{nonce}>\n{c.text}\n</relevant-{nonce}>" for c in request.relevant]
+    parts = [f"<relevant-{nonce}>\n{case.text}\n</relevant-{nonce}>" for case in request.relevant]
     parts += [
         f'<candidate-{nonce} number="{number}">\n{candidate.text}\n</candidate-{nonce}>'
-        for number, candidate in enumerate(shuffled)
+        for number, candidate in enumerate(candidates)
     ]
     parts.append(f"Question: {request.question}")
     return [SystemMessage(_SYSTEM_PROMPT.format(nonce=nonce)), HumanMessage("\n\n".join(parts))]
 
 
-def _verdicts(answer: Any, shuffled: Sequence[Candidate]) -> Verdicts:
-    verdicts = read_verdicts(str(answer.text), len(shuffled))
-    relevant = {shuffled[number].id for number, is_relevant in verdicts.items() if is_relevant}
-    missing = len(shuffled) - len(verdicts)
-    note = f"The model gave no verdict on {missing} of {len(shuffled)} candidates."
-    return Verdicts(frozenset(relevant), tokens=token_counts(answer), note=note if missing else "")
+def _verdicts(answer: Any, candidates: Sequence[Candidate]) -> Verdicts:
+    verdicts = read_verdicts(str(answer.text), len(candidates))
+    relevant = {candidates[number].id for number, is_relevant in verdicts.items() if is_relevant}
+    unjudged = len(candidates) - len(verdicts)
+    note = f"The model gave no verdict on {unjudged} of {len(candidates)} candidates."
+    return Verdicts(frozenset(relevant), tokens=token_counts(answer), note=note if unjudged else "")

@@ -1,8 +1,8 @@
 """The feedback loop as a compiled graph: search → judge → search again, until convergence.
 
 Source: the RepoGPT post on semi-supervised retrieval (2023): a judge marks the relevant cases, and
-the question is searched again together with these, until their number stops growing. Unlike the
-post, this loop judges only unseen cases and has bounds.
+the question is searched again together with the relevant cases, until their number stops growing.
+Unlike the post, this loop judges only unseen cases and has bounds.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def build_feedback(
 
     Args:
         strategy: The search of later rounds; ``SentenceStrategy`` by default.
-        weights: Facet name to weight; the schema's weights by default.
-        text: Returns the text of a case that the judge reads.
+        weights: The weight of each facet by name; the schema's weights by default.
+        text: A function from a case to the text that the judge reads.
         checkpointer: Needed only if the judge interrupts, to ask a person.
 
     Raises:
@@ -108,13 +108,13 @@ def build_feedback(
     graph.add_node("finish", BodyNode(nodes.finish))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "search")
-    graph.add_conditional_edges("search", _unless_ended("judge"), ["judge", "finish"])
-    graph.add_conditional_edges("judge", _unless_ended("search"), ["search", "finish"])
+    graph.add_conditional_edges("search", _route_to("judge"), ["judge", "finish"])
+    graph.add_conditional_edges("judge", _route_to("search"), ["search", "finish"])
     graph.add_edge("finish", END)
     return graph.compile(checkpointer=checkpointer, name="feedback")
 
 
-def _unless_ended(node: str) -> Callable[[FeedbackState], str]:
+def _route_to(node: str) -> Callable[[FeedbackState], str]:
     def route(state: FeedbackState) -> str:
         return "finish" if state["reason"] else node
 
@@ -192,11 +192,11 @@ class _Nodes:
         except StoreError:
             reason = "search_failed"
         candidates = [dict(candidate) for candidate in state["candidates"]]
-        names = self._judge_name, self._strategy_name
+        component_names = self._judge_name, self._strategy_name
         event = {"event": "feedback_ended", "reason": reason, "judge": self._judge_name}
         get_stream_writer()(event)
         # The next question on this thread starts with its own condition.
-        result = FeedbackResult(hits, candidates, reason, state["rounds"], *names)
+        result = FeedbackResult(hits, candidates, reason, state["rounds"], *component_names)
         return {"feedback": result.to_json(), "where": None}
 
     def _reading_seconds(self, state: FeedbackState) -> float:
@@ -207,13 +207,13 @@ class _Nodes:
         relevant = [candidate for candidate in candidates if candidate["relevant"]]
         if relevant and all(candidate["probability"] is not None for candidate in relevant):
             relevant.sort(key=lambda candidate: -candidate["probability"])
-        chosen = relevant or [candidate for candidate in candidates if candidate["round"] == 1]
-        by_id = {candidate["id"]: candidate for candidate in chosen}
+        final = relevant or [candidate for candidate in candidates if candidate["round"] == 1]
+        by_id = {candidate["id"]: candidate for candidate in final}
         question = self._question(state) if by_id else None
         return [
             {
                 "id": hit.case.id,
-                "text": self._text(hit.case),
+                "text": self._checked_text(hit.case),
                 "metadata": dict(hit.case.metadata),
                 "score": hit.score,
                 "round": by_id[hit.case.id]["round"],
@@ -223,7 +223,7 @@ class _Nodes:
             for hit in (question.hits(list(by_id)) if question else [])
         ]
 
-    def _text(self, case: Case) -> str:
+    def _checked_text(self, case: Case) -> str:
         try:
             text = self._case_text(case)
         except Exception as error:
@@ -266,14 +266,14 @@ class _Nodes:
         irrelevant = [candidate for candidate, verdict in candidates if verdict is False]
         if not relevant:
             return []
-        k = min(self._limits.more, self._limits.candidates - len(state["candidates"]))
-        seen = {candidate["id"] for candidate in state["candidates"]}
+        limit = min(self._limits.more, self._limits.candidates - len(state["candidates"]))
+        seen_ids = {candidate["id"] for candidate in state["candidates"]}
         unseen: dict[str, Found] = {}
         with _stops_as_errors(self._strategy_name):
-            for result in self._strategy.search(question, Feedback(relevant, irrelevant), k):
-                if result.hit.case.id not in seen and math.isfinite(result.nearness):
+            for result in self._strategy.search(question, Feedback(relevant, irrelevant), limit):
+                if result.hit.case.id not in seen_ids and math.isfinite(result.nearness):
                     unseen.setdefault(result.hit.case.id, result)
-        return list(unseen.values())[:k]
+        return list(unseen.values())[:limit]
 
     def _candidates(
         self, question: Question, state: FeedbackState
@@ -284,7 +284,7 @@ class _Nodes:
         candidates = []
         for record in state["candidates"]:
             if (hit := hits.get(record["id"])) is not None:
-                text = self._text(hit.case)[: self._limits.characters]
+                text = self._checked_text(hit.case)[: self._limits.characters]
                 candidate = Candidate(hit, text, record["nearness"], record["round"])
                 candidates.append((candidate, record["relevant"]))
         return candidates
@@ -295,7 +295,7 @@ class _Nodes:
         candidates = self._candidates(question, state) if question else []
         relevant = [candidate for candidate, verdict in candidates if verdict]
         unseen = [candidate for candidate, verdict in candidates if verdict is None]
-        tokens = sum(trace["tokens"] for trace in state["rounds"])
+        tokens = sum(record["tokens"] for record in state["rounds"])
         tokens += estimated_tokens(state["question"], *(candidate.text for candidate in relevant))
         totals = accumulate(estimated_tokens(candidate.text) for candidate in unseen)
         count = sum(tokens + total <= self._limits.tokens for total in totals)
@@ -314,10 +314,10 @@ class _Nodes:
     async def _averdicts(self, request: JudgeRequest) -> Verdicts:
         if not (isinstance(self._judge, AsyncJudge) and request.candidates and request.seconds > 0):
             return await asyncio.wrap_future(start_daemon(lambda: self._verdicts(request)))
-        # Within this coroutine, since a task that raises SystemExit would end the event loop.
+        # In a task of its own, a judge that raises SystemExit would end the event loop.
         with _stops_as_errors(self._judge_name):
             verdicts = await self._judge.ajudge(request)
-        # In a thread: verdicts may be a lazy iterable and take long.
+        # Verdicts may be a lazy iterable, which takes long: it is read in a thread.
         return await asyncio.wrap_future(start_daemon(lambda: checked(verdicts, request)))
 
 

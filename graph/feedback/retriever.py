@@ -24,10 +24,10 @@ class FeedbackRetriever(BaseRetriever):
 
         FeedbackRetriever(search=FeedbackSearch(store, judge), k=8).invoke("…")
 
-    A document has the whole text of the case, its id, and its metadata. Added to the metadata are
-    ``score``, ``relevance``, ``facet_scores``, ``case_id``, ``round``, ``confirmed`` (the judge
-    called it relevant), ``probability`` and ``stopped`` (why the loop ended), with the prefix
-    ``hit_`` if the case's metadata already has such a field.
+    A document has the whole text of the case, its id, and its metadata. The metadata also has
+    ``score``, ``relevance``, ``facet_scores``, ``case_id``, ``round``, ``confirmed`` (True if the
+    judge called the case relevant), ``probability`` and ``stopped`` (the reason why the loop
+    ended); such a name gets the prefix ``hit_`` if the case has a field of that name.
 
     Attributes:
         search: The search with its store, judge and limits.
@@ -67,13 +67,13 @@ class FeedbackRetriever(BaseRetriever):
         documents = []
         for hit in self.search.hits(result, query, self.k, self.where):
             candidate = candidates[hit.case.id]
-            extra = {
+            feedback_fields = {
                 "round": candidate["round"],
                 "confirmed": bool(candidate["relevant"]),
                 "probability": candidate["probability"],
                 "stopped": result.reason,
             }
-            metadata, _ = hit_metadata(hit, extra)
+            metadata, _ = hit_metadata(hit, feedback_fields)
             text = self.search.text(hit.case)
             documents.append(Document(id=hit.case.id, page_content=text, metadata=metadata))
         return documents

@@ -1,4 +1,4 @@
-"""State updates of a feedback loop after a round: candidates, trace, and reason to stop."""
+"""State updates of a feedback loop after a round: candidates, record, and reason to stop."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def after_search(
 ) -> dict[str, Any]:
     """Return the state update after a search; without results, the loop stops."""
     number = len(state["rounds"]) + 1
-    new = [
+    new_candidates = [
         {
-            "id": item.hit.case.id,
+            "id": result.hit.case.id,
             "round": number,
-            "nearness": float(item.nearness),
+            "nearness": float(result.nearness),
             "relevant": None,
             "probability": None,
         }
-        for item in results
+        for result in results
     ]
-    trace = {
+    record = {
         "round": number,
         "search": search,
-        "found": len(new),
+        "found": len(new_candidates),
         "judged": 0,
         "relevant": 0,
         "total": _relevant_count(state["candidates"]),
@@ -41,27 +41,27 @@ def after_search(
         "milliseconds": elapsed_ms(started),
         "note": "",
     }
-    if not new:
-        _write_event(trace)
+    if not new_candidates:
+        _write_event(record)
     return {
-        "candidates": [*state["candidates"], *new],
-        "rounds": [*state["rounds"], trace],
-        "reason": "" if new else "exhausted",
+        "candidates": [*state["candidates"], *new_candidates],
+        "rounds": [*state["rounds"], record],
+        "reason": "" if new_candidates else "exhausted",
     }
 
 
 def after_failed_search(
     state: FeedbackState, limits: FeedbackLimits, error: Exception, started: float
 ) -> dict[str, Any]:
-    """Return the state update after a later search failed, which stops the loop."""
-    # A timeout before the deadline is the strategy's own.
+    """Return the state update, which stops the loop, after a later search failed."""
+    # A timeout before the deadline comes from the strategy itself.
     is_late = elapsed_ms(started) >= seconds_left(state, limits) * 1000
     if is_late and isinstance(error, TimeoutError):
         return {"reason": "deadline"}
     note = note_line(str(error) if isinstance(error, CasewrightError) else one_line(error))
-    *earlier, trace = state["rounds"]
-    trace = {**trace, "note": f"The next search failed: {note}"}
-    return {"reason": "search_failed", "rounds": [*earlier, trace]}
+    *earlier, record = state["rounds"]
+    record = {**record, "note": f"The next search failed: {note}"}
+    return {"reason": "search_failed", "rounds": [*earlier, record]}
 
 
 def after_judge(
@@ -75,7 +75,7 @@ def after_judge(
 ) -> dict[str, Any]:
     """Return the state update after a judge answered.
 
-    The loop stops unless the request was ``complete``, that is, had all unseen candidates.
+    The loop stops unless the request was ``complete``: it had all unseen candidates.
     """
     if verdicts.failed:
         return after_failed_judge(state, request, verdicts, started)
@@ -91,15 +91,15 @@ def after_judge(
         for candidate in state["candidates"]
     ]
     texts = [candidate.text for candidate in (*request.relevant, *request.candidates)]
-    estimated = estimated_tokens(request.question, *texts) if ids else 0
+    estimated_count = estimated_tokens(request.question, *texts) if ids else 0
     changes = {
         "judged": len(ids),
         "relevant": len(verdicts.relevant),
         "total": _relevant_count(candidates),
-        "tokens": _judge_tokens(verdicts) or estimated,
+        "tokens": _judge_tokens(verdicts) or estimated_count,
         "note": verdicts.note,
     }
-    rounds = _with_last_trace(state, changes, started)
+    rounds = _updated_rounds(state, changes, started)
     new_state: FeedbackState = {**state, "candidates": candidates, "rounds": rounds}
     reason = _stop_reason(new_state, limits) if complete else "tokens"
     return {"candidates": candidates, "rounds": rounds, "reason": reason}
@@ -108,23 +108,23 @@ def after_judge(
 def after_failed_judge(
     state: FeedbackState, request: JudgeRequest, error: Exception | Verdicts, started: float
 ) -> dict[str, Any]:
-    """Return the state update after a judge failed or was too slow, which stops the loop."""
-    # A timeout before the deadline is the judge's own.
+    """Return the state update, which stops the loop, after a judge failed or was too slow."""
+    # A timeout before the deadline comes from the judge itself.
     is_late = elapsed_ms(started) >= request.seconds * 1000
     changes: dict[str, Any] = {}
     if isinstance(error, Verdicts):
-        why, changes["tokens"] = error.note or "it gave no reason", _judge_tokens(error)
+        reason, changes["tokens"] = error.note or "it gave no reason", _judge_tokens(error)
     else:
-        why, is_late = note_line(one_line(error)), is_late and isinstance(error, TimeoutError)
-    changes["note"] = "The judge took too long." if is_late else f"The judge failed: {why}"
-    rounds = _with_last_trace(state, changes, started)
+        reason, is_late = note_line(one_line(error)), is_late and isinstance(error, TimeoutError)
+    changes["note"] = "The judge took too long." if is_late else f"The judge failed: {reason}"
+    rounds = _updated_rounds(state, changes, started)
     return {"rounds": rounds, "reason": "deadline" if is_late else "judge_failed"}
 
 
 def seconds_left(state: FeedbackState, limits: FeedbackLimits) -> float:
-    """Return the remaining seconds; pauses do not count."""
-    spent: float = sum(trace["milliseconds"] for trace in state["rounds"])
-    return max(limits.seconds - spent / 1000, 0.0)
+    """Return the remaining seconds of the loop; the time of pauses does not count."""
+    spent_ms: float = sum(record["milliseconds"] for record in state["rounds"])
+    return max(limits.seconds - spent_ms / 1000, 0.0)
 
 
 def _stop_reason(state: FeedbackState, limits: FeedbackLimits) -> str:
@@ -136,20 +136,20 @@ def _stop_reason(state: FeedbackState, limits: FeedbackLimits) -> str:
         return "rounds"
     if len(state["candidates"]) >= limits.candidates:
         return "candidates"
-    if sum(trace["tokens"] for trace in rounds) >= limits.tokens:
+    if sum(record["tokens"] for record in rounds) >= limits.tokens:
         return "tokens"
     return "deadline" if seconds_left(state, limits) <= 0 else ""
 
 
-def _with_last_trace(
+def _updated_rounds(
     state: FeedbackState, changes: Mapping[str, Any], started: float
 ) -> list[dict[str, Any]]:
-    """Return the rounds with a changed last trace, and write that trace to the stream."""
-    *earlier, last = state["rounds"]
-    trace = {**last, **changes}
-    trace["milliseconds"] = round(trace["milliseconds"] + elapsed_ms(started), 3)
-    _write_event(trace)
-    return [*earlier, trace]
+    """Return the rounds with a changed last record, and write that record to the stream."""
+    *earlier, last_record = state["rounds"]
+    record = {**last_record, **changes}
+    record["milliseconds"] = round(record["milliseconds"] + elapsed_ms(started), 3)
+    _write_event(record)
+    return [*earlier, record]
 
 
 def _relevant_count(candidates: Sequence[Mapping[str, Any]]) -> int:
@@ -160,5 +160,5 @@ def _judge_tokens(verdicts: Verdicts) -> int:
     return sum(verdicts.tokens.get(name, 0) for name in ("input", "output"))
 
 
-def _write_event(trace: Mapping[str, Any]) -> None:
-    get_stream_writer()({"event": "feedback_round", **trace})
+def _write_event(record: Mapping[str, Any]) -> None:
+    get_stream_writer()({"event": "feedback_round", **record})

@@ -27,8 +27,8 @@ class FeedbackSearch:
         store, strategy, weights, text: As for ``build_feedback``.
         judge: Judges which cases are relevant; it cannot interrupt to ask a person.
         limits: The bounds; ``seconds`` should be below the time limit of a step.
-        fallback: Return the results of the first search if no case is confirmed; turn it off if the
-            toolbox also has a tool for a single search.
+        fallback: True to return the results of the first search if no case is confirmed; False
+            suits a toolbox that also has a tool for a single search.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class FeedbackSearch:
     def __call__(
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
     ) -> list[Hit]:
-        """Return at most k hits, the relevant first; see ``Search``."""
+        """Return at most k hits, the relevant ones first; see ``Search``."""
         # With the step's callbacks, tracers show the loop within the step.
         config = ensure_config()
         trace_config: Any = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
@@ -69,17 +69,17 @@ class FeedbackSearch:
                     state = event
             return FeedbackResult.from_state(state)
 
-        # An empty context, so that LangGraph does not take the loop for a part of the outer graph.
+        # In an empty context, LangGraph does not take the loop for a part of the outer graph.
         return self.hits(contextvars.Context().run(run), query, k, where)
 
     def hits(
         self, result: FeedbackResult, query: str, k: int, where: Mapping[str, Any] | None = None
     ) -> list[Hit]:
-        """Return at most k hits of a result, the relevant first."""
+        """Return at most k hits of a result, the relevant ones first."""
         if k < 1:
             raise InputError(f"A feedback search got k={k}. Give at least 1.")
         if not (result.confirmed or self._fallback):
             return []
-        # ``None`` for an empty store.
-        prepared = self._store.question(query, weights=self._weights, where=where)
-        return prepared.hits([str(hit["id"]) for hit in result.hits[:k]]) if prepared else []
+        # The question is ``None`` if the store is empty.
+        question = self._store.question(query, weights=self._weights, where=where)
+        return question.hits([str(hit["id"]) for hit in result.hits[:k]]) if question else []

@@ -20,10 +20,10 @@ class FeedbackLimits:
     Attributes:
         first: Number of cases of the first search, which uses the question alone.
         more: Number of unseen cases of every later search.
-        rounds: Number of searches, the first included; the judge is called once after each.
-        candidates: Maximum number of cases of all searches, each of which is judged.
-        tokens: Maximum tokens of all requests to the judge, as the judge counts them, or else an
-            estimate of one for four characters.
+        rounds: Number of searches, with the first; the judge is called once after each search.
+        candidates: Maximum number of cases of all searches together; each case is judged.
+        tokens: Maximum tokens of all requests to the judge. If the judge does not count them, one
+            token for four characters is assumed.
         seconds: Time of the loop, without pauses.
         characters: Maximum length of a case's text in a request; longer texts are cut.
 
@@ -41,10 +41,10 @@ class FeedbackLimits:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            kind = float if name == "seconds" else int
-            if isinstance(value, bool) or not isinstance(value, (int, kind)):
-                number = "number" if kind is float else "whole number"
-                raise InputError(f"FeedbackLimits.{name} is {value!r}. Give a {number} above 0.")
+            number_type = float if name == "seconds" else int
+            if isinstance(value, bool) or not isinstance(value, (int, number_type)):
+                expected = "number" if number_type is float else "whole number"
+                raise InputError(f"FeedbackLimits.{name} is {value!r}. Give a {expected} above 0.")
             if not 0 < value <= threading.TIMEOUT_MAX:
                 raise InputError(
                     f"FeedbackLimits.{name} is {value}. Give a number above 0, and at most "
@@ -53,7 +53,7 @@ class FeedbackLimits:
 
 
 def estimated_tokens(*texts: str) -> int:
-    """Return an estimate of the tokens of texts: one for four characters."""
+    """Return an estimate of the number of tokens of texts: one token for four characters."""
     return sum(math.ceil(len(text) / 4) for text in texts)
 
 
@@ -100,7 +100,7 @@ class FeedbackResult:
     Attributes:
         hits: JSON objects, best first: ``id``, ``text``, ``metadata``, ``score`` (for the
             question), ``round``, ``confirmed``, ``probability`` (``None`` if the judge gave none).
-            Without a confirmed case, the unconfirmed hits of the first search.
+            If no case is confirmed, these are the hits of the first search.
         candidates: Every case of a search, in order: ``id``, ``round``, ``nearness``, ``relevant``
             (``None`` until it is judged) and ``probability``.
         reason: The reason why the loop ended; see ``Reason``.
@@ -125,12 +125,12 @@ class FeedbackResult:
     @property
     def judged(self) -> int:
         """Number of judged cases."""
-        return sum(trace["judged"] for trace in self.rounds)
+        return sum(record["judged"] for record in self.rounds)
 
     @property
     def tokens(self) -> int:
         """Number of tokens of the judge's requests."""
-        return sum(trace["tokens"] for trace in self.rounds)
+        return sum(record["tokens"] for record in self.rounds)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, which the state holds."""

@@ -35,9 +35,9 @@ def read_verdicts(text: str, count: int) -> dict[int, bool]:
     Besides the requested JSON object, these forms are accepted: text and code fences around it,
     ``"yes"`` or ``1`` for ``true``, keys like ``[0]`` or ``candidate 0``, an object within an
     object, ``{"0": {"relevant": true}}``, ``[{"id": 0, "relevant": true}]``, and a line for each
-    candidate. A list alone, or in an object, has the relevant numbers, or ``count`` verdicts. Of
-    truncated JSON, the complete part is read. Of several objects, the last one counts, since models
-    reason and quote before they answer. Only the last ``MAX_CHARACTERS`` characters are read.
+    candidate. A list, alone or in an object, holds the relevant numbers, or ``count`` verdicts. The
+    complete part of truncated JSON is read. The last of several objects counts, since models reason
+    and quote before they answer. Only the last ``MAX_CHARACTERS`` characters are read.
     """
     text = _FENCE.sub("", text[-MAX_CHARACTERS:]).strip()
     verdicts: dict[int, bool] = {}
@@ -72,7 +72,7 @@ def _values(text: str) -> Iterator[tuple[Any, bool]]:
 
 
 def _verdicts(value: Any, count: int, depth: int = 2) -> dict[int, bool]:
-    """Return the verdicts in a JSON value; in an object, look ``depth`` objects or lists deep."""
+    """Return the verdicts in a JSON value, or in a value nested at most ``depth`` levels deep."""
     if isinstance(value, list):
         if value and all(isinstance(item, dict) for item in value):
             pairs = [(_field(item, _NUMBER_KEYS), item) for item in value]

@@ -28,7 +28,7 @@ def is_act(name: str) -> bool:
 
 
 def act_key(name: str) -> str:
-    """Return the name of an Act in lower case, without jurisdiction and article.
+    """Return the name of an Act in lower case, without its jurisdiction and article.
 
     ``the Residential Tenancies Act 2009 (Ard)`` gives ``residential tenancies act 2009``.
     """
@@ -37,7 +37,7 @@ def act_key(name: str) -> str:
 
 
 def act_keys(names: Iterable[str]) -> list[str]:
-    """Return the keys of the Acts among names, with and without their years."""
+    """Return the keys of those names that are Acts, with and without their years."""
     keys = []
     for name in names:
         if is_act(name):
@@ -49,16 +49,16 @@ def act_keys(names: Iterable[str]) -> list[str]:
 def matching_keys(text: str, keys: Collection[str]) -> list[str]:
     """Return the keys of the Acts that a text may mean.
 
-    These are the Act with this name; else the Acts whose full names are in the text; else the Acts
-    whose names have all distinctive words of the text. A year in the text must be the Act's.
+    These are the Act with this name, or else the Acts whose full names are in the text, or else the
+    Acts whose names have all distinctive words of the text. A year in the text must also match.
     """
     key = act_key(text)
     if key in keys:
         return [key]
-    contained = [other for other in keys if _is_named_in(other, key)]
-    if contained:
-        # A key with a year contains the key without it: keep the longest keys only.
-        return sorted(k for k in contained if not any(k in x for x in contained if k != x))
+    named = [other for other in keys if _is_named_in(other, key)]
+    if named:
+        # A key with a year contains the key without it, so only the longest keys are returned.
+        return sorted(k for k in named if not any(k in other for other in named if k != other))
     years = set(_YEAR.findall(key))
     distinctive = set(key.split()) - _COMMON_WORDS
     if not distinctive - years:

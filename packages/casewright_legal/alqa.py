@@ -24,11 +24,11 @@ Extractor = Callable[[str], Sequence[str]]
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
 
-class _Source(_Strict):
+class _Source(_StrictModel):
     text: _Text
     citation: _Text
     version_id: str = ""
@@ -38,7 +38,7 @@ class _Source(_Strict):
     url: str = ""
 
 
-class _Record(_Strict):
+class _Record(_StrictModel):
     question: _Text
     answer: _Text
     source: _Source
@@ -47,10 +47,10 @@ class _Record(_Strict):
 def read_alqa(
     source: str | Path, extractor: Extractor = extract_entities, *, progress: bool | None = None
 ) -> list[Case]:
-    """Return ALQA, or a set of the same format, as cases ⟨question, support, entities, answer⟩.
+    """Return the cases ⟨question, support, entities, answer⟩ of ALQA, or of a set in its format.
 
     The support is the text of the source. A case's metadata are its citation (also as ``key``), the
-    other fields of the source, and ``acts``, the keys of the Acts that it names (see ``act_keys``).
+    other fields of the source, and ``acts``, the ``act_keys`` of the Acts that it names.
 
     Args:
         source: Path of the published ``qa.jsonl``, or the set's name on Hugging Face.
@@ -66,7 +66,7 @@ def read_alqa(
     cases = []
     with progress_bar(f"Reading the cases of {source}", len(records), show=progress) as advance:
         for location, record in records:
-            cases.append(_to_case(_validated(record, location), extractor))
+            cases.append(_to_case(_validate(record, location), extractor))
             advance(1)
     return cases
 
@@ -86,7 +86,7 @@ def _to_case(record: _Record, extractor: Extractor) -> Case:
     return qa_case(record.question, source.text, entities, record.answer, **metadata)
 
 
-def _validated(record: Any, location: str) -> _Record:
+def _validate(record: Any, location: str) -> _Record:
     try:
         return _Record.model_validate(record)
     except ValidationError as error:
@@ -99,9 +99,9 @@ def _validated(record: Any, location: str) -> _Record:
 
 
 def _records(source: str) -> Iterator[tuple[str, Any]]:
-    """Yield each record after its location."""
+    """Yield the location of each record, and the record."""
     if is_dataset(source):
-        for number, record in enumerate(_downloaded(source), 1):
+        for number, record in enumerate(_download(source), 1):
             yield f"{source}, record {number}", record
         return
     path = Path(source)
@@ -121,7 +121,7 @@ def _records(source: str) -> Iterator[tuple[str, Any]]:
                 raise InputError(f"{location}: the line is not JSON: {error}.") from error
 
 
-def _downloaded(name: str) -> Any:
+def _download(name: str) -> Any:
     try:
         datasets = import_module("datasets")
     except ImportError as error:

@@ -1,6 +1,6 @@
-"""The gain in answer quality by cases in the prompt (CBR-RAG, section 6).
+"""The improvement of answers by cases in the prompt (CBR-RAG, section 6).
 
-Prompts have no cases, the 1 or 3 nearest cases in one of three formats, or the 3 nearest cases of
+A prompt has no cases, the 1 or 3 nearest cases in one of three formats, or the 3 nearest cases of
 another question. The measure is the cosine of an answer and its reference answer.
 """
 
@@ -27,16 +27,16 @@ from casewright.stores.progress import progress_bar
 from casewright_legal.bench_sets import QaSet, find_sets
 from casewright_legal.bench_weightings import Scores, other_question_indices
 from casewright_legal.cases import QA_COMPONENTS, context_text, entities_text, qa_schema
-from casewright_legal.published import published
+from casewright_legal.published import published_table
 
 #: The numbers of cases in a prompt, and their formats (see ``context_text``).
 COUNTS = (1, 3)
 FORMATS = {"support": "support only", "full": "full case", "qsa": "question, support, answer"}
-#: Smaller differences of cosines are rounding errors.
+#: Differences of cosines up to this value are rounding errors.
 ROUNDING = 1e-9
 NO_CASES, THREE_FULL = "no cases", "3 × full case"
 OTHERS = "3 × full case, of another question"
-#: Seconds until an answer times out, so long that a busy machine does not change the figures.
+#: Seconds until an answer times out; on a busy machine too, no answer takes so long.
 SECONDS = 900.0
 _WITHOUT_CASES = "Answer the legal or factual question in one or two sentences."
 _WITH_CASES = """\
@@ -62,7 +62,7 @@ CONTROL = Setting(OTHERS, 3, "full")
 
 
 class ChatAnswerer:
-    """A chat model that answers from cases, which random delimiters enclose against injection."""
+    """A chat model that answers from cases; random delimiters protect the prompt from injection."""
 
     needs_cases = False
     notes: Sequence[str] = ()
@@ -90,7 +90,7 @@ class ChatAnswerer:
 
 
 class QuotingAnswerer:
-    """An extractive generator: it quotes the sentences of cases most similar to the question."""
+    """A generator that quotes the sentences of the cases that are most similar to the question."""
 
     needs_cases = True
     notes: Sequence[str] = (
@@ -113,7 +113,7 @@ class QuotingAnswerer:
 
 
 class PairedComparison(NamedTuple):
-    """Mean and standard deviation of cosines, and their mean difference from a base."""
+    """The mean and standard deviation of cosines, and their mean difference from a base."""
 
     cosine: float
     sd: float
@@ -131,9 +131,9 @@ def measure_answers(
     only: str | None = None,
     limit: int | None = None,
 ) -> Report:
-    """Measure how similar the answers, with and without cases, are to the reference answers.
+    """Measure how similar answers with and without cases are to the reference answers.
 
-    With ``against``, a paired test compares the answers from the cases that the two encoders find.
+    With ``against``, a paired test compares the answers from the two encoders' cases.
     """
     sets = find_sets(folder, only, limit)
     answerer = QuotingAnswerer(encoder) if model is None else ChatAnswerer(model)
@@ -153,7 +153,7 @@ def measure_answers(
             figures[f"ratio_three_full_cases_over_no_cases_{data.name}"] = three_full / no_cases
         if others_full > 0:
             figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three_full / others_full
-        pair = _paired(cosines[MERGED.name], cosines[THREE_FULL])
+        pair = _paired_comparison(cosines[MERGED.name], cosines[THREE_FULL])
         rows.append({"context": f"{data.name}: merged minus {THREE_FULL}", **pair._asdict()})
         if (f_and_p := anova([cosines[setting.name] for setting in SETTINGS])) is not None:
             figures[f"anova_f_{data.name}"], figures[f"anova_p_{data.name}"] = f_and_p
@@ -162,7 +162,7 @@ def measure_answers(
             for name, pair in compare_encoders(cosines, against_cosines).items():
                 context = f"{data.name}: {name}: {encoder.name} minus {against.name}"
                 rows.append({"context": context, **pair._asdict()})
-    paper = published("cosines")
+    paper = published_table("cosines")
     for name, cosine in paper.items():
         context = f"paper: {name}" if name == NO_CASES else f"paper, {name}"
         rows.append({"context": context, "cosine": cosine, "difference": cosine - paper[NO_CASES]})
@@ -182,7 +182,7 @@ def measure_answers(
 
 def compare(cosines: Mapping[str, Scores]) -> dict[str, PairedComparison]:
     """Compare the cosines of each setting with those of ``NO_CASES``."""
-    return {name: _paired(sample, cosines[NO_CASES]) for name, sample in cosines.items()}
+    return {name: _paired_comparison(sample, cosines[NO_CASES]) for name, sample in cosines.items()}
 
 
 def compare_encoders(
@@ -190,15 +190,15 @@ def compare_encoders(
 ) -> dict[str, PairedComparison]:
     """Compare the cosines of two encoders for each of ``SETTINGS`` with cases."""
     names = [setting.name for setting in SETTINGS if setting.count]
-    return {name: _paired(cosines[name], other[name]) for name in names}
+    return {name: _paired_comparison(cosines[name], other[name]) for name in names}
 
 
-def _paired(sample: Scores, base: Scores) -> PairedComparison:
+def _paired_comparison(sample: Scores, base: Scores) -> PairedComparison:
     from scipy.stats import ttest_rel
 
     t = p = None
     difference = np.asarray(sample) - np.asarray(base)
-    # The test is undefined for differences that do not vary.
+    # For differences that do not vary, the test is undefined.
     if len(difference) > 1 and np.ptp(difference) > ROUNDING:
         test = ttest_rel(sample, base, alternative="greater")
         t, p = float(test.statistic), float(test.pvalue)
@@ -221,12 +221,12 @@ def _cosines(
 ) -> dict[str, Scores]:
     """Answer all questions in each setting; return the cosines of answers and references.
 
-    ``retriever`` finds the cases; ``encoder`` computes the cosines.
+    ``retriever`` is the encoder of the store of cases, ``encoder`` that of the cosines.
     """
     questions = data.questions
     with CaseStore(qa_schema(retriever, "bench_legal")) as store:
         store.add(data.cases)
-        nearest = [[h.case for h in store.search(q.text, max(COUNTS))] for q in questions]
+        nearest = [[hit.case for hit in store.search(q.text, max(COUNTS))] for q in questions]
     others = other_question_indices(len(questions))[0]
     answers: dict[str, list[str]] = {}
     total = len(questions) * (len(SETTINGS) + 2)
@@ -239,8 +239,8 @@ def _cosines(
                 texts = texts or [context_text(case, setting.format) for case in cases]
                 answers[setting.name].append(answerer.answer(question.text, texts))
                 advance(1)
-    gold = _units(encoder, [question.reference for question in questions])
-    return {name: (_units(encoder, texts) * gold).sum(axis=1) for name, texts in answers.items()}
+    gold = _unit_rows(encoder, [question.reference for question in questions])
+    return {n: (_unit_rows(encoder, texts) * gold).sum(axis=1) for n, texts in answers.items()}
 
 
 def merged_text(cases: Sequence[Case]) -> str:
@@ -255,7 +255,7 @@ def merged_text(cases: Sequence[Case]) -> str:
     return "\n".join(f"{name}: {' '.join(texts)}" for name, texts in parts.items())
 
 
-def _units(encoder: Encoder, texts: Sequence[str]) -> Scores:
+def _unit_rows(encoder: Encoder, texts: Sequence[str]) -> Scores:
     vectors = np.asarray(encoder.embed(texts), dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     units: Scores = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)

@@ -1,4 +1,4 @@
-"""Speed and retrieval of the packaged encoder, beside its integer weights or another encoder."""
+"""The speed and retrieval of the packaged encoder, compared with another or integer weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from casewright.stores.encoders.sources import named_encoder
 from casewright_legal.bench_sets import find_sets as find_legal_sets
 from casewright_legal.bench_weightings import PAPERS_BEST, RetrievalTrial, Scores, paired_difference
 
-#: The k of recall and nDCG, and the number of timed runs over the texts.
+#: The k of recall@k and nDCG@k, and the number of timed runs over the texts.
 K, RUNS = 10, 3
 NOTES = (
     "F1: mean over the k of CBR-RAG's table, with the paper's best weighting. Recall and nDCG: of "
@@ -42,25 +42,25 @@ def measure_encoder(
 ) -> Report:
     """Search the same cases with two encoders, and time both on the same texts.
 
-    ``data`` has sets of ``bench legal`` or ``bench feedback``; by default, the sets are the shipped
-    legal cases and code. ``against`` is a name of ``named_encoder``; by default, integer weights.
-    ``texts`` is the number of texts whose encoding is timed.
+    ``data`` has sets of ``bench legal`` or ``bench feedback``; by default, these are the shipped
+    legal cases and code. ``against`` is a name for ``named_encoder``, by default that of integer
+    weights. ``texts`` is the number of texts whose encoding is timed.
 
     Raises:
         InputError: The set or the encoder does not exist.
         DependencyError: A package that splits code, or that the encoder needs, is not installed.
     """
-    second = "int8" if against is None else against
-    encoders = {"fp32": default_encoder(), second: named_encoder(against or "minilm-int8")}
+    other = "int8" if against is None else against
+    encoders = {"fp32": default_encoder(), other: named_encoder(against or "minilm-int8")}
     sets = list(_sets(data, only, limit))
     rows: list[dict[str, Any]] = []
     for data_set in tracked("Searching the sets", sets):
         scores = {name: dict(_retrieval(data_set, encoder)) for name, encoder in encoders.items()}
         for measure, base in scores["fp32"].items():
-            values = scores[second][measure]
+            values = scores[other][measure]
             points, low, high = (100 * end for end in paired_difference([values], [base]))
             row = {"table": "retrieval", "set": data_set.name, "measure": measure}
-            row |= {"fp32": float(base.mean()), second: float(values.mean())}
+            row |= {"fp32": float(base.mean()), other: float(values.mean())}
             rows.append({**row, "points": points, "points from": low, "points to": high})
     differences = [row["points"] for row in rows]
     questions = [question.text for data_set in sets for question in data_set.questions][:texts]
@@ -70,7 +70,7 @@ def measure_encoder(
         speed = len(questions) / (median(timings(embed, RUNS)) / 1000)
         rows.append({"table": "speed", "encoder": encoder.name, "texts a second": speed})
     settings = {"data": str(data), "set": only, "limit": limit, "texts": len(questions)}
-    figures = {f"worst_points_by_{second}": min(differences)}
+    figures = {f"worst_points_by_{other}": min(differences)}
     titles = {"retrieval": "Retrieval by the encoder", "speed": "Speed of the encoder"}
     return Report("encoder", settings, figures, rows, NOTES, titles=titles)
 
@@ -81,14 +81,14 @@ def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[An
         try:
             yield from find(data, only, limit)
         except InputError as error:
-            # A folder may hold the sets of only one of the benches.
+            # A folder may contain the sets of only one of the two benchmarks.
             errors.append(error)
     if len(errors) == 2:
         raise InputError(" ".join(map(str, errors)))
 
 
 def _retrieval(data_set: Any, encoder: CachedEncoder) -> Iterator[tuple[str, Scores]]:
-    """Yield each measure's name, and its value for each question of the set."""
+    """Yield each measure's name and its values for the questions of a set."""
     if not isinstance(data_set, FeedbackSet):
         with RetrievalTrial(data_set, encoder) as trial:
             yield "F1", trial.scores(PAPERS_BEST).mean(axis=1)

@@ -30,16 +30,16 @@ from casewright_legal.bench_weightings import (
     shuffled_f1_at_k,
 )
 from casewright_legal.cases import QA_COMPONENTS
-from casewright_legal.published import published
+from casewright_legal.published import published_table
 
-#: The name of the mean over the sets, which have equal weights.
+#: The name of the means over the sets, which have equal weights.
 ALL = "all sets"
 SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
-#: A row's name (weighted cosine of a question and its k-th case), and percentiles in further rows.
+#: The row of mean cosines of a question and its k-th case, and the percentiles in further rows.
 COSINES, PERCENTILES = "cosine of the k-th case", (10, 90)
 #: The paper's encoders.
 ENCODERS = ("BERT", "LegalBERT", "AnglEBERT")
-#: Rows of one set: a ranking's name, and its F1@k, array (len(KS),).
+#: The rows of a set: F1@k, as (len(KS),), by the name of a ranking.
 Rows = dict[str, Scores]
 
 
@@ -48,7 +48,7 @@ def measure_legal(
 ) -> Report:
     """Measure F1@k with the paper's six weightings, and with the best weighting of a grid.
 
-    The best weighting is selected on one half of each set's questions, and scored on the other.
+    The best weighting is selected on one half of each set's questions, and tested on the other.
     """
     sets = find_sets(data, only, limit)
     with ExitStack() as stack:
@@ -56,7 +56,7 @@ def measure_legal(
         groups = _on_all_questions(trials)
         test_groups, best, figures = _grid_search(trials)
         sizes = {trial.data.name: trial.size() for trial in trials}
-    rows = {**_flat(groups), **_flat(test_groups, " (test half)")}
+    rows = {**_flat_rows(groups), **_flat_rows(test_groups, " (test half)")}
     means = {name: float(row.mean()) for name, row in list(groups.values())[-1].items()}
     paper_f1, chance_f1 = means[label_of(PAPERS_BEST)], means[CHANCE]
     figures = {
@@ -67,7 +67,7 @@ def measure_legal(
         **figures,
     }
     for name in ENCODERS:
-        pairs = zip(WEIGHTINGS, published("f1_at_k")[name], strict=True)
+        pairs = zip(WEIGHTINGS, published_table("f1_at_k")[name], strict=True)
         rows |= {f"paper, {name}: {label_of(w)}": np.array(scores) for w, scores in pairs}
     table: list[dict[str, Any]] = []
     for name, scores in rows.items():
@@ -79,7 +79,7 @@ def measure_legal(
 
 
 def _on_all_questions(trials: Sequence[RetrievalTrial]) -> dict[str, Rows]:
-    """Return the rows of every set over all questions, with the controls, and their mean."""
+    """Return the rows of every set on all of its questions, controls included, and their means."""
     groups: dict[str, Rows] = {}
     for trial in trials:
         rows = {label_of(w): trial.scores(w).mean(axis=0) for w in WEIGHTINGS}
@@ -97,18 +97,18 @@ def _on_all_questions(trials: Sequence[RetrievalTrial]) -> dict[str, Rows]:
 def _grid_search(
     trials: Sequence[RetrievalTrial],
 ) -> tuple[dict[str, Rows], Weighting, dict[str, float]]:
-    """Return the rows of the test halves, the development halves' best weighting, and figures."""
+    """Return the rows of the test halves, the best weighting of the other halves, and figures."""
     halves = [trial.data.halves() for trial in trials]
-    parts = list(zip(trials, [trial.cosines() for trial in trials], halves, strict=True))
+    trial_data = list(zip(trials, [trial.cosines() for trial in trials], halves, strict=True))
     best, development_f1 = best_weighting(
         [
             (similarities[:, development], trial.order, trial.parents[development])
-            for trial, similarities, (development, _) in parts
+            for trial, similarities, (development, _) in trial_data
         ]
     )
     groups: dict[str, Rows] = {}
     ours, papers, agreements = [], [], []
-    for trial, similarities, (_, test) in parts:
+    for trial, similarities, (_, test) in trial_data:
         rows = {label_of(w): trial.scores(w)[test].mean(axis=0) for w in WEIGHTINGS}
         rows[f"best {label_of(best)}"] = trial.scores(best)[test].mean(axis=0)
         groups[trial.data.name] = rows
@@ -142,7 +142,7 @@ def _grid_search(
 
 
 def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:
-    """Return the rows by set; if there are several sets, add the means over the sets."""
+    """Return the rows by set; for several sets, also the means over the sets."""
     if len(groups) < 2:
         return groups
     labels = next(iter(groups.values()))
@@ -150,7 +150,7 @@ def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:
     return {**groups, ALL: mean}
 
 
-def _flat(groups: Mapping[str, Rows], suffix: str = "") -> Rows:
+def _flat_rows(groups: Mapping[str, Rows], suffix: str = "") -> Rows:
     return {
         f"{n}{suffix}: {label}": row for n, rows in groups.items() for label, row in rows.items()
     }
@@ -171,7 +171,7 @@ def _notes(encoder: Encoder) -> list[str]:
 
 
 def _draw(axes: Any, ours: Rows, rows: Rows) -> None:
-    """Draw our F1@k for the paper's six weightings, and the best curve in the paper."""
+    """Draw F1@k here with the paper's six weightings, and the best curve in the paper."""
     best = f"paper, {ENCODERS[-1]}: {label_of(PAPERS_BEST)}"
     lines = {label_of(w): ours[label_of(w)] for w in WEIGHTINGS} | {best: rows[best]}
     for name, scores in lines.items():

@@ -1,4 +1,4 @@
-"""The data of the legal bench: cases, and questions with two parent cases each.
+"""The data of the legal benchmark: cases, and questions with two parent cases each.
 
 The sets are the domain's shipped cases, ALQA, and three sets of multi-hop questions, whose
 paragraphs are the cases (see ``paragraphs``).
@@ -47,8 +47,8 @@ _WORD = re.compile(r"\w+")
 def paragraph_case(paragraph: Paragraph) -> Case:
     """Return a paragraph of an encyclopedia as a case.
 
-    The support is the paragraph. The answer is its first sentence, and the question is derived from
-    this sentence. The entities are those in title and text.
+    The support is the paragraph, and the answer is its first sentence, from which the question is
+    derived. The entities are those in the title and the text.
     """
     title, text = paragraph
     unique = dict.fromkeys([title, *extract_entities(f"{title}. {text}")])
@@ -57,11 +57,11 @@ def paragraph_case(paragraph: Paragraph) -> Case:
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a text; the whole text if it has no further sentence."""
+    """Return the first sentence of a text, or the whole text if it is only one sentence."""
     for end in _SENTENCE_END.finditer(text):
         sentence = text[: end.end()]
-        complete = len(sentence.split()) >= MIN_SENTENCE_WORDS
-        if complete and not _ABBREVIATED.search(text[: end.start() + 1]):
+        is_complete = len(sentence.split()) >= MIN_SENTENCE_WORDS
+        if is_complete and not _ABBREVIATED.search(text[: end.start() + 1]):
             return sentence
     return text
 
@@ -95,7 +95,7 @@ def _is_title(subject: str, title: str) -> bool:
     )
 
 
-#: The names of the domain's shipped set, which may replace a path, and of ALQA.
+#: The names of ALQA and of the domain's shipped set; ``--data`` accepts the latter as a folder.
 SHIPPED, ALQA = "shipped", "alqa"
 #: The random seed of development halves, shuffled labels and bootstrap samples.
 SEED = 0
@@ -121,7 +121,7 @@ class QaSet(NamedTuple):
     name: str
     cases: Sequence[Case]
     questions: Sequence[SetQuestion]
-    left_out: int = 0  # the number of the files' questions that do not have exactly two parents
+    left_out: int = 0  # the number of questions in the files without exactly two parents
 
     def halves(self) -> tuple[list[int], list[int]]:
         """Return the indices of the questions in the development half and in the test half."""
@@ -135,7 +135,7 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
     """Return the sets of a folder; if ``data`` is ``None``, the domain's shipped set.
 
     The folder has the multi-hop files and the files of ALQA (``qa.jsonl`` and ``pairs.jsonl``), or
-    subfolders ``multihop`` and ``alqa`` that hold these. Raise ``InputError`` if it has no such
+    has them in subfolders ``multihop`` and ``alqa``. Raise ``InputError`` if it has no such
     set, or a file has another format.
     """
     readers: list[tuple[str, Callable[[], QaSet]]] = []
@@ -173,9 +173,9 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
 
 
 def read_multihop(file: Path, name: str) -> QaSet:
-    """Return a set with a case for every paragraph, and a question for every two-paragraph item.
+    """Return a set: a case for every paragraph, and a question for every item with two paragraphs.
 
-    The paragraphs are sorted, so that the order of the cases reveals nothing of the labels.
+    The paragraphs are sorted, so that the order of the cases does not depend on the labels.
     """
     items = read_items(file)
     paragraphs = sorted({paragraph for item in items for paragraph in item.paragraphs})
@@ -185,7 +185,7 @@ def read_multihop(file: Path, name: str) -> QaSet:
         if len(supporting) == 2:
             first, second = sorted(numbers[paragraph] for paragraph in supporting)
             question, answer = record["question"].strip(), record["answer"].strip()
-            # A sentence like ALQA's answers.
+            # ALQA's answers are also whole sentences.
             reference = f"The answer to the question “{question}” is: {answer}."
             questions.append(SetQuestion(record["question"], (first, second), reference))
     cases = [paragraph_case(paragraph) for paragraph in paragraphs]
@@ -193,7 +193,7 @@ def read_multihop(file: Path, name: str) -> QaSet:
 
 
 def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
-    """Return a set; its questions name their parents by a unique citation or by number, from 0."""
+    """Return a set whose questions name their parents by unique citations, or by numbers from 0."""
     cases = read_alqa(cases_file)
     numbers: dict[str | int, list[int]] = {number: [number] for number in range(len(cases))}
     for number, case in enumerate(cases):
@@ -207,7 +207,7 @@ def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
 def _question(
     numbers: Mapping[str | int, Sequence[int]], record: Mapping[str, Any]
 ) -> SetQuestion | None:
-    """Return a question; ``None`` if it has not two parents with unique citations."""
+    """Return a question; ``None`` if it does not have two parents with unique citations."""
     question, answer, parents = record["question"], record["answer"], record["parents"]
     if not all(isinstance(text, str) and text for text in (question, answer)):
         raise TypeError("question and answer are texts")

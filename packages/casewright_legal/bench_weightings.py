@@ -1,4 +1,4 @@
-"""Retrieval of cases with any weighting of facets: F1@k, its controls, and a grid search.
+"""F1@k of retrieval with any weighting of the facets, its controls, and a grid search.
 
 If h of a question's two parents are among the first k cases, precision is h/k and recall is h/2, so
 F1 is 2h/(k + 2) (CBR-RAG, section 6). Ranks count from 1.
@@ -44,8 +44,8 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
     """A set's cases in a store in memory, for a ``with`` block.
 
     Attributes:
-        parents: For each question, the columns of its parents in ``cosines``, array (questions, 2).
-        order: For each case, its rank among the sorted ids, array (cases,).
+        parents: The columns of each question's parents in ``cosines``, as (questions, 2).
+        order: The rank of each case among the sorted ids, as (cases,).
     """
 
     def __init__(self, data: QaSet, encoder: Encoder) -> None:
@@ -76,7 +76,7 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
         return {**sizes, "questions_left_out": self.data.left_out}
 
     def rankings(self, weights: Weighting) -> list[list[int]]:
-        """Return for each question the columns of the retrieved cases, best first."""
+        """Return the columns of the retrieved cases for each question, best first."""
         if weights not in self._rankings:
             by_facet = dict(zip(QA_COMPONENTS, weights, strict=True))
             label = f"Searching {self.data.name} by {label_of(weights)}"
@@ -88,10 +88,10 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
         return self._rankings[weights]
 
     def ranks(self, weights: Weighting, labels: Sequence[int] | None = None) -> Ranks:
-        """Return the ranks of the parents, array (questions, 2).
+        """Return the ranks of the parents, as (questions, 2).
 
-        ``labels`` has for each question the index of the question whose parents are ranked, by
-        default its own.
+        A question's label is the index of the question whose parents are ranked, by default its
+        own.
         """
         ranks = []
         parents = self.parents if labels is None else self.parents[list(labels)]
@@ -100,11 +100,11 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
         return np.array(ranks, dtype=np.int64)
 
     def scores(self, weights: Weighting) -> Scores:
-        """Return each question's F1@k, array (questions, len(KS))."""
+        """Return each question's F1@k, as (questions, len(KS))."""
         return f1_at_k(self.ranks(weights))
 
     def cosines(self) -> Scores:
-        """Return the cosines by facet, array (3, questions, cases)."""
+        """Return the cosines by facet, as (3, questions, cases)."""
         schema = self._schema
         cases = schema.vectors([case.problem for case in self._cases])
         questions = [schema.query(question.text) for question in self.data.questions]
@@ -125,32 +125,32 @@ def label_of(weights: Weighting) -> str:
 
 
 def f1_at_k(ranks: Ranks) -> Scores:
-    """Return F1@k, array (questions, len(KS)), from the parents' ranks, array (questions, 2)."""
+    """Return F1@k, as (questions, len(KS)), from the parents' ranks, (questions, 2)."""
     ks = np.array(KS)
     hits = (ranks[:, :, None] <= ks).sum(axis=1)
     return np.asarray(2 * hits / (ks + 2), dtype=np.float64)
 
 
 def random_f1_at_k(cases: int) -> Scores:
-    """Return the expected F1@k with ``cases`` cases in random order, array (len(KS),)."""
+    """Return the expected F1@k with ``cases`` cases in random order, as (len(KS),)."""
     ks = np.array(KS)
-    # Of two parents among n cases, 2k/n are expected among the first k.
+    # The first k of n cases have 2k/n of the two parents on average.
     return np.asarray(2 * (2 * np.minimum(ks, cases) / cases) / (ks + 2), dtype=np.float64)
 
 
 def other_question_indices(count: int) -> list[list[int]]:
-    """Return for each shuffle, and in it for each question, the index of another question."""
+    """Return shuffles; a shuffle has the index of another question for each question."""
     rng = random.Random(SEED)
     shuffles = []
     for _ in range(SHUFFLES):
-        circle = rng.sample(range(count), count)
-        following = dict(zip(circle, circle[1:] + circle[:1], strict=True))
-        shuffles.append([following[question] for question in range(count)])
+        cycle = rng.sample(range(count), count)
+        successors = dict(zip(cycle, cycle[1:] + cycle[:1], strict=True))
+        shuffles.append([successors[question] for question in range(count)])
     return shuffles
 
 
 def shuffled_f1_at_k(rank: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
-    """Return the mean F1@k with shuffled labels, array (len(KS),).
+    """Return the mean F1@k with shuffled labels, as (len(KS),).
 
     ``rank`` returns the ranks (questions, 2) with the labels of a shuffle.
     """
@@ -167,28 +167,28 @@ class Difference(NamedTuple):
 
 
 def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Difference:
-    """Return the mean over sets of ours minus theirs, with the interval of a bootstrap.
+    """Return the mean over the sets of ours minus theirs, with the interval of a bootstrap.
 
-    The bootstrap (percentile method) resamples the questions of each set.
+    The bootstrap (percentile method) resamples each set's questions.
     """
     from scipy.stats import bootstrap
 
     differences = [np.asarray(a) - np.asarray(b) for a, b in zip(ours, theirs, strict=True)]
 
-    def macro(*sets: Scores, axis: int = -1) -> Any:
+    def mean_over_sets(*sets: Scores, axis: int = -1) -> Any:
         return np.mean([values.mean(axis=axis) for values in sets], axis=0)
 
-    mean = float(macro(*differences))
+    mean = float(mean_over_sets(*differences))
     if all((values == values[0]).all() for values in differences):
         return Difference(mean, mean, mean)
     sampling: dict[str, Any] = {"n_resamples": RESAMPLES, "vectorized": True, "batch": 500}
     sampling |= {"method": "percentile", "rng": np.random.default_rng(SEED)}
-    interval = bootstrap(differences, macro, **sampling).confidence_interval
+    interval = bootstrap(differences, mean_over_sets, **sampling).confidence_interval
     return Difference(mean, float(interval.low), float(interval.high))
 
 
 def simplex() -> Iterator[Weighting]:
-    """Yield all weightings of the grid: three weights, multiples of 1 / STEPS, with the sum 1."""
+    """Yield all weightings of the grid: three multiples of 1 / STEPS whose sum is 1."""
     for first in range(STEPS + 1):
         for second in range(STEPS + 1 - first):
             third = STEPS - first - second
@@ -202,7 +202,7 @@ def blend(cosines: Scores, weights: Weighting) -> Scores:
 
 
 def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
-    """Return the parents' ranks (questions, 2); ties are in a trial's ``order``."""
+    """Return the parents' ranks (questions, 2); ``order`` ranks cases with equal scores."""
     parent_scores, rows = np.take_along_axis(scores, parents, axis=1)[:, :, None], scores[:, None]
     tied_before = (rows == parent_scores) & (order < order[parents][:, :, None])
     return np.asarray(((rows > parent_scores) | tied_before).sum(axis=2) + 1, dtype=np.int64)
@@ -211,7 +211,7 @@ def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
 def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
     """Return the grid's first weighting with the highest F1 (a mean over k and sets), and that F1.
 
-    ``sets`` are cosines, order and parents of each set's development questions.
+    ``sets`` has the cosines, order and parents for each set's development questions.
     """
 
     def score(weights: Weighting) -> float:

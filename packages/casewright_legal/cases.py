@@ -15,8 +15,8 @@ from casewright.stores.facet import component_text
 
 #: The components of a problem; the solution is the answer.
 QA_COMPONENTS = ("question", "support", "entities")
-#: The labelled components before the answer in each context form. Without components, the form is
-#: the support's text alone.
+#: The components that a context form shows, with labels, before the answer; a form without
+#: components shows only the text of the support.
 _FORMS: dict[str, tuple[str, ...]]
 _FORMS = {"full": QA_COMPONENTS, "qsa": ("question", "support"), "support": ()}
 CONTEXT_FORMS = tuple(_FORMS)
@@ -52,11 +52,11 @@ def qa_schema(
     context: str = "support",
     weights: tuple[float, float, float] = (0.25, 0.40, 0.35),
 ) -> CaseSchema:
-    """Return the schema of these cases: three facets, and the cases' form in a prompt.
+    """Return the schema of these cases: three facets, and the form of a case in a prompt.
 
     Queries are compared with questions by the intra-embedding f, and with supports and entities by
     the inter-embedding g, which puts the encoder's retrieval instruction before the query (section
-    4.2). A query that is one text is used for all three components.
+    4.2). A text as query is compared by all three facets.
 
     Args:
         context: The form of a case as evidence; see ``context_text``.
@@ -78,11 +78,11 @@ def qa_schema(
 
 
 def context_text(case: Case, form: str = "support") -> str:
-    """Return a case of ``qa_case`` as text for a prompt; raise ``InputError`` for an unknown form.
+    """Return a case of ``qa_case`` as text for a prompt; ``InputError`` for an unknown form.
 
     Args:
-        form: ``"support"``: the support only; ``"full"``: question, support, entities and answer
-            (CBR-RAG, equation 4b); ``"qsa"``: question, support and answer, as in its Table 3.
+        form: ``"support"`` is only the support. ``"full"`` has question, support, entities and
+            answer (CBR-RAG, equation 4b). ``"qsa"`` has question, support and answer (Table 3).
     """
     names = _FORMS[_checked_form(form)]
     if not names:
@@ -93,7 +93,7 @@ def context_text(case: Case, form: str = "support") -> str:
 
 
 def entities_text(entities: Any) -> str:
-    """Return entities as one text; the entities of a query already are one text."""
+    """Return entities as one text; the entities of a query may already be one text."""
     if isinstance(entities, (list, tuple)):
         return ", ".join(map(component_text, entities))
     return component_text(entities)

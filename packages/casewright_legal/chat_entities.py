@@ -31,9 +31,9 @@ Answer with a JSON list of strings and nothing else."""
 
 #: The name of the extractor without a chat model.
 OFFLINE = "offline"
-#: Extraction stops with an error if the model gives no usable answer to the first texts, this many.
+#: Extraction ends with an error if the model gives no usable answer to so many first texts.
 MAX_FAILED_TEXTS = 5
-#: Maximum number of characters of an entity; a longer entry is a sentence of the model.
+#: Maximum number of characters of an entity; a longer text is the model's own sentence.
 MAX_LENGTH = 160
 _FENCE = re.compile(r"```[a-zA-Z]*\n?|```")
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
@@ -43,7 +43,7 @@ _NAME_FIELDS = ("entity", "name", "text", "value")
 
 
 class Extraction(NamedTuple):
-    """The entities of a text, a note on problems, and whether the model extracted them."""
+    """The entities of a text, a note on problems, and whether a model extracted the entities."""
 
     entities: list[str]
     note: str = ""
@@ -94,12 +94,12 @@ def _without_model(text: str, reason: str) -> Extraction:
 
 
 def read_entities(reply: str) -> list[str] | None:
-    """Return the entities in an answer (JSON, lines, or commas); ``None`` if there are none."""
+    """Return the entities in an answer (JSON, lines or commas); ``None`` if it names none."""
     unfenced = _FENCE.sub("", reply).strip()
     if unfenced.casefold().rstrip(".") in _NO_ENTITIES:
         return []
-    from_json = _from_json(unfenced)
-    return _unique(_from_lines(unfenced) if from_json is None else from_json) or None
+    json_texts = _from_json(unfenced)
+    return _unique(_from_lines(unfenced) if json_texts is None else json_texts) or None
 
 
 def _from_json(text: str) -> list[str] | None:
@@ -117,7 +117,7 @@ def _from_json(text: str) -> list[str] | None:
 
 def _texts(value: Any) -> Iterator[str]:
     """Yield the texts in nested lists, and in objects that describe an entity."""
-    # A stack, since the answer may be nested deeper than Python's limit of recursion.
+    # The answer may be nested deeper than Python's limit of recursion.
     stack = [value]
     while stack:
         item = stack.pop()
@@ -150,7 +150,7 @@ def _unique(entities: Iterable[str]) -> list[str]:
 
 
 def check_extractor(name: str, source: str) -> None:
-    """Raise ``InputError`` unless ``name``, the value of ``source``, is that of an extractor."""
+    """Raise ``InputError`` unless ``name`` names an extractor; ``source`` is the setting's name."""
     provider, _, model = name.partition(":")
     if name != OFFLINE and not (provider and model):
         raise InputError(
@@ -165,8 +165,8 @@ def read_with_chat(
     """Return the cases of ``read_alqa`` with entities extracted by a chat model.
 
     The model is called once for each case. If it gives no usable answer, the offline extractor is
-    used; stderr has the number of such texts. Raise ``CasewrightError`` if this happens for all of
-    the first ``MAX_FAILED_TEXTS`` texts.
+    used; the number of these texts is printed to stderr. Raise ``CasewrightError`` if this happens
+    for all of the first ``MAX_FAILED_TEXTS`` texts.
     """
     extractor = ChatEntityExtractor(model)
     replaced: Counter[str] = Counter()

@@ -17,9 +17,9 @@ from casewright_legal.alqa import is_dataset, read_alqa
 from casewright_legal.cases import CONTEXT_FORMS
 from casewright_legal.chat_entities import OFFLINE, check_extractor, read_with_chat
 
-#: Environment variables: the path of ALQA's ``qa.jsonl``, or its name on Hugging Face; the form of
-#: a case as evidence (see ``context_text``); the extractor of entities: ``offline``, or a chat
-#: model as ``provider:model``, which is called once for each case when the stores are built.
+#: Environment variables. ``ALQA`` is the path of ALQA's ``qa.jsonl``, or its name on Hugging Face.
+#: ``CONTEXT`` is the form of a case as evidence (see ``context_text``). ``EXTRACTOR`` is
+#: ``offline``, or a chat model that extracts the entities, ``provider:model``, once for each case.
 ALQA = "CASEWRIGHT_ALQA"
 CONTEXT = "CASEWRIGHT_LEGAL_CONTEXT"
 EXTRACTOR = "CASEWRIGHT_LEGAL_EXTRACTOR"
@@ -53,7 +53,7 @@ def records(name: str) -> list[dict[str, Any]]:
 
 
 def source() -> str:
-    """Return the file or set with the cases; by default, the shipped file."""
+    """Return the path or the data set of the cases; by default, the shipped file."""
     return os.environ.get(ALQA) or str(data_file("cases"))
 
 
@@ -75,7 +75,7 @@ def source_file() -> Path | None:
 
 
 def legal_cases() -> list[Case]:
-    """Return the cases from the source of the settings, with the extractor of the settings.
+    """Return the cases from the source, and with the extractor, that the environment names.
 
     Raises:
         InputError: The source or a setting is invalid.

@@ -1,9 +1,9 @@
-"""The legal domain: questions answered from decided cases, with citations.
+"""The legal domain: it answers questions from decided cases, and cites them.
 
 The shipped cases were written for this package: they are about courts and statutes of an invented
 jurisdiction, Ardmore, in the format of ALQA (Open Australian Legal QA). The environment variables
-in ``data.py`` choose ALQA instead, the form of a case as evidence, and the extractor of entities;
-the stores are rebuilt when the variables change.
+in ``data.py`` choose ALQA instead, the form of a case as evidence, and the extractor of entities.
+A change of the variables rebuilds the stores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Extracts entities without a model, the offline counterpart of ``ChatEntityExtractor``.
+"""Extracts entities without a model, as ``ChatEntityExtractor`` does with one.
 
 In CBR-RAG, a language model extracts the entities of a support. Here, patterns find Acts, cases,
 citations, sections, courts, judges, companies, people, places, dates and sums.
@@ -17,7 +17,7 @@ from casewright_legal.entity_words import MONTHS
 MAX_ENTITIES = 60
 
 _MONTH = "|".join(MONTHS.split())
-# Every repetition is bounded, so that each pattern reads a text in linear time.
+# Every repetition is bounded, so that each pattern takes linear time.
 _CITATION = re.compile(
     r"\[\d{4}\] ?[A-Z][A-Za-z]{1,11} ?\d{1,5}\b"
     r"|\(\d{4}\) \d{1,4} [A-Z][A-Za-z]{1,9}(?: \([A-Za-z]{1,9}\))? \d{1,5}\b"
@@ -44,17 +44,17 @@ def extract_entities(text: str) -> list[str]:
 
     The time is linear in the length of the text.
     """
-    used = bytearray(len(text))
+    is_used = bytearray(len(text))
     names = Names(text)
     entities: list[Span] = []
     citations, sections, dates, sums, years = (
         (match.span() for match in pattern.finditer(text)) for pattern in _NOT_NAMES
     )
     legal_names = chain(citations, names.cases(), names.acts(), sections)
-    # Of overlapping spans, the first one is an entity.
+    # If spans overlap, only the first one is an entity.
     for start, end in chain(legal_names, dates, sums, names.others(), years):
-        if not any(used[start:end]):
-            used[start:end] = b"\1" * (end - start)
+        if not any(is_used[start:end]):
+            is_used[start:end] = b"\1" * (end - start)
             entities.append((start, end))
     texts = [" ".join(text[start:end].split()) for start, end in sorted(entities)]
     return _unique(texts)[:MAX_ENTITIES]
@@ -66,7 +66,7 @@ def is_name(entity: str) -> bool:
 
 
 def _unique(entities: Iterable[str]) -> list[str]:
-    """Return entities without duplicates and last words of others: Nolan of Christopher Nolan."""
+    """Return entities except duplicates and last words of others: Nolan of Christopher Nolan."""
     by_folded: dict[str, str] = {}
     for entity in entities:
         by_folded.setdefault(entity.casefold(), entity)

@@ -9,9 +9,9 @@ from casewright_legal import entity_words
 from casewright_legal.acts import INSTRUMENTS
 from casewright_legal.entity_tokens import TextTokens
 
-#: Maximum number of words of a name; a heading in capitals is split.
+#: Maximum number of words of a name; longer headings in capitals are split.
 MAX_WORDS = 14
-#: Maximum distance, in words and marks, of two capitalised words of a name.
+#: Maximum number of words and marks from a capitalised word of a name to the next one.
 MAX_DISTANCE = 5
 #: Maximum number of words in brackets before a ``v``.
 MAX_BRACKET_WORDS = 24
@@ -23,7 +23,7 @@ _OPENINGS = (("re",), ("ex", "parte"), ("in", "re"), ("in", "the", "matter", "of
 
 
 class Names:
-    """Finds the names in a text, one kind after the other; a word is in at most one name."""
+    """Finds the names in a text, one kind after another; a word is in at most one name."""
 
     def __init__(self, text: str) -> None:
         self._tokens = TextTokens(text)
@@ -34,9 +34,9 @@ class Names:
         for start, token in enumerate(self._tokens):
             if token.folded in ("v", "vs"):
                 yield from self._versus(start)
-            elif token.is_capitalised and not self._used[start] and (words := self._opening(start)):
-                last = self._name_end(start + words, entity_words.PARTY_JOINERS)
-                if last >= start + words:
+            elif token.is_capitalised and not self._used[start] and (count := self._opening(start)):
+                last = self._name_end(start + count, entity_words.PARTY_JOINERS)
+                if last >= start + count:
                     yield self._use_as_name(start, self._with_case_number(last))
 
     def acts(self) -> Iterator[Span]:
@@ -47,7 +47,7 @@ class Names:
                 yield self._use_as_name(first, self._act_end(last))
 
     def others(self) -> Iterator[Span]:
-        """Yield the other names: runs of words with capitals."""
+        """Yield the other names, which are sequences of capitalised words."""
         for start in self._starts():
             end = self._with_and_part(self._name_end(start, entity_words.CONNECTORS))
             first = self._name_start(start, end)
@@ -56,30 +56,30 @@ class Names:
             self._use(start, end)
 
     def _starts(self) -> Iterator[int]:
-        """Yield the capitalised words that no name uses."""
+        """Yield the indices of the capitalised words that are in no name yet."""
         for index, token in enumerate(self._tokens):
             if token.is_capitalised and not self._used[index]:
                 yield index
 
-    def _versus(self, versus: int) -> Iterator[Span]:
-        left, right = versus - 1, versus + 1
+    def _versus(self, index: int) -> Iterator[Span]:
+        left, right = index - 1, index + 1
         while left > 0 and self._tokens[left].text in "-–.":
             left -= 1
         while right < len(self._tokens) and self._tokens[right].text in "-–.":
             right += 1
-        if left < 0 or self._tokens[versus].begins_line:
+        if left < 0 or self._tokens[index].begins_line:
             return
         first, last = self._party_start(left), self._name_end(right, entity_words.PARTY_JOINERS)
         if first <= left and last >= right:
             yield self._use_as_name(first, self._with_case_number(last))
 
     def _opening(self, start: int) -> int:
-        """Return the number of words that announce a case's name, such as ``In re``; 0 if none."""
+        """Return the number of words, such as ``In re``, that begin a case's name here; or 0."""
         folded = self._tokens.folded_words
         return next((len(words) for words in _OPENINGS if folded(start, len(words)) == words), 0)
 
     def _name_end(self, start: int, joiners: frozenset[str]) -> int:
-        """Return the last index of the name that begins at ``start``; ``start - 1`` for none."""
+        """Return the last index of the name that begins at ``start``, or ``start - 1``."""
         last, index = start - 1, start
         end = min(start + 2 * MAX_WORDS, len(self._tokens))
         while index < end and last - start < MAX_WORDS:
@@ -97,12 +97,12 @@ class Names:
         return last
 
     def _begins_new_name(self, index: int) -> bool:
-        """Return ``True`` if a capitalised word begins a sentence, or is a title before a name."""
+        """Return ``True`` if a capitalised word begins a sentence, or is a title."""
         is_title = self._tokens[index].folded in entity_words.TITLES
         return is_title or self._tokens.begins_sentence(index)
 
     def _may_continue(self, index: int, last: int, joiners: frozenset[str]) -> bool:
-        """Return ``True`` if a name may continue after this word or mark without a capital."""
+        """Return ``True`` if a name may continue after this uncapitalised word or mark."""
         token, last_word = self._tokens[index], self._tokens[last]
         if token.text == ".":
             return index == last + 1 and self._tokens.is_abbreviation(last)
@@ -116,7 +116,7 @@ class Names:
         return token.folded in joiners or _NUMBER.fullmatch(token.text) is not None
 
     def _bracket_end(self, index: int) -> int:
-        """Return the end of a bracket with one or two names in a longer name; else ``index``."""
+        """Return the end of a bracket inside a name, if it has one or two words; else ``index``."""
         for end in (index + 2, index + 3):
             part = self._tokens[index + 1 : end + 2]
             if len(part) == end + 1 - index and part[-2].text == ")" and part[-1].is_capitalised:
@@ -124,7 +124,7 @@ class Names:
         return index
 
     def _party_start(self, end: int) -> int:
-        """Return the first index of the party that ends at ``end``; ``end + 1`` for none."""
+        """Return the first index of the party that ends at ``end``, or ``end + 1``."""
         start, index = end + 1, end
         while index >= 0 and end - index < 2 * MAX_WORDS and not self._used[index]:
             token = self._tokens[index]
@@ -146,7 +146,7 @@ class Names:
         return not token.is_capitalised or token.folded in entity_words.OPENERS
 
     def _may_precede(self, index: int) -> bool:
-        """Return ``True`` if a party's name may begin before this word or mark."""
+        """Return ``True`` if a party's name may contain this uncapitalised word or mark."""
         token = self._tokens[index]
         if token.text == ".":
             return self._tokens.is_abbreviation(index - 1)
@@ -158,13 +158,13 @@ class Names:
         return next((start for start in starts if self._tokens[start].text == "("), None)
 
     def _with_case_number(self, last: int) -> int:
-        """Return the end of a name including its number, such as ``(No 2)``."""
+        """Return the last index of a name with its number, such as ``(No 2)``."""
         part = self._tokens.folded_words(last + 1, 4)
         has_number = len(part) == 4 and part[:2] == ("(", "no") and part[3] == ")"
         return last + 4 if has_number and part[2].isdecimal() else last
 
     def _with_and_part(self, last: int) -> int:
-        """Return the end of a name including a part after ``and``: Securities and Investments …."""
+        """Return the last index of a name with its part after ``and``: Law and Order Commission."""
         following = self._tokens[last + 1 : last + 3]
         if [token.folded for token in following[:1]] != ["and"] or not following[-1].is_capitalised:
             return last

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from casewright_legal.entity_words import ABBREVIATIONS
 
-#: Longest word of a name.
-LONGEST_WORD = 40
+#: Maximum number of characters in a word of a name.
+MAX_WORD_LENGTH = 40
 
-# Letters with full stops (U.S.), words with their hyphens and apostrophes, single marks.
+# Letters with full stops (U.S.); words with hyphens and apostrophes; other marks, one by one.
 _TOKEN = re.compile(r"(?:[^\W\d_]\.){2,8}|[^\W_]+(?:['’&/-][^\W_]+)*|\S")
 
 
@@ -22,7 +22,7 @@ class TextToken(NamedTuple):
     folded: str  # the text casefolded, without a possessive ``'s``
     start: int  # the index of its first character
     end: int  # the index after its last character, without a possessive ``'s``
-    is_capitalised: bool  # true if it begins with a capital and is not too long for a name
+    is_capitalised: bool  # true if it begins with a capital, and is short enough for a name
     begins_line: bool  # true if a line ends before it
 
 
@@ -35,7 +35,7 @@ class TextTokens(list[TextToken]):
         for match in _TOKEN.finditer(text):
             token, start = match[0], match.start()
             word = token[:-2] if token.endswith(("'s", "’s", "'S", "’S")) else token
-            is_capitalised = token[0].isupper() and len(token) <= LONGEST_WORD
+            is_capitalised = token[0].isupper() and len(token) <= MAX_WORD_LENGTH
             end, begins_line = start + len(word), "\n" in text[previous_end:start]
             self.append(TextToken(token, word.casefold(), start, end, is_capitalised, begins_line))
             previous_end = match.end()
@@ -43,7 +43,7 @@ class TextTokens(list[TextToken]):
         self._uncapitalised = {token.folded for token in self if not token.is_capitalised}
 
     def folded_words(self, first: int, count: int) -> tuple[str, ...]:
-        """Return casefolded words from an index on; fewer than ``count`` at the end of the text."""
+        """Return ``count`` casefolded words from an index on, or fewer at the end of the text."""
         return tuple(token.folded for token in self[first : first + count])
 
     def is_always_capitalised(self, index: int) -> bool:
@@ -67,7 +67,7 @@ class TextTokens(list[TextToken]):
         return mark in ("!", "?", "—") or (mark == "." and not self.is_abbreviation(previous - 1))
 
     def _label_start(self, index: int) -> int:
-        """Return the index of the paragraph number right before this word: ``7``, ``(2)``."""
+        """Return the index of this word, or of a paragraph number, ``7`` or ``(2)``, before it."""
         if index > 2 and self[index - 1].text == ")" and self[index - 3].text == "(":
             return index - 3
         return index - 1 if index > 0 and self[index - 1].text[0].isdecimal() else index

@@ -12,9 +12,9 @@ def words(line: str) -> frozenset[str]:
 CONNECTORS = words("of for the de van von der den du la le di da del el al bin ibn &")
 #: Words between two words of a party's name.
 PARTY_JOINERS = CONNECTORS | {"and"}
-#: Words between two words of an Act's name; elsewhere they separate two names.
+#: Words between two words of an Act's name; in other texts, they separate two names.
 ACT_JOINERS = CONNECTORS | words("and on in to with , ' ’")
-#: Words that begin a sentence and never a name.
+#: Words that may begin a sentence, and never begin a name.
 OPENERS = words(
     "a about above according accordingly after against all also although among an and another any "
     "applying are as at back because before being below between both but by can considering could "
@@ -30,7 +30,7 @@ OPENERS = words(
 )
 #: Words before a name that are not part of it.
 TITLES = words("mr mrs ms miss dr prof mx messrs")
-#: Words that are not a name on their own.
+#: Words that are no names by themselves.
 GENERIC = words(
     "accused act acts agreement applicant applicants appeal appellant appellants application "
     "association authority award board chief claimant code commission commissioner committee "
@@ -41,13 +41,13 @@ GENERIC = words(
     "registry regulation regulations respondent respondents rule rules schedule secretary seller "
     "society state statute subsection tenant tribunal vendor worker"
 )
-#: Words after which "for" may continue a name: the Director for Public Housing.
+#: Words after which "for" may continue a name: Director for Public Housing.
 FOR_HEADS = words(
     "agency association award board bureau centre center commissioner committee council court "
     "department director foundation fund institute ministry minister office prize secretary "
     "society"
 )
-#: Last words of names that have an "and": the Securities and Investments Commission.
+#: Last words of names with an "and": Securities and Investments Commission.
 AND_ENDS = words(
     "affairs agency association authority board bureau bureaux centre center citizenship college "
     "commerce commission committee council department guardian institute ministry office party "

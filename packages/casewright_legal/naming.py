@@ -1,4 +1,4 @@
-"""Recognises the cases that a question names, by both parties or by one of them."""
+"""Recognises the cases that a question names, by citation, by name, or by a party."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from casewright_legal.entity_words import COMPANY_ENDS, GENERIC, OPENERS
 
-#: How a question names a case: not; by one party; by both parties; by both in order, or by a name
-#: without parties; by its neutral citation. A higher level is more certain.
+#: Levels of naming a case: not at all; by one party; by both parties in any order; by both parties
+#: in order, or by a name without parties; by its neutral citation. A higher level is more certain.
 NOT_NAMED, ONE_PARTY, BOTH_PARTIES, FULL_NAME, CITATION = range(5)
-#: A party's name alone identifies its cases if there are at most this many.
+#: A party's name identifies the party's cases if there are at most so many.
 MAX_CASES_OF_PARTY = 2
 
 Party = tuple[str, ...]
@@ -21,14 +21,14 @@ _COMPANY_FORMS = COMPANY_ENDS | {"co", "pty"}
 
 
 def named_by(question: str, citations: Sequence[str]) -> list[int]:
-    """Return how a question names each case, as one of the levels ``NOT_NAMED`` to ``CITATION``.
+    """Return the level, ``NOT_NAMED`` to ``CITATION``, at which a question names each case.
 
     ``In Halloran, …`` names ``Halloran v Minister for Water [2008] ArdSC 121`` by one party, if at
-    most one other case has it; ``halloran v minister for water`` has the full name.
+    most one other case has this party. ``halloran v minister for water`` is the full name.
     """
     words = _WORD.findall(question)
     folded = [word.casefold() for word in words]
-    capitalised = {low for low, word in zip(folded, words, strict=True) if word[0].isupper()}
+    capitalised = {word.casefold() for word in words if word[0].isupper()}
     normalised = " ".join(question.split())
     parties = [_parties(citation) for citation in citations]
     counts = Counter(party for case_parties in parties for party in set(case_parties))
@@ -48,13 +48,13 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
         return ONE_PARTY if any(set(party) <= set(folded) for party in named) else NOT_NAMED
 
     levels = [level(*item) for item in zip(citations, parties, strict=True)]
-    # A question with both parties of a case does not mean other cases of one of these parties.
+    # A question that names both parties of a case does not mean other cases of these parties.
     lowest = BOTH_PARTIES if max(levels, default=NOT_NAMED) >= BOTH_PARTIES else ONE_PARTY
     return [item if item >= lowest else NOT_NAMED for item in levels]
 
 
 def _parties(citation: str) -> list[Party]:
-    """Return the casefolded words of each party, without words such as ``Ltd``."""
+    """Return the casefolded words of each party, except words such as ``Ltd``."""
     name = citation.partition("[")[0].casefold()
     return [
         tuple(word for word in _WORD.findall(party) if word not in _COMPANY_FORMS) or ("",)
@@ -63,6 +63,6 @@ def _parties(citation: str) -> list[Party]:
 
 
 def _neutral_citation(citation: str) -> str:
-    """Return the neutral citation, ``[2008] ArdSC 121``; the full citation if there is none."""
+    """Return the neutral citation, ``[2008] ArdSC 121``, or the full citation without one."""
     _, bracket, rest = citation.partition("[")
     return bracket + rest if bracket else citation

@@ -1,7 +1,7 @@
 """Generates test questions that need two cases (CBR-RAG, section 6.1).
 
 A chat model reads two cases that share an Act or another entity, and writes a question that only
-both cases together answer. These parent cases are the relevant ones in measurements of retrieval.
+both cases together answer. In measurements of retrieval, these two parent cases are relevant.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from casewright_legal.entities import is_name
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: An entity in more cases than this pairs none of them: it may be a state or a court.
+#: An entity in more cases makes no pairs, since it may be a state or a court.
 MAX_CASES = 8
 PROMPT = """\
 Below are two legal cases that have in common: {shared}. Write one question that can only be \
@@ -42,7 +42,7 @@ _REPLY = re.compile(r"question\W{0,4}:(.*?)\banswer\W{0,4}:(.*)", re.IGNORECASE 
 
 @dataclass(frozen=True, slots=True)
 class CasePair:
-    """Two cases, and the entities in both."""
+    """Two cases, and the entities that both have."""
 
     first: Case
     second: Case
@@ -51,12 +51,12 @@ class CasePair:
 
 @dataclass(frozen=True, slots=True)
 class PairQuestion:
-    """A question that needs two cases, with the entities in both.
+    """A question that needs two cases, with the entities that both have.
 
     Attributes:
-        id: Derived from the parents; the same in every run.
+        id: An id that is derived from the parents, and is the same in every run.
         answer: The reference answer.
-        parents: The two cases' ``citation``, ``key`` or id.
+        parents: The ``citation``, ``key`` or id of both cases.
     """
 
     id: str
@@ -66,13 +66,13 @@ class PairQuestion:
     shared: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form."""
+        """Return the question as a mapping that can be written as JSON."""
         return {**asdict(self), "parents": list(self.parents), "shared": list(self.shared)}
 
 
 @dataclass(frozen=True, slots=True)
 class PairQuestions:
-    """The usable questions of a model, and the number of pairs without a question by reason."""
+    """The usable questions of a model, and by reason the number of pairs without a question."""
 
     questions: list[PairQuestion]
     skipped: Mapping[str, int]
@@ -112,7 +112,7 @@ def write_questions(
     seconds: float = 60.0,
     progress: bool | None = None,
 ) -> PairQuestions:
-    """Return questions that a chat model writes, one for each pair, in ``seconds`` for each call.
+    """Return questions that a chat model writes, one for each pair; a call may take ``seconds``.
 
     Pairs for which the model fails, or does not write a question with an answer, are skipped and
     counted.

@@ -11,12 +11,12 @@ from casewright.tools import CallContext, Search, Toolbox, ToolExample, ToolSpec
 from casewright_legal.acts import matching_keys
 from casewright_legal.naming import named_by
 
-#: Lowest relevance of a case that is related to the question; random text reaches 0.17.
+#: Lowest relevance of a case that is related to the question; unrelated texts reach 0.17.
 MIN_RELEVANCE = 0.22
 #: Lowest relevance of a case, as a share of the best case's. If a question needs two cases, the
-#: second has about two thirds of the first one's relevance.
+#: second one has about two thirds of the relevance of the first.
 MIN_SHARE_OF_BEST = 0.7
-#: Maximum number of cases in a result, and of candidates that may be named in the question.
+#: Maximum numbers of cases in a result, and of candidates that the question may name.
 MAX_CASES, MAX_CANDIDATES = 4, 100
 QUERY_SOURCES = ("question", "literal")
 RESULTS = ("citation", "answer", "evidence")

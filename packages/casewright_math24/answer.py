@@ -1,4 +1,4 @@
-"""Parsing and checking of answers: expressions of four numbers that must equal 24."""
+"""Parses and checks answers: expressions of four numbers that must equal 24."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fractions import Fraction
 
 from casewright_math24.puzzle import GOAL, Problem
 
-#: The text before the expression at the end of an answer.
+#: The text before the final expression of an answer.
 FINAL = "Final Answer:"
 #: Maximum number of characters in an expression.
 _MAX_CHARACTERS = 200
-#: Replaces typographic operators and square brackets by those of Python.
+#: A map from typographic operators and square brackets to those of Python.
 SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "[": "(", "]": ")"})
 _OPERATIONS = {
     ast.Add: operator.add,
@@ -34,7 +34,7 @@ class Check:
 
 
 def final_answer(text: str) -> str:
-    """Return the expression after the last "Final Answer:", without "= 24"; empty if none."""
+    """Return the expression after the last "Final Answer:", without "= 24", or an empty text."""
     matches = list(re.finditer(re.escape(FINAL), text, re.IGNORECASE))
     if not matches:
         return ""

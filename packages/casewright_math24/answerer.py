@@ -1,4 +1,4 @@
-"""Answers about cards by case-based reasoning: retrieve, reuse, revise, retain."""
+"""Solves cards by case-based reasoning: retrieve, reuse, revise, retain."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from casewright_math24.puzzle import Problem, problem_of
 from casewright_mcbr.picture import media_type
 
 #: Number of retrieved cases; the plans of the nearest case are tried first.
-NEAREST = 3
-#: Maximum number of attempts: a second one follows a wrong answer.
-ATTEMPTS = 2
+NEAREST_COUNT = 3
+#: Maximum number of attempts; the second one follows a wrong answer.
+MAX_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class CardAnswer:
     hits: Sequence[Hit]  # the nearest cases of other puzzles
     answered_by: str  # "reuse", or the chat model's name
     checks: Sequence[Check]  # the checks of all attempts; the last attempt is the answer
-    #: The outcome of ``retain``; ``None`` if that was not requested, or the answer is wrong or not
-    #: a product of two pairs.
+    #: The outcome of retaining the answer; ``None`` if this was not requested, or the answer is
+    #: wrong or not a product of two pairs.
     retained: Retained | None = None
 
     @property
     def right(self) -> bool:
-        """True if the check proves the answer."""
+        """True if the check proves the last attempt."""
         return self.checks[-1].right
 
 
@@ -46,18 +46,18 @@ class CardAnswer:
 class CardAnswerer:
     """Solves cards with the cases of a store."""
 
-    store: CaseStore  # a store with the schema of puzzle_schema
+    store: CaseStore  # a store whose schema is from puzzle_schema
     reader: CardReader
-    #: A chat model, which is shown the plans of the nearest cases; without a model, they are
+    #: A chat model, which reads the plans of the nearest cases; without a model, the plans are
     #: applied to the numbers.
     chat: Chat | None = None
     name: str = "reuse"  # the chat model's name; "reuse" without a model
 
     def answer(self, image: bytes | Path, *, retain: bool = False) -> CardAnswer:
-        """Return the answer to a card: an image file's path or bytes.
+        """Return the answer to a card, given as an image file's path or bytes.
 
-        ``retain`` stores a right answer as a case, if it is a product of two pairs. ``InputError``
-        if the image cannot be read, or does not show a card.
+        ``retain`` stores a right answer as a case if it is a product of two pairs. Raise
+        ``InputError`` if the image cannot be read, or does not show a card.
         """
         reading = self.reader.read(image)
         data = image.read_bytes() if isinstance(image, Path) else image
@@ -65,7 +65,7 @@ class CardAnswerer:
         # As in the paper's protocol, cases of the same puzzle are not retrieved.
         other_puzzles = {"puzzle": {"not": puzzle_key(problem)}}
         card = {"card": Binary(media_type(data), data)}
-        hits = self.store.search(card, NEAREST, where=other_puzzles)
+        hits = self.store.search(card, NEAREST_COUNT, where=other_puzzles)
         plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
         if self.chat is None:
             expressions = attempts(problem, plans)
@@ -73,7 +73,7 @@ class CardAnswerer:
             query = prompt(problem, "top" if plans else "none", plans)
             expressions = chat_attempts(self.chat, query, problem)
         checks: list[Check] = []
-        for expression in islice(expressions, ATTEMPTS):
+        for expression in islice(expressions, MAX_ATTEMPTS):
             verdict = check(expression, problem)
             if not expression and self.chat is None:
                 plan = "next" if checks else "nearest case's"
@@ -84,7 +84,7 @@ class CardAnswerer:
                 break
         checks = checks or [Check("", False, "No case was found whose plan could be reused.")]
         answer = CardAnswer(reading, problem, hits, self.name, checks)
-        # The product of pairs is None for a wrong answer.
+        # A wrong answer is no product of pairs.
         if retain and (solution := product_of_pairs(checks[-1].expression, problem)):
             case = solved_case(data, problem, [solution])
             return replace(answer, retained=self.store.retain(case))

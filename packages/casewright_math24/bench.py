@@ -1,15 +1,14 @@
 """MCBR-RAG's experiments on Math-24 (Marom 2024, section 5.1): Table 1 and Table 2.
 
 Table 1 has the relevance of the nearest cases. A solution is 24 = larger factor × smaller factor.
-For SCO, a case is relevant if case and puzzle have a larger factor in common; for SCD, if also the
-pair of numbers that makes this factor is the same (the paper's "solution class" and "solution class
-and decomposition"). Table 2 has the shares of right answers with no context, a general context, and
-the nearest case as context. A context is right if the nearest case shares a class with the puzzle.
-Accuracy is over all puzzles, faithfulness over puzzles with a right context, negative rejection
-over the others.
+For SCO ("solution class"), a case is relevant if case and puzzle have a larger factor in common.
+For SCD ("solution class and decomposition"), the same pair of numbers must also make this factor.
+Table 2 has the shares of right answers with no context, a general context, or the nearest case. A
+context is right if the nearest case and the puzzle have a class in common. Accuracy is over all
+puzzles, faithfulness over puzzles with a right context, negative rejection over the others.
 
-A run measures one of the paper's ten splits: 30 test puzzles, and 436 training puzzles, which are
-also the cases.
+A run measures one of the paper's ten splits: 30 test puzzles, and 436 training puzzles, which
+are also the cases.
 """
 
 from __future__ import annotations
@@ -49,39 +48,38 @@ if TYPE_CHECKING:
 
 #: The paper's files: the puzzles with their classes, and the test puzzles of each split.
 CASES, SPLITS = "cases_466.jsonl", "test_splits_10x30.json"
-#: Names of the representations, as printed. "By comparison" is the contrastive loss, and "chosen"
-#: are its settings.
+#: Names of the representations in tables. "By comparison" means a contrastive loss, whose settings
+#: are "chosen within each run".
 FEATURES, PAPER, CONTRASTIVE = "features", "latent, the paper's network", "latent, by comparison"
 NESTED = "latent, by comparison, chosen within each run"
 SHUFFLED = "control: latent, by comparison, labels shuffled"
 RANDOM = "control: random numbers"
-#: An upper bound: the vectors are the puzzles' true classes.
+#: An upper bound, whose vectors are the puzzles' true classes.
 SOLVER = "for comparison: a solver's classes, which say it all"
 #: Names of answerers.
 REUSE = "reuse, no model"
 RANDOM_CASE, OWN_PAIR = "control: a random case's plans", "reuse, the case's own pair alone"
-#: The fixed plan for general context: 24 times a 1 made of the other numbers.
+#: The fixed plan for general context: one pair makes 24, and the other pair makes 1.
 GENERAL_PLAN: Class = (24, 2, 3)
 #: Controls that ignore the case: the same factors for every puzzle, each with all six pairs.
 CONTROLS: dict[str, Sequence[Class]] = {
     **{f"control: always factor {larger}": ((larger, *PAIRS[0]),) for larger in LARGER_FACTORS},
     "control: factor 6, then 12": ((6, *PAIRS[0]), (12, *PAIRS[0])),
 }
-#: Settings from which ``--nested`` chooses.
+#: The settings from which ``--nested`` chooses.
 GRID = [Contrast(*settings) for settings in product((0.05, 0.1, 0.2), (0.7, 1.0))]
 #: The shares of right answers: over all puzzles, with a right context, and with a wrong context.
 SHARES = ("accuracy", "faithfulness", "negative rejection")
-#: The paper's names of the representations that it also has, or that correspond to its latent.
+#: The paper's names of these representations; the last one corresponds to its latent.
 _PAPER_NAMES = {FEATURES: "features", PAPER: "latent", CONTRASTIVE: "latent"}
-#: Figures of the paper's Table 1, in the order of ``NAMES``: means over k from 1 to 5 and ten runs.
+#: The paper's Table 1: figures in the order of ``NAMES``, means over k from 1 to 5 and ten runs.
 TABLE_1 = {
     ("features", "SCO"): (0.719, 0.015, 0.029, 0.726, 0.815),
     ("latent", "SCO"): (0.820, 0.018, 0.034, 0.824, 0.872),
     ("features", "SCD"): (0.454, 0.042, 0.071, 0.465, 0.581),
     ("latent", "SCD"): (0.642, 0.065, 0.109, 0.651, 0.734),
 }
-#: Figures of the paper's Table 2, in the order of ``SHARES``, for each model with no, a general and
-#: the top context.
+#: The paper's Table 2: for each model, ``SHARES`` with no context, the general and the top one.
 TABLE_2 = {
     "Llama-3-70B": ((0.060, 0.072, 0.029), (0.123, 0.148, 0.057), (0.533, 0.694, 0.159)),
     "Llama-3.1-405B": ((0.340, 0.291, 0.473), (0.300, 0.329, 0.238), (0.613, 0.738, 0.335)),
@@ -96,11 +94,11 @@ Vectors = NDArray[np.float32]
 Classes = frozenset[Class]
 Indices = tuple[int, ...]
 Labels = tuple[Classes, ...]
-#: Returns a vector for each puzzle. Arguments: the indices of the training puzzles, their labels,
-#: and the number of the run.
+#: A function from the indices of the training puzzles, their labels and the number of the run to a
+#: vector for each puzzle.
 Represent = Callable[[Indices, Labels, int], Vectors]
-#: Returns True if a problem is solved. Arguments: the problem, the kind of context, the plans of
-#: the nearest case, and the maximum number of attempts.
+#: A function that returns True if a problem is solved, from the problem, the kind of context, the
+#: plans of the nearest case, and the maximum number of attempts.
 Answerer = Callable[[Problem, ContextKind, Sequence[Class], int], bool]
 #: For each kind of relevance, a function that returns True if a case is relevant for a puzzle.
 RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
@@ -123,7 +121,7 @@ class Puzzles:
         return [index for index in range(len(self.problems)) if index not in tests]
 
     def nearest(self, represent: Represent, run: int) -> NDArray[np.intp]:
-        """Return the nearest cases of each test puzzle by cosine, nearest first, (tests, 5)."""
+        """Return the nearest cases of each test puzzle by cosine, nearest first, as (tests, 5)."""
         training = self.training(run)
         labels = tuple(self.classes[index] for index in training)
         units = unit_rows(represent(tuple(training), labels, run).astype(np.float64))
@@ -157,9 +155,9 @@ def measure_math24(
 
     Args:
         data: The folder for ``read_puzzles``.
-        chat: The name of a chat model to measure, too.
-        run_count: Number of runs, one for each split.
-        nested: Also train latent networks with settings chosen on each run's training puzzles.
+        chat: The name of a chat model that is also measured.
+        run_count: The number of runs, one for each split.
+        nested: Whether to train also networks whose settings are chosen in each run.
     """
     puzzles = read_puzzles(data)
     runs = range(min(run_count, len(puzzles.splits)))
@@ -204,7 +202,7 @@ def measure_math24(
 
 
 def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
-    """Return the representations by name, with ``NESTED`` if ``nested``; vectors are cached."""
+    """Return representations, which cache their vectors, by name; ``nested`` adds ``NESTED``."""
     problems = puzzles.problems
     contrastive = latents_by(train_contrastive_network, problems)
 
@@ -230,7 +228,7 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
         return vectors.astype(np.float32)
 
     all_classes = [(larger, *pair) for larger in LARGER_FACTORS for pair in PAIRS]
-    rows = [[float(each in row) for each in all_classes] for row in puzzles.classes]
+    rows = [[float(class_ in row) for class_ in all_classes] for row in puzzles.classes]
     functions: dict[str, Represent] = {
         FEATURES: lambda *_: np.stack([features(problem) for problem in problems]),
         PAPER: latents_by(train_paper_network, problems),
@@ -244,7 +242,7 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
 
 
 def latents_by(train: Callable[..., LatentNetwork], problems: Sequence[Problem]) -> Represent:
-    """Return a representation: the latents of ``problems`` from a network trained for each run."""
+    """Return a representation by the latents of a network that is trained for each run."""
     return lambda indices, labels, run: train(
         [problems[index] for index in indices], labels, seed=run
     ).vectors(problems)
@@ -253,7 +251,7 @@ def latents_by(train: Callable[..., LatentNetwork], problems: Sequence[Problem])
 def retrieval_figures(
     puzzles: Puzzles, represent: Represent, runs: Sequence[int]
 ) -> dict[str, Floats]:
-    """Return the figures of SCO and SCD for each k, means over the runs: arrays (k, figure)."""
+    """Return the figures of SCO and SCD, means over the runs, as (k, figure)."""
     figures: dict[str, list[Floats]] = {label: [] for label in RELEVANT}
     for run in runs:
         nearest = puzzles.nearest(represent, run)
@@ -274,7 +272,7 @@ def plans_solve(
     *,
     other_pairs: bool = True,
 ) -> bool:
-    """Return True if the context's plans solve a problem: none, the general one, or the case's."""
+    """Return True if the plans of a context solve a problem; ``plans`` are the nearest case's."""
     context_plans = {"none": (), "general": (GENERAL_PLAN,), "top": plans}[context_kind]
     expressions = attempts(problem, context_plans, other_pairs=other_pairs)
     return _is_solved(expressions, problem, max_attempts)
@@ -288,7 +286,7 @@ def fixed_plans_answerer(fixed: Sequence[Class]) -> Answerer:
 def chat_answerer(model: BaseChatModel) -> Answerer:
     """Return an answerer that asks a chat model, and tells it the error of its first attempt.
 
-    Replies are cached, because the trials with one and with two attempts begin with the same call.
+    Replies are cached, since trials with one and with two attempts begin with the same call.
     """
     chat = chat_text(model)
     reply = cache(lambda *messages: chat(messages))
@@ -317,7 +315,7 @@ def _retrieval_rows(
                 for k, line in lines:
                     row: dict[str, Any] = {"table": "1", "cases by": name, "relevant": label}
                     row |= {"k": k, **dict(zip(NAMES, map(float, line), strict=True))}
-                    # The paper has means over k only.
+                    # The paper has only means over k.
                     values = published if published and k is None else (None,) * len(NAMES)
                     paper = zip(NAMES, values, strict=True)
                     rows.append(row | {f"paper {figure}": value for figure, value in paper})
@@ -367,7 +365,7 @@ def right_shares(
     runs: Sequence[int],
     max_attempts: int,
 ) -> tuple[float | None, ...]:
-    """Return the ``SHARES``, means over the runs; a share without puzzles is ``None``.
+    """Return the ``SHARES``, as means over the runs; a share without puzzles is ``None``.
 
     ``represent`` returns the vectors by which the nearest case is retrieved.
     """

@@ -1,8 +1,8 @@
 """Training batches of the card reader.
 
-Drawing a card takes milliseconds, too long for a training step. So a pool of cells is drawn once,
-and each batch combines cells to cards, which torch turns, stretches, thickens and blurs. A batch
-also has cards that were drawn as a whole, and images without a card.
+Drawing a card takes milliseconds, which is too long for a training step. So a pool of cells is
+drawn once. Each batch combines cells to cards, which torch rotates, stretches and blurs, and whose
+strokes it thickens. A batch also has cards that were drawn whole, and images without a card.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from PIL import Image
     from torch import Tensor
 
-#: Numbers of images in a batch: cards combined from cells, whole cards, images without a card.
+#: Numbers of images in a batch: combined cards, whole cards, and images without a card.
 COMBINED, WHOLE, OTHER = 36, 10, 18
-#: Sizes of the pools: styles of cells, whole cards, images without a card.
+#: Sizes of the pools: styles of cells, whole cards, and images without a card.
 STYLES, CARDS, NON_CARDS = 480, 5000, 5000
-#: For each style, the number of cells with texts that are not numbers from 1 to 13.
+#: Number of cells of each style whose texts are not numbers from 1 to 13.
 STRANGE = 6
 #: Side of a cell in the network's input, in pixels.
 INPUT_CELL = INPUT_SIDE // 2
@@ -36,7 +36,7 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The pools of images for batches, as grey levels from 0 to 255."""
+    """The pools of images for batches, in grey levels from 0 to 255."""
 
     #: Cells (styles, 1 + 13 + STRANGE, 45, 45): an empty cell, the numbers, and strange texts.
     cells: NDArray[np.uint8]
@@ -46,7 +46,7 @@ class Pools:
 
 
 def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
-    """Return newly drawn pools, after about a minute; a tenth of the cards has the plain style."""
+    """Draw new pools in about a minute; a tenth of the cards has the plain style."""
     numbers = rng.integers(1, LARGEST + 1, (CARDS, COUNT))
     cards = [
         _input_bytes(render_card(row, draw_style(rng, fonts) if rng.random() >= 0.1 else None))
@@ -64,7 +64,7 @@ def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
     base = draw_style(rng, fonts, rotation=0)
     cells: list[NDArray[np.uint8]] = []
     for start in range(0, len(texts), COUNT):
-        # Rotation, strokes and noise vary in batches; only the offsets vary between cells.
+        # Batches vary rotation, strokes and noise, so only the offsets differ between cells here.
         offsets = draw_style(rng, fonts).offsets
         style = CardStyle(font=base.font, size=base.size, lines=base.lines, offsets=offsets)
         card = _input_bytes(render_texts(texts[start : start + COUNT], style))
@@ -77,7 +77,7 @@ def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
 
 
 def _input_bytes(image: Image.Image) -> NDArray[np.uint8]:
-    """Return the network's input for an image, with grey levels from 0 to 255, array (90, 90)."""
+    """Return the network's input for an image, in grey levels from 0 to 255, as (90, 90)."""
     return (card_input(image) * 255).round().astype(np.uint8)
 
 
@@ -91,7 +91,7 @@ def draw_batch(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     contents = rng.integers(1, LARGEST + 1, (COMBINED, COUNT))
     for row in np.flatnonzero(rng.random(COMBINED) < 0.2):
         replaced = rng.choice(COUNT, size=int(rng.integers(1, COUNT)), replace=False)
-        # Half of these cards have empty cells, the others strange texts.
+        # Half of these cards have empty cells, and the others have strange texts.
         strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE, len(replaced))
         contents[row, replaced] = strange if rng.random() < 0.5 else 0
     cells = pools.cells[rng.integers(len(pools.cells), size=(COMBINED, 1)), contents]
@@ -100,12 +100,13 @@ def draw_batch(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     numbers = np.where((contents >= 1) & (contents <= LARGEST), contents - 1, NONE)
 
     indices = rng.integers(len(pools.cards), size=WHOLE)
-    others = pools.non_cards[rng.integers(len(pools.non_cards), size=OTHER)]
-    # Images without a card may be mirrored; cards may not, because digits would be mirrored.
-    others = others if rng.random() < 0.5 else np.ascontiguousarray(others[:, :, ::-1])
-    # Augmentation changes margins. Whole cards and half of the other images are not augmented, so
-    # that the margins do not reveal whether an image shows a card.
-    images = np.concatenate([combined, others, pools.cards[indices]])
+    non_cards = pools.non_cards[rng.integers(len(pools.non_cards), size=OTHER)]
+    # Images without a card may be mirrored, but not cards with their digits.
+    if rng.random() >= 0.5:
+        non_cards = np.ascontiguousarray(non_cards[:, :, ::-1])
+    # Augmentation changes margins. Whole cards and half of the non-cards are not augmented, so that
+    # margins do not show whether an image is a card.
+    images = np.concatenate([combined, non_cards, pools.cards[indices]])
     labels = np.concatenate([numbers, np.full((OTHER, COUNT), NONE), pools.numbers[indices]])
     inputs = torch.from_numpy(images).float() / 255
     augmented = _augment(inputs[: COMBINED + OTHER // 2], rng)
@@ -113,10 +114,7 @@ def draw_batch(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
 
 
 def _augment(images: Tensor, rng: np.random.Generator) -> Tensor:
-    """Return images (n, 90, 90), turned, stretched and blurred at random, with noise.
-
-    Their strokes become thinner or thicker.
-    """
+    """Rotate, stretch and blur images (n, 90, 90) at random, vary the strokes, and add noise."""
     import torch
     from torch.nn import functional
 
@@ -139,18 +137,18 @@ def _augment(images: Tensor, rng: np.random.Generator) -> Tensor:
     size = [count, 1, INPUT_SIDE, INPUT_SIDE]
     grid = functional.affine_grid(affine, size, align_corners=False)
     # Pixels from outside the image are white, like the background of these cards.
-    out = 1 - functional.grid_sample(1 - images.unsqueeze(1), grid, align_corners=False)
+    result = 1 - functional.grid_sample(1 - images.unsqueeze(1), grid, align_corners=False)
     share = per_image(np.clip(uniform(-0.5, 0.8), 0, None))
     if rng.random() < 0.5:
-        thinner = functional.max_pool2d(out, 3, 1, 1)
-        out = out + share * 0.7 * (thinner - out)
+        thinner = functional.max_pool2d(result, 3, 1, 1)
+        result = result + share * 0.7 * (thinner - result)
     else:
-        thicker = -functional.max_pool2d(-out, 3, 1, 1)
-        out = out + share * (thicker - out)
+        thicker = -functional.max_pool2d(-result, 3, 1, 1)
+        result = result + share * (thicker - result)
     if rng.random() < 0.3:
         side = int(rng.integers(36, INPUT_SIDE))
-        out = functional.interpolate(out, (side, side), mode="bilinear", antialias=True)
-        out = functional.interpolate(out, (INPUT_SIDE, INPUT_SIDE), mode="bilinear")
+        result = functional.interpolate(result, (side, side), mode="bilinear", antialias=True)
+        result = functional.interpolate(result, (INPUT_SIDE, INPUT_SIDE), mode="bilinear")
     deviation = np.clip(uniform(-0.08, 0.16), 0, None) * rng.uniform(0, 1, count)
-    noise = torch.from_numpy(rng.standard_normal(out.shape, dtype=np.float32))
-    return (out + per_image(deviation) * noise).squeeze(1)
+    noise = torch.from_numpy(rng.standard_normal(result.shape, dtype=np.float32))
+    return (result + per_image(deviation) * noise).squeeze(1)

@@ -1,4 +1,4 @@
-"""Accuracy and confidence threshold of a card reader, measured on newly drawn images."""
+"""Measures the accuracy and chooses the threshold of a card reader, on newly drawn images."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from casewright_math24.non_cards import TRAINED, UNSEEN, Fonts, Kind, draw_non_c
 from casewright_math24.puzzle import LARGEST
 from casewright_mcbr.fonts import training_fonts, unseen_fonts
 
-#: The share of images without a card that the threshold must refuse, and bounds of the threshold.
-REFUSED, MIN_THRESHOLD, MAX_THRESHOLD = 0.98, 0.2, 0.9
+#: The share of images without a card that the threshold must refuse, and the threshold's bounds.
+REFUSED_SHARE, MIN_THRESHOLD, MAX_THRESHOLD = 0.98, 0.2, 0.9
 
 
 def measure(
@@ -31,10 +31,10 @@ def measure(
         plain: Number of cards in the plain style.
 
     Returns:
-        Shares of cards that are accepted with all four numbers read right: ``plain``,
-        ``training_fonts`` and ``unseen_fonts`` (the latter two turned by up to 15°). Shares of
-        refused images, in unseen fonts: ``cards_refused``; without a card, ``non_cards_refused``
-        (trained kinds) and ``unseen_kinds_refused``. And the ``threshold``.
+        The shares of cards that are accepted with all four numbers right: ``plain``, and rotated by
+        up to 15° ``training_fonts`` and ``unseen_fonts``. The shares of refused images in unseen
+        fonts: ``cards_refused``, and without a card ``non_cards_refused`` (trained kinds) and
+        ``unseen_kinds_refused``. The last figure is the ``threshold``.
     """
     reader = CardReader(target)
     rng = np.random.default_rng(seed)
@@ -57,20 +57,20 @@ def measure(
 
 
 def choose_threshold(target: Path, *, seed: int = 0, count: int = 3000) -> float:
-    """Return the lowest confidence threshold that refuses 98 % of images without a card.
+    """Return the lowest confidence threshold that refuses 98 % of the images without a card.
 
     The images are of trained kinds and fonts. A higher threshold would refuse more cards in unseen
     fonts, which have a lower confidence.
     """
     rng, fonts = np.random.default_rng(seed), [None, *training_fonts()]
     confidences = _non_card_confidences(CardReader(target), TRAINED, rng, fonts, count)
-    return float(np.quantile(confidences, REFUSED).clip(MIN_THRESHOLD, MAX_THRESHOLD))
+    return float(np.quantile(confidences, REFUSED_SHARE).clip(MIN_THRESHOLD, MAX_THRESHOLD))
 
 
 def _read_cards(
     reader: CardReader, rng: np.random.Generator, fonts: Fonts | None, count: int
 ) -> tuple[float, NDArray[np.float32]]:
-    """Return the share of new cards that are accepted and read right, and the confidences.
+    """Return the share of new cards that are accepted with the right numbers, and confidences.
 
     Without fonts, the cards have the plain style.
     """
@@ -79,8 +79,8 @@ def _read_cards(
         render_card(row.tolist(), draw_style(rng, fonts) if fonts else None) for row in numbers
     )
     confidences = predicted.max(axis=2).min(axis=1)
-    right = (predicted.argmax(axis=2) + 1 == numbers).all(axis=1)
-    return float((right & (confidences >= reader.threshold)).mean()), confidences
+    is_right = (predicted.argmax(axis=2) + 1 == numbers).all(axis=1)
+    return float((is_right & (confidences >= reader.threshold)).mean()), confidences
 
 
 def _non_card_confidences(

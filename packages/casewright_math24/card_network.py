@@ -1,4 +1,4 @@
-"""The torch network that reads a card: convolutions, then a softmax over 13 numbers per corner.
+"""The torch network that reads a card: convolutions, and a softmax over 13 numbers per corner.
 
 MCBR-RAG (Marom 2024) reads upright cards in one font with 3×3 convolutions, pooling, and a softmax
 for each number. Here, one dense layer predicts each number from the features around its corner,
@@ -15,12 +15,12 @@ from casewright_mcbr.blocks_network import convolution
 
 #: Number of channels after each convolution, and of hidden units for each number.
 CHANNELS, HIDDEN = (16, 24, 40, 64), 80
-#: Width of the last feature map, and of the part of the map that is a corner.
+#: Width of the last feature map, and of the part of the map around a corner.
 MAP, CORNER = 12, 7
 
 
 class CardNetwork(nn.Module):
-    """A network from the grey levels of an image to logits for each of four numbers."""
+    """A network from the grey levels of an image to the logits of its four numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,8 +57,8 @@ class CardNetwork(nn.Module):
 def _standardize(images: Tensor) -> Tensor:
     """Return images with a standard deviation near 1, in which ink is positive.
 
-    Ink covers less area than the background, so it is the longer tail of the distribution of grey
-    levels, and the sign of the third moment tells which tail this is.
+    Ink covers less area than the background, so the longer tail of the distribution of grey levels
+    is ink. The sign of the third moment shows on which side this tail is.
     """
     centred = images - images.mean((1, 2), keepdim=True)
     deviation = (centred**2).mean((1, 2), keepdim=True).sqrt()

@@ -1,4 +1,4 @@
-"""Reading of cards: the four numbers in an image, offline, in a few milliseconds."""
+"""Reads the four numbers of a card from its image, offline, in a few milliseconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INPUT_SIDE = 90
 CARD = ExpectedPicture("a card", "about as wide as high", min_side=32, max_ratio=3)
 #: The shipped network.
 WEIGHTS = Path(__file__).parent / "weights" / "cards.onnx"
-#: Images in a batch.
+#: Number of images in a batch.
 BATCH = 64
 #: Key of the confidence threshold in the metadata of the network's file.
 THRESHOLD_KEY = "least_confidence"
@@ -42,7 +42,7 @@ class CardReading:
 
 
 class CardReader:
-    """Reads cards with the network of a file, by default the shipped one. Thread-safe."""
+    """A thread-safe reader of cards with the network of a file, by default the shipped one."""
 
     def __init__(self, weights: Path | None = None) -> None:
         self._file = weights or WEIGHTS
@@ -58,7 +58,7 @@ class CardReader:
         return self._network[1]
 
     def read(self, image: bytes | Path | Image.Image) -> CardReading:
-        """Return the numbers on a card: an image file's bytes or path, or an open image.
+        """Return the numbers on a card, given as an image file's bytes or path, or an open image.
 
         Raises:
             InputError: The image is missing, damaged, too small or too large, or does not show a
@@ -76,22 +76,22 @@ class CardReader:
         return CardReading((first, second, third, fourth), confidence)
 
     def probabilities(self, images: Iterable[bytes | Path | Image.Image]) -> NDArray[np.float32]:
-        """Return the probabilities of the numbers 1 to 13 in each cell, array (n, 4, 13)."""
+        """Return the probabilities of the numbers 1 to 13 in each cell, as (n, 4, 13)."""
         session = self._network[0]
         inputs = map(card_input, images)
         batches = [np.empty((0, 4, 13), dtype=np.float32)]
-        # Batches, because all images together might not fit into memory.
+        # All images together might not fit into memory.
         while batch := list(islice(inputs, BATCH)):
             batches.append(session.run(None, {"images": np.stack(batch)})[0])
         return np.concatenate(batches)
 
 
-#: Returns the shipped reader, whose network is loaded once per process.
+#: Returns the shipped reader, which loads its network once in a process.
 shipped_reader = cache(CardReader)
 
 
 def card_input(image: bytes | Path | Image.Image) -> NDArray[np.float32]:
-    """Return a picture as grey levels from 0 (black) to 1 (white), array (90, 90).
+    """Return a picture as grey levels from 0 (black) to 1 (white), (90, 90).
 
     See ``open_picture`` for the conversion and for ``InputError``.
     """

@@ -1,7 +1,7 @@
-"""Drawing of Math-24 cards: four numbers from 1 to 13 in a 2×2 grid.
+"""Draws Math-24 cards: four numbers from 1 to 13 in a 2×2 grid.
 
 The plain style is that of MCBR-RAG (Marom 2024): one font, upright, without noise. Other styles
-change the font, turn the card, add noise and more. The same numbers and style give the same image.
+vary the font, rotation, noise and more. The same numbers and style give the same image.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CardStyle:
 def draw_style(
     rng: np.random.Generator, fonts: Sequence[Path | None], *, rotation: float = 15.0
 ) -> CardStyle:
-    """Return a random style in one of the fonts, turned by at most ``rotation`` degrees."""
+    """Return a random style with one of the fonts, rotated by at most ``rotation`` degrees."""
     ink, paper = 0, 255
     if rng.random() < 0.7:
         ink, paper = int(rng.integers(0, 90)), int(rng.integers(165, 256))
@@ -69,7 +69,7 @@ def draw_style(
 def render_card(numbers: Sequence[int], style: CardStyle | None = None) -> Image.Image:
     """Return the image of a card: grey (mode "L"), 180×180 pixels, by default in the plain style.
 
-    The numbers are upper left, upper right, lower left, lower right.
+    The numbers are in the order upper left, upper right, lower left, lower right.
 
     Raises:
         InputError: The numbers are not four integers from 1 to 13, or the font cannot be read.

@@ -1,4 +1,4 @@
-"""Puzzles as cases: a case's problem is the image of a card, its solution products of two pairs."""
+"""Puzzles as cases, from the image of a card to solutions that are products of two pairs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from casewright_mcbr.picture import media_type
 
 
 def puzzle_schema(reader: CardReader, network: LatentNetwork) -> CaseSchema:
-    """Return the schema of cards: ``reader`` is T of MCBR-RAG, and ``network`` computes L."""
+    """Return the schema of cards; ``reader`` computes T of MCBR-RAG, and ``network`` computes L."""
 
     def numbers_of(components: Components) -> Problem:
         card = components.get("card")
@@ -33,7 +33,7 @@ def puzzle_schema(reader: CardReader, network: LatentNetwork) -> CaseSchema:
         return problem_of(reader.read(card.read()).numbers)
 
     def embed(components: Sequence[Components]) -> NDArray[np.float32]:
-        return network.vectors([numbers_of(each) for each in components])
+        return network.vectors([numbers_of(problem) for problem in components])
 
     card = Facet(
         name="card",
@@ -76,7 +76,7 @@ def puzzle_key(problem: Problem) -> str:
 
 
 def card_image(problem: Sequence[int]) -> bytes:
-    """Return the bytes of a PNG file of a card in the plain style."""
+    """Return the bytes of a PNG file that shows a card in the plain style."""
     buffer = io.BytesIO()
     render_card(problem).save(buffer, format="PNG")
     return buffer.getvalue()
@@ -102,7 +102,7 @@ def case_text(case: Case) -> str:
 
 
 def flaw_of(case: Case) -> str | None:
-    """Return the error of a case, which is then refused (Revise); ``None`` if it is proved."""
+    """Return why a case is refused (Revise); ``None`` if its solution is proved."""
     solution: Any = case.solution
     problem = problem_of(case.metadata.get("numbers", ()))
     expressions = solution.get("expressions") if isinstance(solution, dict) else None

@@ -1,8 +1,8 @@
 """Decompositions: solutions that are a product of two pairs (MCBR-RAG, section 5).
 
-Cases have only such solutions. One pair of the numbers makes 24, 12, 8 or 6, and the other pair
-makes 1, 2, 3 or 4. The class of a decomposition is its larger factor, and the indices of the pair
-that makes this factor in the sorted numbers. A class that is reused for another puzzle is a plan.
+Cases have no other solutions. One pair of the numbers makes 24, 12, 8 or 6, and the other pair
+makes 1, 2, 3 or 4. The class of a decomposition is its larger factor, with the indices (in the
+sorted numbers) of the pair that makes this factor. A class that another puzzle reuses is a plan.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Decomposition:
     """A product of two pairs that equals 24."""
 
     larger: int  # the larger factor
-    pair: tuple[int, int]  # indices of the numbers that make it; of equal numbers, the lowest
-    larger_expression: str  # an expression of this pair, which equals the larger factor
+    pair: tuple[int, int]  # lowest indices of the numbers that make the larger factor
+    larger_expression: str  # an expression of this pair; it equals the larger factor
     smaller_expression: str  # an expression of the other two numbers
 
     @property
@@ -51,7 +51,7 @@ class Decomposition:
 
 
 def decompositions(problem: Problem) -> list[Decomposition]:
-    """Return the decompositions of a problem, each once."""
+    """Return the decompositions of a problem without duplicates."""
     solutions = []
     for pair in PAIRS:
         pair_results = pair_values(problem, pair)
@@ -78,7 +78,7 @@ def decomposable_problems() -> tuple[Problem, ...]:
 
 
 def product_of_pairs(expression: str, problem: Problem) -> Decomposition | None:
-    """Return an expression as a decomposition; ``None`` if it is wrong, or no product of pairs."""
+    """Return an expression as a decomposition; ``None`` if it is wrong or no product of pairs."""
     if not check(expression, problem).right:
         return None
     tree = ast.parse(expression.translate(SIGNS), mode="eval").body
@@ -96,17 +96,17 @@ def product_of_pairs(expression: str, problem: Problem) -> Decomposition | None:
 def attempts(
     problem: Problem, plans: Iterable[Class], *, other_pairs: bool = True
 ) -> Iterator[str]:
-    """Yield an expression for each plan, in order; an empty text if a plan gives no solution.
+    """Yield an expression for each plan in order, or an empty text if a plan gives no solution.
 
     This is MCBR-RAG's Reuse without a model. The pair at the plan's indices is tried first, then
     the other five pairs, as in the paper's hint to a language model. So a plan gives a solution if
-    any pair makes its larger factor: the case contributes only the factor (the bench's controls
-    measure the gain). With ``other_pairs=False``, only the pair at the plan's indices is tried.
+    any pair makes its larger factor, which is all that the case contributes; the benchmark's
+    controls measure the gain. With ``other_pairs=False``, the other pairs are not tried.
     """
     for larger, first, second in plans:
         pair = (first, second)
-        others = [other for other in PAIRS if other != pair] if other_pairs else []
-        yield _first_product(problem, larger, [pair, *others])
+        later_pairs = [other for other in PAIRS if other != pair] if other_pairs else []
+        yield _first_product(problem, larger, [pair, *later_pairs])
 
 
 def _first_product(problem: Problem, larger: int, pairs: Iterable[tuple[int, int]]) -> str:
@@ -124,7 +124,7 @@ def _other_pair(pair: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def pair_values(problem: Problem, pair: tuple[int, ...]) -> dict[Fraction, list[str]]:
-    """Return the results of one operation on a pair of numbers, each with its expressions."""
+    """Return the expressions of one operation on a pair of numbers, by their results."""
     first, second = (problem[index] for index in pair)
     # The numbers of a puzzle are at least 1, so no division fails.
     results = [
@@ -142,7 +142,7 @@ def pair_values(problem: Problem, pair: tuple[int, ...]) -> dict[Fraction, list[
 
 
 def _lowest_indices(problem: Problem, numbers: Sequence[int]) -> tuple[int, int]:
-    """Return the indices of two numbers in a problem; of equal numbers, the lowest indices."""
+    """Return the lowest indices of two numbers in a problem."""
     low, high = sorted(numbers)
     first = problem.index(low)
     return first, problem.index(high, first + 1)

@@ -1,4 +1,4 @@
-"""The Math-24 domain: makes 24 of a card's four numbers, by plans of similar cards (MCBR-RAG)."""
+"""The Math-24 domain makes 24 of a card's four numbers by the plans of similar cards (MCBR-RAG)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _evidence(store: CaseStore, question: str) -> list[str]:
     if len(numbers) > 4 and 24 in numbers:
         numbers.remove(24)
     answer = CardAnswerer(store, shipped_reader()).answer(card_image(problem_of(numbers)))
-    # The first line tells what was read from the image, and a question has no image.
+    # The first line has the numbers that were read from the image, and a question has no image.
     return sorted(lines_of(answer)[1:], key=lambda line: line.startswith("Case"))
 
 
@@ -63,14 +63,14 @@ def answer_card(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
 
 
 def lines_of(answer: CardAnswer) -> list[str]:
-    """Return an answer as lines: the reading, the cases, the attempts, and what was retained."""
+    """Return an answer as lines: numbers, cases, attempts, and the outcome of ``retain``."""
     reading = answer.reading
     lines = [f"Read: {' '.join(map(str, reading.numbers))} ({reading.confidence:.3f} sure)"]
     lines += [f"Case, {hit.score:.3f} alike: {case_text(hit.case)}" for hit in answer.hits]
     for number, check in enumerate(answer.checks, 1):
         verdict = "right: each number once, and 24" if check.right else check.why
-        shown = f"{check.expression} = 24. " if check.expression else ""
-        lines.append(f"Attempt {number}, by {answer.answered_by}: {shown}{verdict}")
+        equation = f"{check.expression} = 24. " if check.expression else ""
+        lines.append(f"Attempt {number}, by {answer.answered_by}: {equation}{verdict}")
     if answer.retained is not None:
         lines.append(f"As a case: {answer.retained.outcome}.")
     return lines

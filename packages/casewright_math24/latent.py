@@ -1,8 +1,8 @@
 """L of MCBR-RAG (section 5.1): a network from a problem to its latent, a vector of 64 numbers.
 
-The inputs are the four numbers and the paper's features. For each factor of 24, these are the share
-of all six pairs that can make it, and the share of each number's three pairs. The features do not
-show which two pairs have no number in common.
+The inputs are the four numbers and the paper's features. For each factor of 24, the features are
+the share of all six pairs that can make it, and for each number the share of its three pairs. They
+do not show which two pairs have no number in common.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ FILE = Path(__file__).parent / "weights" / "latent.npz"
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 24)
 #: Number of features: for all pairs, and for the pairs of each of the four numbers.
 FEATURES = 5 * len(FACTORS)
-#: Length of the input: the numbers, then the features.
+#: Number of inputs: the numbers and the features.
 INPUTS = 4 + FEATURES
 
 
 def features(problem: Problem) -> NDArray[np.float32]:
-    """Return the paper's features of a problem, array (40,)."""
+    """Return the paper's features of a problem, as (40,)."""
     values = {pair: pair_values(problem, pair) for pair in PAIRS}
     groups = [PAIRS, *([pair for pair in PAIRS if index in pair] for index in range(4))]
     shares = [
@@ -52,7 +52,7 @@ def features(problem: Problem) -> NDArray[np.float32]:
 
 
 def inputs(problem: Problem) -> NDArray[np.float32]:
-    """Return the network's input, array (44,): the numbers scaled to 0 to 1, then the features."""
+    """Return the network's input, as (44,): the numbers, scaled to 0 to 1, and the features."""
     numbers = (np.array(problem, dtype=np.float32) - 1) / (LARGEST - 1)
     return np.concatenate([numbers, features(problem)])
 
@@ -67,14 +67,14 @@ class LatentNetwork:
     ends_in_relu: bool
 
     def vectors(self, problems: Sequence[Problem]) -> Floats:
-        """Return the latents of n problems, array (n, 64), not normalised."""
+        """Return the latents of n problems, as (n, 64), without normalising them."""
         if not problems:
             return np.zeros((0, UNITS), dtype=np.float32)
         vectors = forward(np.stack([inputs(problem) for problem in problems]), self.layers)
         return np.maximum(vectors, 0) if self.ends_in_relu else vectors
 
     def save(self, file: Path) -> None:
-        """Write the network as one file."""
+        """Write the network to a file."""
         arrays: dict[str, Any] = {"name": self.name, "last": self.ends_in_relu}
         for number, (weight, bias) in enumerate(self.layers):
             arrays |= {f"weight{number}": weight, f"bias{number}": bias}
@@ -85,7 +85,7 @@ def load_network(file: Path = FILE) -> LatentNetwork:
     """Return a file's network; ``InputError`` if the file is missing or has other contents."""
     arrays = read_arrays(file, "latent network", "math24")
     try:
-        # Two arrays per layer, and two more: the name and "last".
+        # The file has two arrays for each layer, the name and "last".
         layers = [(arrays[f"weight{n}"], arrays[f"bias{n}"]) for n in range(len(arrays) // 2 - 1)]
         network = LatentNetwork(layers, str(arrays["name"]), bool(arrays["last"]))
         fits = layers[0][0].shape[1] == INPUTS and layers[-1][0].shape[0] == UNITS
@@ -96,5 +96,5 @@ def load_network(file: Path = FILE) -> LatentNetwork:
     return network
 
 
-#: Returns the shipped network, which is loaded once per process.
+#: Returns the shipped network, which a process loads only once.
 shipped_network = cache(load_network)

@@ -13,7 +13,7 @@ WIDTH = 256
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network: a hidden layer of 64, which is the latent, and an output for each flag.
+    """The paper's network: a hidden layer of 64 units, the latent, and an output for each flag.
 
     ``latent_training.FLAGS`` describes the flags.
     """
@@ -28,13 +28,13 @@ class PaperNetwork(nn.Module):
         nn.init.zeros_(self.hidden.bias)
 
     def forward(self, problems: Tensor) -> Tensor:
-        """Return logits of the flags, tensor (n, flags), for inputs (n, 44)."""
+        """Return the logits of the flags, (n, flags), for inputs (n, 44)."""
         logits: Tensor = self.flags(self.dropout(self.norm(torch.relu(self.hidden(problems)))))
         return logits
 
 
 class ContrastiveNetwork(nn.Module):
-    """A network of two layers, whose output is the latent, with a head that classifies it."""
+    """A network of two layers, whose output is the latent, and a head that classifies latents."""
 
     def __init__(self, classes: int, dropout: float) -> None:
         super().__init__()
@@ -44,8 +44,8 @@ class ContrastiveNetwork(nn.Module):
         self.classes = nn.Linear(UNITS, classes)
 
     def forward(self, problems: Tensor) -> tuple[Tensor, Tensor]:
-        """Return latents of length 1, tensor (n, 64), and logits of the classes, (n, classes)."""
+        """Return latents of length 1, (n, 64), and logits of the classes, (n, classes)."""
         hidden = self.dropout(torch.relu(self.first(problems)))
         latents = nn.functional.normalize(self.latent(hidden), dim=1)
-        # The latents have length 1, so the logits would be small without a factor.
+        # Without a factor, the logits would be small, since the latents have length 1.
         return latents, self.classes(latents) * 10

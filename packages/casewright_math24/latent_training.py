@@ -1,4 +1,4 @@
-"""Training of the networks that compute latents: as in the paper, and with a contrastive loss."""
+"""Trains the networks that compute latents, with the paper's loss or a contrastive loss."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from casewright_mcbr.training import arrays_of, seeded, step
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Number of flags, five for each larger factor: the factor itself, and each of the four indices in
+#: Number of flags. Each larger factor has five: for the factor, and for each of the four indices in
 #: the pairs that make it.
 FLAGS = 5 * len(LARGER_FACTORS)
-#: The paper's settings, or the middle of the paper's range; the penalty is an L2 penalty.
+#: The paper's settings, or the middle of its ranges; ``PENALTY`` is the weight of an L2 penalty.
 EPOCHS, BATCH, RATE, PENALTY, DROPOUT = 500, 64, 0.01, 0.001, 0.1
-#: Settings of the contrastive training; the noise is the standard deviation on the inputs.
+#: Settings of the contrastive training; ``NOISE`` is the standard deviation of noise on inputs.
 STEPS, CONTRASTIVE_RATE, DECAY, CONTRASTIVE_DROPOUT, NOISE = 1000, 3e-3, 1e-2, 0.2, 0.03
 
 #: The classes of each problem.
@@ -45,7 +45,7 @@ class Contrast:
 def train_paper_network(
     problems: Sequence[Problem], labels: Labels, *, seed: int = 0, epochs: int = EPOCHS
 ) -> LatentNetwork:
-    """Return the paper's network, trained to predict flags of the classes (MCBR-RAG, section 5.1).
+    """Train the paper's network to predict flags of the classes (MCBR-RAG, section 5.1).
 
     The paper lowers the learning rate by the loss on its test puzzles. Here the rate follows a
     cosine schedule, and no test puzzle is used.
@@ -78,7 +78,7 @@ def train_contrastive_network(
     steps: int = STEPS,
     contrast: Contrast = Contrast(),
 ) -> LatentNetwork:
-    """Return a network whose latents are similar for problems with a common class.
+    """Train a network whose latents are similar for problems with a common class.
 
     The loss is the supervised contrastive loss (Khosla et al. 2020) for common classes and for
     common larger factors, plus a classification loss for the classes. Each step uses all problems.
@@ -94,7 +94,7 @@ def train_contrastive_network(
     with seeded(seed):
         network = ContrastiveNetwork(len(all_classes), CONTRASTIVE_DROPOUT)
         encoded = torch.tensor(np.stack([inputs(problem) for problem in problems]))
-        targets = torch.tensor([[float(each in row) for each in all_classes] for row in labels])
+        targets = torch.tensor([[float(class_ in row) for class_ in all_classes] for row in labels])
         optimizer = torch.optim.AdamW(network.parameters(), CONTRASTIVE_RATE, weight_decay=DECAY)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(steps):
@@ -121,7 +121,7 @@ def _contrastive_loss(latents: Tensor, positives: Tensor, temperature: float) ->
 
 
 def _have_common_element(sets: Sequence[set[Any]]) -> Tensor:
-    """Return a tensor (n, n), True for each pair of different sets with a common element."""
+    """Return a tensor (n, n) that is True for two different sets with a common element."""
     import torch
 
     return torch.tensor(
@@ -130,7 +130,7 @@ def _have_common_element(sets: Sequence[set[Any]]) -> Tensor:
 
 
 def _flags(classes: Collection[Class]) -> NDArray[np.float32]:
-    """Return the flags of a problem's classes, array (20,)."""
+    """Return the flags of a problem's classes, as (20,)."""
     flags = np.zeros(FLAGS, dtype=np.float32)
     for larger, first, second in classes:
         start = 5 * LARGER_FACTORS.index(larger)

@@ -1,4 +1,4 @@
-"""Drawing of images without a card, which the card reader is trained to refuse.
+"""Draws images without a card, which the card reader is trained to refuse.
 
 The training uses the ``TRAINED`` kinds (outlier exposure, Hendrycks et al. 2019). The share of the
 ``UNSEEN`` kinds that the reader refuses is an estimate for images of any other kind.
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 #: Font files; None is Pillow's default font.
 Fonts = Sequence[Path | None]
-#: Draws an image of one kind; some kinds ignore the style.
+#: A function that draws an image of a kind; some kinds ignore the style.
 Kind = Callable[[np.random.Generator, CardStyle], "Image.Image"]
 
-#: (rows, columns) of grids other than a card's 2×2.
+#: The rows and columns of grids that differ from a card's 2×2.
 GRIDS = ((1, 2), (2, 1), (1, 4), (4, 1), (2, 3), (3, 2), (3, 3), (4, 4), (1, 3), (3, 1))
 #: Letters that do not look like digits in any font.
 LETTERS = "ACDEFHJKLMNPQRTUVWXYacdefhjkmnprtuvwxy"
 
 
 def draw_non_card(kinds: Mapping[str, Kind], rng: np.random.Generator, fonts: Fonts) -> Image.Image:
-    """Return an image of a random one of the kinds: grey (mode "L"), 180×180 pixels."""
+    """Return an image of a random kind: grey (mode "L"), 180×180 pixels."""
     return kinds[str(rng.choice(list(kinds)))](rng, draw_style(rng, fonts))
 
 
@@ -59,7 +59,7 @@ def _blank(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 def _noise(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw noise at one or several scales, which resembles a photograph."""
     scales = rng.choice([1, 2, 4, 8, 16, 32], size=int(rng.integers(1, 5)), replace=False)
-    return _grey(sum((_cloud(rng, int(scale)) for scale in scales), np.zeros((SIDE, SIDE))))
+    return _to_image(sum((_noise_at(rng, int(scale)) for scale in scales), np.zeros((SIDE, SIDE))))
 
 
 def _gradient(rng: np.random.Generator, style: CardStyle) -> Image.Image:
@@ -69,12 +69,12 @@ def _gradient(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     levels = across * np.cos(angle) + down * np.sin(angle)
     if rng.random() < 0.5:
         levels = np.hypot(across - rng.uniform(-1, 1), down - rng.uniform(-1, 1))
-    return _grey(levels + rng.uniform(0, 0.1) * rng.standard_normal(levels.shape))
+    return _to_image(levels + rng.uniform(0, 0.1) * rng.standard_normal(levels.shape))
 
 
 def _scene(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw filled shapes in many greys on smooth noise."""
-    image = _grey(_cloud(rng, 32) + _cloud(rng, 16))
+    """Draw shapes that are filled with many greys, on smooth noise."""
+    image = _to_image(_noise_at(rng, 32) + _noise_at(rng, 16))
     _draw_shapes(image, rng, int(rng.integers(3, 12)), None)
     return apply_effects(image, style)
 
@@ -107,7 +107,7 @@ def _large_text(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _other_grid(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw numbers in another grid than 2×2."""
+    """Draw numbers in a grid that differs from 2×2."""
     rows, columns = GRIDS[int(rng.integers(len(GRIDS)))]
     points = [
         ((column + 0.5) / columns, (row + 0.5) / rows)
@@ -119,7 +119,7 @@ def _other_grid(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _scattered(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw numbers at random points, more than four or fewer."""
+    """Draw fewer or more than four numbers at random points."""
     points = rng.uniform(0.1, 0.9, (int(rng.choice([1, 2, 3, 6, 7, 8, 9])), 2)).tolist()
     return _write_at(_random_numbers(rng, len(points)), points, rng.uniform(0.12, 0.3), style)
 
@@ -136,7 +136,7 @@ def _strange_cells(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 def _checkers(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     count = int(rng.integers(2, 12))
     cells = np.arange(SIDE) * count // SIDE
-    return apply_effects(_grey((cells[:, None] + cells) % 2 * 1.0), style)
+    return apply_effects(_to_image((cells[:, None] + cells) % 2 * 1.0), style)
 
 
 def _bars(rng: np.random.Generator, style: CardStyle) -> Image.Image:
@@ -153,7 +153,7 @@ def _bars(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _faces(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw four faces in a 2×2 grid: the layout of a card without numbers."""
+    """Draw four faces in a 2×2 grid, the layout of a card."""
     image, pen = _empty_image(style)
     for x, y in product((CELL // 2, CELL + CELL // 2), repeat=2):
         size = int(rng.integers(18, 36))
@@ -204,7 +204,7 @@ def _write_at(
 
 
 def _draw_shapes(image: Image.Image, rng: np.random.Generator, count: int, ink: int | None) -> None:
-    """Draw random shapes: outlines in ``ink``, or without ``ink`` filled with random greys."""
+    """Draw random shapes: outlines in ``ink``, or if it is ``None`` filled with random greys."""
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(image)
@@ -226,7 +226,7 @@ def _draw_shapes(image: Image.Image, rng: np.random.Generator, count: int, ink: 
                 pen.arc((left, top, right, bottom), start, end, fill=grey, width=width)
 
 
-def _cloud(rng: np.random.Generator, scale: int) -> np.ndarray:
+def _noise_at(rng: np.random.Generator, scale: int) -> np.ndarray:
     """Return smooth noise (180, 180), whose details are about ``scale`` pixels wide."""
     from PIL import Image
 
@@ -235,7 +235,7 @@ def _cloud(rng: np.random.Generator, scale: int) -> np.ndarray:
     return np.asarray(large, dtype=np.float64) * float(rng.uniform(0.2, 1.0))
 
 
-def _grey(levels: np.ndarray) -> Image.Image:
+def _to_image(levels: np.ndarray) -> Image.Image:
     """Return an image of levels, scaled to the range from black to white."""
     from PIL import Image
 

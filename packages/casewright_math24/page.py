@@ -1,4 +1,4 @@
-"""Answers as HTML: the picture of the card, the cases with theirs, and the checked attempts."""
+"""Answers as HTML: the pictures of the card and of the cases, and the checked attempts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casewright_mcbr.page import figure, item, page
 
 
 def page_of(answer: CardAnswer, image: bytes) -> str:
-    """Return an answer as one HTML document that needs no other file; ``image`` is the card."""
+    """Return an answer as an HTML document that needs no other file; ``image`` is the card."""
     cases = "".join(
         figure(card.read(), f"{hit.score:.3f}: {case_text(hit.case)}")
         for hit in answer.hits
@@ -31,5 +31,5 @@ def page_of(answer: CardAnswer, image: bytes) -> str:
 
 def _attempt(check: Check) -> str:
     verdict = escape(check.why or "Right: each number once, and 24.")
-    shown = f"<code>{escape(check.expression)} = 24</code> " if check.expression else ""
-    return item(shown + verdict, right=check.right)
+    equation = f"<code>{escape(check.expression)} = 24</code> " if check.expression else ""
+    return item(equation + verdict, right=check.right)

@@ -1,6 +1,6 @@
 """Prompts for a puzzle: without context, with a general hint, or with the nearest cases' plans.
 
-The three contexts are those of MCBR-RAG (section 5.1, Table 2); the wording is this project's.
+The three contexts are those of MCBR-RAG (section 5.1, Table 2), in words of this project.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def question(problem: Problem) -> str:
 
 
 def prompt(problem: Problem, kind: ContextKind, plans: Sequence[Class] = ()) -> str:
-    """Return the user's prompt: without a hint, with a general hint, or for ``top`` with plans."""
+    """Return the user's prompt: without a hint, with a general hint, or (``top``) with plans."""
     if kind == "none":
         return question(problem)
     if kind == "top":
@@ -46,14 +46,14 @@ def prompt(problem: Problem, kind: ContextKind, plans: Sequence[Class] = ()) -> 
 
 
 def correction(verdict: Check) -> str:
-    """Return the message after a wrong attempt."""
+    """Return the message to a chat model after a wrong attempt."""
     return f"{verdict.expression or 'Your answer'} is not right. {verdict.why} Try once more."
 
 
 def chat_attempts(chat: Chat, query: str, problem: Problem) -> Iterator[str]:
-    """Yield the expressions of a chat model's answers, without end; an expression may be empty.
+    """Yield the expressions of a chat model's answers without end; an expression may be empty.
 
-    The model gets the prompt ``query``, and after each answer the ``correction`` of its check.
+    The model gets the prompt ``query``, and after each answer the message of ``correction``.
     """
 
     def correct(answer: str) -> str:

@@ -12,7 +12,7 @@ GOAL = 24
 #: The largest number on a card, a king.
 LARGEST = 13
 
-#: The four numbers of a puzzle; in ascending order, if not stated otherwise.
+#: The four numbers of a puzzle, in ascending order unless it is stated otherwise.
 Problem = tuple[int, int, int, int]
 
 
@@ -25,10 +25,10 @@ def checked_numbers(numbers: Sequence[int]) -> Problem:
         if not all(1 <= value <= LARGEST for value in values):
             raise ValueError
     except (TypeError, ValueError):
-        shown = repr(numbers)
+        text = repr(numbers)
         raise InputError(
-            f"Math-24 has four whole numbers from 1 to 13, not {shown[:60]}"
-            f"{'…' if len(shown) > 60 else ''}. Give four, for example [4, 7, 8, 8]."
+            f"Math-24 has four whole numbers from 1 to 13, not {text[:60]}"
+            f"{'…' if len(text) > 60 else ''}. Give four, for example [4, 7, 8, 8]."
         ) from None
     return first, second, third, fourth
 

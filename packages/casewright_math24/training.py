@@ -1,4 +1,4 @@
-"""Training of the two shipped networks: the card reader, and the network for latents."""
+"""Trains the two shipped networks: the card reader's, and the network that computes latents."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def train_math24(
     math24`` trains other networks to measure them on held-out puzzles.
 
     Args:
-        steps: Training steps of the card reader, each with 64 images; about 4 a second on one core.
-        progress: Show a progress bar; see ``progress_bar``.
+        steps: Training steps of the card reader, with 64 images each; one core makes 4 in a second.
+        progress: Whether to show a progress bar; see ``progress_bar``.
 
     Returns:
         ``latent_nearest_case_same_class``: the share of cases whose nearest other case has a common
@@ -48,7 +48,7 @@ def train_math24(
     Raises:
         DependencyError: matplotlib, which has the fonts, is not installed.
     """
-    training_fonts()  # Raises here, before the first training, which takes a minute.
+    training_fonts()  # raises an error before the first training, which takes a minute
     labels = [classes(problem) for problem in decomposable_problems()]
     network = train_contrastive_network(decomposable_problems(), labels, seed=seed)
     network.save(folder / FILE.name)
@@ -99,6 +99,6 @@ def _train_card_reader(
     network = train_one_cycle(CardNetwork, loss, RATE, steps, seed, label, progress)
     shape = (INPUT_SIDE, INPUT_SIDE)
     export_batched(Probabilities(network), shape, target, "images", ["probabilities"])
-    # The threshold is chosen on the fonts and kinds of the training, not on those of the test.
+    # The threshold is chosen on the training's fonts and kinds, and not on those of the test.
     write_metadata(target, {THRESHOLD_KEY: choose_threshold(target, seed=seed + 1)})
     return measure(target, seed=seed + 2)

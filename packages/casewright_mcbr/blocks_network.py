@@ -11,7 +11,7 @@ def convolution(
 ) -> list[nn.Module]:
     """Return the layers of a ``width`` × ``width`` convolution, batch normalisation and ReLU.
 
-    ``incoming`` and ``outgoing`` are numbers of channels.
+    ``incoming`` and ``outgoing`` are the numbers of channels before and after the convolution.
     """
     padding = dilation * (width // 2)
     layer = nn.Conv2d(incoming, outgoing, width, stride, padding, dilation, bias=False)
@@ -19,7 +19,7 @@ def convolution(
 
 
 class Probabilities(nn.Module):
-    """A network for the ONNX export: probabilities are its outputs instead of logits."""
+    """A network whose outputs are another network's probabilities, for the ONNX export."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

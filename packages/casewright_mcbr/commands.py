@@ -1,4 +1,4 @@
-"""Command-line options and output that Math-24 and backgammon share."""
+"""Options and output of commands that Math-24 and backgammon share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OutputFolder = Annotated[
     Path,
     typer.Option("--output", help="The folder to write the networks to.", metavar="FOLDER"),
 ]
-#: Allowed difference from the shipped figures: machines round sums differently.
+#: Allowed difference from the shipped figures, since machines round sums differently.
 TOLERANCE = 0.02
 
 
@@ -33,7 +33,7 @@ def check_folder(target: Path) -> None:
 def show_trained(
     figures: Mapping[str, float], shipped: Mapping[str, float], target: Path, *, as_json: bool
 ) -> None:
-    """Print the figures of the new and of the shipped networks, and if they are close.
+    """Print the figures of new and shipped networks, and whether they agree within ``TOLERANCE``.
 
     ``target`` is the folder of the new networks.
     """

@@ -8,10 +8,10 @@ from casewright.planner.chat_call import Chat
 
 
 def dialogue(chat: Chat, role: str, query: str, correction: Callable[[str], str]) -> Iterator[str]:
-    """Yield the answers of a chat model, without end.
+    """Yield the answers of a chat model without end.
 
-    ``role`` is the system message and ``query`` the user's first message. For each answer,
-    ``correction`` returns the user's next message.
+    ``role`` is the system message, and ``query`` the user's first message. ``correction`` returns
+    the user's next message for an answer.
     """
     messages = [("system", role), ("user", query)]
     while True:

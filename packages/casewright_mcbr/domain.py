@@ -1,4 +1,4 @@
-"""Definition of domains with one tool and one case store; ``ask`` also accepts an image."""
+"""Domains with one tool and one case store, whose ``ask`` also accepts an image."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _full_quotation() -> Generator:
     """Return a generator that quotes the evidence in full."""
-    # Imported here, because the list of domains must not import the graph package.
+    # The import is here, so that a list of the domains does not import the graph package.
     from casewright.graph import ExtractiveGenerator
 
     return ExtractiveGenerator(full=True)
@@ -79,12 +79,12 @@ def one_tool_domain(
         return Toolbox([spec])
 
     def open_stores(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
-        contents = {
+        schemas = {
             name: (schema(), cases),
             "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
         }
-        version = digest(sources(), [store_schema for store_schema, _ in contents.values()])
-        stores = open_built(folder, name, version, contents, rebuild=rebuild)
+        expected = digest(sources(), [store_schema for store_schema, _ in schemas.values()])
+        stores = open_built(folder, name, expected, schemas, rebuild=rebuild)
         return OpenDomain(toolbox(stores[name]), stores["plans"], stores)
 
     return Domain(

@@ -3,8 +3,8 @@
 matplotlib includes all of these fonts. They are split by family, so that a test font is not a bold
 or oblique variant of a training font:
 
-* training: DejaVu Sans, DejaVu Sans Mono, STIX General (a Times) and Computer Modern Roman with its
-  bold and its italic; the drawing code adds Pillow's default font, which is not a file,
+* training: DejaVu Sans, DejaVu Sans Mono, STIX General (like Times) and Computer Modern Roman with
+  its bold and its italic; the drawing code adds Pillow's default font, which has no file,
 * unseen: DejaVu Serif, Computer Modern Sans and Computer Modern Typewriter.
 """
 
@@ -50,7 +50,7 @@ def _files(names: str) -> list[Path]:
 
 @lru_cache(maxsize=1024)
 def font_of(file: Path | None, size: int) -> FreeTypeFont | ImageFont:
-    """Return a font, by default Pillow's, at a size in pixels; ``InputError`` if it is no font."""
+    """Return a file's font, or Pillow's, at a size in pixels; ``InputError`` for another file."""
     from PIL import ImageFont
 
     if file is None:

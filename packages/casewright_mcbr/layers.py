@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 #: A dense layer: weights (out, in) and biases (out).
 Layer = tuple[Floats, Floats]
-#: Length of a latent (MCBR-RAG, sections 5.1 and 5.2).
+#: Number of dimensions of a latent (MCBR-RAG, sections 5.1 and 5.2).
 UNITS = 64
 
 
@@ -32,13 +32,13 @@ def forward(inputs: Floats, layers: Iterable[Layer]) -> Floats:
 
 
 def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
-    """Return vectors (n, d) scaled to length 1; a zero vector stays zero."""
+    """Return vectors (n, d) that are scaled to length 1; a zero vector stays zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-12))
 
 
 def write_arrays(file: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays to a NumPy archive; create its folder."""
+    """Write arrays to a NumPy archive; create the archive's folder."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("wb") as target:
         np.savez(target, **arrays)
@@ -66,7 +66,7 @@ def other_network(file: Path, domain: str) -> InputError:
 def open_network(file: Path, domain: str) -> tuple[InferenceSession, Mapping[str, str]]:
     """Return an ONNX session with one thread, and the file's metadata.
 
-    ``InputError`` if the file does not exist; it names the ``domain`` whose training writes it.
+    Raise ``InputError`` if the file does not exist; the error names the ``domain`` that trains it.
     """
     if not file.is_file():
         raise InputError(

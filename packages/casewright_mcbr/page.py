@@ -1,4 +1,4 @@
-"""HTML pages for answers; a page needs no other file."""
+"""HTML pages for answers; a page needs no other files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STYLE = (
 
 def figure(image: bytes, caption: str) -> str:
     """Return an image with its caption as HTML."""
-    # The image may not be a PNG: browsers recognise the type by the first bytes.
+    # The image need not be a PNG: browsers recognise an image's type by its first bytes.
     data = base64.b64encode(image).decode("ascii")
     return (
         f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'

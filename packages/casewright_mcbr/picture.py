@@ -1,4 +1,4 @@
-"""Decoding of pictures in any common format, with clear errors."""
+"""Decodes pictures in any common format, and explains why a picture is refused."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def open_picture(picture: bytes | Path | Image.Image, expected: ExpectedPicture)
     bits are scaled to the range from 0 to 255.
 
     Returns:
-        An image that can be converted to "L" or "RGB". Its mode is that of the file, but "L" for
-        grey levels of more than 8 bits, and "RGBA" for transparent images.
+        An image that can be converted to "L" or "RGB". Its mode is that of the file, except that
+        grey levels of more than 8 bits become "L", and transparent images "RGBA".
 
     Raises:
         InputError: The file is missing, is not an image, or is damaged; the image is too small, too
@@ -133,18 +133,18 @@ def _decode(image: Image.Image) -> Image.Image:
     from PIL import Image, ImageOps
 
     image.load()
-    turned = ImageOps.exif_transpose(image)
-    if turned.mode in ("I", "F") or turned.mode.startswith("I;16"):
-        levels = np.asarray(turned, dtype=np.float64)
+    upright = ImageOps.exif_transpose(image)
+    if upright.mode in ("I", "F") or upright.mode.startswith("I;16"):
+        levels = np.asarray(upright, dtype=np.float64)
         levels = np.nan_to_num(levels, posinf=0.0, neginf=0.0)
         low, high = levels.min(), levels.max()
-        # Such images have 10, 12 or 16 bits, and the file does not say how many: scale by contents.
+        # The file does not say if levels have 10, 12 or 16 bits, so their range gives the scale.
         return Image.fromarray(
             ((levels - low) * (255 / max(high - low, 1e-9))).round().astype(np.uint8)
         )
-    if turned.has_transparency_data:
-        background = Image.new("RGBA", turned.size, "white")
-        return Image.alpha_composite(background, turned.convert("RGBA"))
-    # Convert once here, so that an unknown mode fails as a damaged image.
-    turned.convert("L")
-    return turned
+    if upright.has_transparency_data:
+        background = Image.new("RGBA", upright.size, "white")
+        return Image.alpha_composite(background, upright.convert("RGBA"))
+    # This conversion lets an unknown mode fail here, as a damaged image.
+    upright.convert("L")
+    return upright

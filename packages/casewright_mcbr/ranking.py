@@ -13,12 +13,11 @@ Floats = NDArray[np.float64]
 
 
 def ranking_figures(hits: NDArray[np.bool_], relevant: NDArray[np.integer]) -> Floats:
-    """Return the figures of ``NAMES`` for each k of ``KS``, array (k, figure, queries).
+    """Return the figures of ``NAMES`` for each k of ``KS``, as (k, figure, queries).
 
     Args:
-        hits: True for each relevant case among the five nearest, the nearest first, array
-            (queries, 5).
-        relevant: Number of relevant cases of each query, array (queries).
+        hits: True for each relevant case among the five nearest, nearest first, as (queries, 5).
+        relevant: The number of relevant cases of each query, as (queries).
     """
     discounts = 1 / np.log2(np.arange(2, KS[-1] + 2))
     rows = []

@@ -22,7 +22,7 @@ FIGURES = "figures.json"
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed torch inside the block, and restore its random state afterwards."""
+    """Seed torch for a ``with`` block, and restore its random state afterwards."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -31,7 +31,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def step(loss: Tensor, optimizer: Any, schedule: Any) -> None:
-    """Take a gradient step, and a step of the learning-rate schedule."""
+    """Take a gradient step and a step of the learning-rate schedule."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -58,12 +58,12 @@ def train_one_cycle(
 
     Args:
         new_network: Returns the convolutional network to train.
-        loss: Draws a batch, and returns the network's loss on the batch.
+        loss: Draws a batch, and returns the network's loss on it.
         rate: Maximum learning rate.
         steps: Number of gradient steps.
         seed: Random seed of the weights.
         label: The label of the progress bar.
-        progress: Show a progress bar; see ``progress_bar``.
+        progress: Whether to show a progress bar; see ``progress_bar``.
     """
     import torch
 
@@ -89,7 +89,7 @@ def train_one_cycle(
 def export_batched(
     network: nn.Module, shape: Sequence[int], target: Path, name: str, outputs: Sequence[str]
 ) -> None:
-    """Write a network as an ONNX file whose batch size is free, without local paths.
+    """Write a network as an ONNX file for any batch size, without local paths.
 
     Args:
         shape: The shape of one example, without the batch dimension.

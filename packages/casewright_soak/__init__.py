@@ -1,1 +1,1 @@
-"""A campaign of kills, damaged files, full disks, clients that disconnect, and hostile input."""
+"""The soak test: killed processes, damaged files, full disks, lost clients, and hostile input."""

@@ -1,4 +1,4 @@
-"""Kills of a service with many clients, of which some disconnect before the answer."""
+"""Trials that kill a service with many clients, some of which disconnect before the answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.bench.harness import serving
 from casewright_soak.trials import Bounds, Counts
 
 CLIENTS = 64
-#: The status codes that a service under load may return; 500, for one, is a fault.
+#: The status codes that a service under load may return; others, such as 500, are faults.
 ALLOWED_CODES = {200, 400, 404, 405, 409, 413, 415, 422, 429, 431, 503, 504}
 #: A domain with slow tools.
 DOMAIN = '''\
@@ -52,7 +52,7 @@ domain = own_domain("plant", toolbox, [AnnotatedQuery.read(case)])
 
 
 def kills_with_clients(bounds: Bounds, folder: Path) -> Counts:
-    """Ask with 64 clients, kill the service and restart it: no kept answer may be lost."""
+    """Ask with 64 clients, kill the service and restart it: no answer in a thread may be lost."""
     counts = Counts("64 clients, and the service killed")
     deadline = time.monotonic() + bounds.seconds
     (folder / "plant.py").write_text(DOMAIN)
@@ -69,14 +69,14 @@ def kills_with_clients(bounds: Bounds, folder: Path) -> Counts:
 
 
 class _Clients:
-    """Concurrent clients of a service, and the answers that they got, by thread."""
+    """Concurrent clients of a service, with the answers that they have received, by thread."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
         self._answers: dict[str, str] = {}
 
     async def compare_threads(self, url: str) -> None:
-        """Compare the answers in the latest threads with those that the clients got."""
+        """Compare the answers in the latest threads with the answers that clients have received."""
         async with httpx.AsyncClient(base_url=url, timeout=90) as client:
             for thread, answer in list(self._answers.items())[-200:]:
                 reply = await client.get(f"/threads/{thread}")
@@ -96,7 +96,7 @@ class _Clients:
             async def ask(number: int) -> None:
                 client_rng = random.Random(f"{rng.random()}{number}")
                 while not killed.is_set():
-                    kind = client_rng.choice(("ask", "ask", "kept", "gone", "cut", "garbage"))
+                    kind = client_rng.choice(("ask", "ask", "thread", "leave", "cut", "invalid"))
                     try:
                         outcome = await self._request(client, kind, client_rng)
                     except (TimeoutError, httpx.TransportError):
@@ -116,11 +116,11 @@ class _Clients:
     async def _request(self, client: httpx.AsyncClient, kind: str, rng: random.Random) -> str:
         """Send a request of a kind, and return its outcome.
 
-        Kinds: ``ask`` waits for an answer; ``kept`` asks in a thread; ``gone`` disconnects before
-        the answer, ``cut`` during its stream; ``garbage`` is an invalid request.
+        ``ask`` waits for an answer, ``thread`` for an answer in a thread. ``leave`` disconnects
+        before the answer, ``cut`` during its stream. ``invalid`` is an invalid request.
         """
         body: dict[str, Any] = {"question": f"how warm is the lathe {rng.randrange(1000)}"}
-        if kind == "gone":
+        if kind == "leave":
             await asyncio.wait_for(client.post("/ask", json=body), rng.uniform(0, 0.2))
             return "sound"
         if kind == "cut":
@@ -129,15 +129,15 @@ class _Clients:
                     if rng.random() < 0.3:
                         break
             return "sound"
-        if kind == "garbage":
+        if kind == "invalid":
             content = rng.choice((b"[" * 5000, b"{", rng.randbytes(300), b'{"question": ""}'))
             headers = {"Content-Type": "application/json"}
             reply = await client.post("/ask", content=content, headers=headers)
         else:
-            if kind == "kept":
+            if kind == "thread":
                 body["thread_id"] = f"t{rng.randrange(10**9)}"
             reply = await client.post("/ask", json=body)
-            if kind == "kept" and reply.status_code == 200:
+            if kind == "thread" and reply.status_code == 200:
                 self._answers[body["thread_id"]] = reply.json()["text"]
         if reply.status_code == 200:
             return "sound"

@@ -1,4 +1,4 @@
-"""Trials with damaged files and full disks: they must give an error, or the right results."""
+"""Trials with damaged files and full disks, which must give an error or the right results."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from casewright.stores.engines.upkeep import repair_folder
 from casewright_soak import workload
 from casewright_soak.trials import Bounds, Counts, in_child
 
-#: A damaged store is repaired in every fifth trial.
+#: A damaged store is also repaired in one of so many trials.
 REPAIR_EVERY = 5
 TEXTS = [f"text {number}" for number in range(50)]
-#: Maps a trial's number, original, damaged copy and description of the damage to the outcome.
+#: A function from a trial's number, original folder, damaged copy and damage to the outcome.
 Judge = Callable[[int, Path, Path, str], str]
 
 
 def damage_copy(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge) -> Counts:
-    """In every trial, damage a copy of one of the folders ``kinds``; count the outcomes."""
+    """Damage a copy of one of the subfolders ``kinds`` in every trial, and count the outcomes."""
     rng = random.Random(bounds.seed)
     for number in bounds.trials(counts):
         original = folder / rng.choice(kinds)
@@ -40,15 +40,15 @@ def damage_copy(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge
 
 
 def damage(folder: Path, rng: random.Random) -> str:
-    """Damage a file below a folder; return a description: kind, file and offset."""
+    """Damage a file below a folder; return the kind of damage, the file and the offset as text."""
     file = rng.choice([f for f in sorted(folder.rglob("*")) if f.is_file() and f.stat().st_size])
-    kind = rng.choice(("flip", "flip", "flip", "zero", "noise", "cut", "gone"))
+    kind = rng.choice(("flip", "flip", "flip", "zero", "noise", "cut", "remove"))
     size = file.stat().st_size
     with file.open("r+b") as stream:
-        # Most blocks of an engine's files are holes, so choose a block with data.
+        # Most blocks of an engine's files are holes, so a block with data is chosen.
         start = rng.choice([offset for offset, _ in blocks(stream.fileno(), 0, size)] or [0])
         offset = rng.randrange(start, min(start + (1 << 16), size))
-        if kind == "gone":
+        if kind == "remove":
             file.unlink()
         elif kind == "cut":
             os.truncate(file, offset)
@@ -64,7 +64,7 @@ def damage(folder: Path, rng: random.Random) -> str:
 
 
 def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a file of a store, closed or as after a kill, and compare the store's contents."""
+    """Damage a file of a store that was closed or killed, and compare the store's contents."""
     counts = Counts("damaged store")
     workload.write_notes(folder / "edge")
     with CaseStore(workload.schema(), folder / "edge") as store:
@@ -86,7 +86,7 @@ def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
 
 
 def _repair_outcome(copy: Path, before: Mapping[str, Any], counts: Counts) -> str:
-    """Repair a store: return ``told`` if no case changed and all lost cases were reported."""
+    """Repair a store; return ``told`` if no case changed and all lost cases were reported."""
     outcome, repairs = in_child(repair_folder, copy)
     if outcome == "told":
         # The settings of the collection are damaged too.
@@ -95,7 +95,7 @@ def _repair_outcome(copy: Path, before: Mapping[str, Any], counts: Counts) -> st
     if outcome != "done" or outcome_after != "done":
         return f"repair {outcome} {repairs!r:.200}, then {outcome_after} {after!r:.200}"
     if not repairs:
-        # The damage was in the engine's records, not in a case.
+        # Only the engine's records were damaged, and no case.
         return "told" if after == before else "repair reports no damage"
     (repair,) = repairs
     lost = len(before["cases"].keys() - after["cases"].keys())
@@ -111,7 +111,7 @@ def _repair_outcome(copy: Path, before: Mapping[str, Any], counts: Counts) -> st
 
 
 def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a file of a cache of vectors: the cache must still return the right vectors."""
+    """Damage a file of a cache of vectors, which must still return the right vectors."""
     cached_vectors(folder / "vectors")
     right = workload.WordEncoder().embed(TEXTS).tobytes()
 
@@ -124,7 +124,7 @@ def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
 
 
 def cached_vectors(folder: Path) -> bytes:
-    """Return the bytes of the vectors that a cache in the folder returns."""
+    """Return the bytes of the vectors from a cache in the folder."""
     return np.asarray(CachedEncoder(workload.WordEncoder(), folder).embed(TEXTS)).tobytes()
 
 
@@ -133,7 +133,7 @@ DISK_SIZE = 64_000_000
 
 
 def full_disks(bounds: Bounds, folder: Path) -> Counts:
-    """Ingest with little free space, and again with enough: the store must then be complete."""
+    """Ingest with little free space, then with enough, after which the store must be complete."""
     counts, rng = Counts("full disk"), random.Random(bounds.seed)
     documents = workload.write_documents(folder / "documents")
     right = workload.ingest_and_read(folder / "whole", documents)

@@ -1,4 +1,4 @@
-"""Trials with damaged files that are not stores: they must be read, or refused with an error."""
+"""Trials with damaged files of other kinds, which must be read or refused with an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from casewright_soak.damage import damage_copy
 from casewright_soak.service import KEY, QuestionPlanner, run_service
 from casewright_soak.trials import Bounds, Counts, in_child
 
-#: The readers of the files of ``write_texts``; without checksums, any readable file is sound.
+#: The readers of the files of ``write_texts``, which have no checksums: a readable file is sound.
 READERS: Mapping[str, Callable[[Path], Any]] = {
     "run.json": read_run,
     "toolbox.json": toolbox_from_file,
@@ -30,15 +30,15 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     "judge.json": JudgeModel.load,
     "recipe.toml": lambda file: Recipe.read(file, check_files=False),
 }
-#: On average, one in so many trials damages a training's checkpoint instead of a text file.
+#: One in so many trials, on average, damages a training's checkpoint instead of a text file.
 CHECKPOINT_EVERY = 10
 REQUEST = {"question": "please plan: s1 = look(text=question)", "thread_id": "t"}
 
 
 def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
-    """Damage text files: they must be read, or refused with a ``CasewrightError``.
+    """Damage text files, which must be read or refused with a ``CasewrightError``.
 
-    A training's checkpoint has checksums, so its damage must be detected.
+    A training's checkpoint has checksums, so damage to it must be detected.
     """
     write_texts(folder / "texts")
     checkpoint = folder / "training" / "checkpoint-1"
@@ -48,7 +48,7 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
 
     def judge(number: int, original: Path, copy: Path, damage: str) -> str:
         if original.name == "training":
-            return "told" if last_complete(copy)[0] is None else "read as whole"
+            return "told" if last_complete(copy)[0] is None else "damage not detected"
         file = copy / damage.split()[1]
         try:
             READERS[file.name](file)
@@ -82,15 +82,15 @@ def write_texts(folder: Path) -> None:
 
 
 def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a closed service's files: its answer must be the same, or a clear error."""
+    """Damage a closed service's files; it must return the same answer, or a clear error."""
     (folder / "threads").mkdir()
-    _, right = in_child(thread_state, folder / "threads", True)
+    _, right_state = in_child(thread_state, folder / "threads", True)
     for name in ("log", "threads.db.lock"):
         (folder / "threads" / name).unlink(missing_ok=True)
 
     def judge(number: int, original: Path, copy: Path, damage: str) -> str:
         outcome, state = in_child(thread_state, copy, False)
-        if outcome == "done" and (state == right or damage.startswith("gone")):
+        if outcome == "done" and (state == right_state or damage.startswith("remove")):
             return "sound"
         is_clear = outcome == "told" or "damaged" in str(state)
         return "told" if is_clear else f"{outcome} {state!r:.300}"
@@ -98,10 +98,10 @@ def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
     return damage_copy(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
 
 
-async def thread_state(folder: Path, first: bool) -> Any:
-    """Send the request, also before that if ``first``; return the thread's state and the answer."""
+async def thread_state(folder: Path, ask_first: bool) -> Any:
+    """Return the thread's state, and the answer to the request, which ``ask_first`` sends twice."""
     async with run_service(folder) as client:
-        if first:
+        if ask_first:
             await client.post("/ask", json=REQUEST, headers=KEY)
         state = (await client.get("/threads/t")).json()
         return state, (await client.post("/ask", json=REQUEST, headers=KEY)).json()

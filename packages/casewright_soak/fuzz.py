@@ -1,4 +1,4 @@
-"""Trials with hostile input: a parser must read it, or refuse it with a ``CasewrightError``."""
+"""Trials with hostile input, which a parser must read or refuse with a ``CasewrightError``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from casewright_soak.trials import Bounds, Counts
 
 #: Number of inputs in a trial.
 BATCH = 200
-#: Valid texts, which ``_hostile_text`` changes; texts that it inserts (``MARKS``); and the names
-#: under which it is read as a document (``NAMES``).
+#: Valid texts, which ``_hostile_text`` changes; texts that it inserts; and the file names by which
+#: the result is read as a document.
 TEXTS = (
     's1 = find(query="mill")\ns2 = read(id=s1.id, n=3)',
     "<div><h1>A</h1><pre>x</pre><table><tr><td>1</table><!-- c --><a href='x'>",
@@ -29,8 +29,8 @@ TEXTS = (
     '{"id": "1", "query": "where", "plan": "s1 = find(query=question)", "context": {"a": [1]}}',
     "%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\nxref\n0 1\ntrailer<</Root 1 0 R>>",
 )
-MARKS = ["\0", "\ud800", "\u202e", "[" * 50, "(" * 50, '"', "'", "\\", "<", "9" * 400]
-MARKS += ["\n", "𝔸", "﷽"]
+INSERTIONS = ["\0", "\ud800", "\u202e", "[" * 50, "(" * 50, '"', "'", "\\", "<", "9" * 400]
+INSERTIONS += ["\n", "𝔸", "﷽"]
 NAMES = ("a.md", "a.html", "a.txt", "a.py", "a.js", "a.json", "a.csv", "a.pdf")
 
 
@@ -64,8 +64,8 @@ def _hostile_text(rng: random.Random) -> str:
     for _ in range(rng.randrange(1, 6)):
         start, end = sorted(rng.choices(range(len(text) + 1), k=2))
         copy, letter = text[start:end], chr(rng.randrange(0x3000))
-        new = rng.choice((rng.choice(MARKS), copy, letter, ""))
-        text = text[:start] + new + text[rng.choice((start, end)) :]
+        inserted = rng.choice((rng.choice(INSERTIONS), copy, letter, ""))
+        text = text[:start] + inserted + text[rng.choice((start, end)) :]
     return text
 
 

@@ -17,17 +17,17 @@ from typing import Any
 from casewright.errors import CasewrightError
 from casewright.stores import CaseStore
 from casewright_soak import workload
-from casewright_soak.trials import Bounds, Counts, in_child, running
+from casewright_soak.trials import Bounds, Counts, child_running, in_child
 
-#: A process is killed at every seventh step, so that few trials cover all its work; when the work
-#: ends before the kill, a next round begins one step later.
+#: A process is killed at every seventh step, so that few trials cover all of its work. If the work
+#: ends before the kill, the next round starts one step later.
 STRIDE = 7
-#: The steps: Python's audit events for changes to files, with ``open`` for writing.
+#: The steps: Python's audit events for changes of files; ``open`` counts only for writing.
 STEPS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
 
 
 def random_kills(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a process that writes to a store: no acknowledged note may be lost."""
+    """Kill a process that writes to a store; no acknowledged note may be lost."""
     counts, rng = Counts("killed at any moment"), random.Random(bounds.seed)
     for number in bounds.trials(counts):
         store = folder / f"random{number // 4}"
@@ -50,9 +50,9 @@ def stored_numbers(folder: Path) -> list[int]:
 
 
 def write_until_killed(acknowledged: Connection, folder: Path) -> None:
-    """Add notes to a store without end; send the number of notes after each acknowledged batch."""
+    """Add notes to a store without end; after each batch, send the number of notes."""
     with CaseStore(workload.schema(), folder, lock_seconds=10) as store:
-        # The store may also have all or some notes of an unacknowledged batch.
+        # The store may also have some or all notes of a batch that was not acknowledged.
         first = store.count() // workload.BATCH * workload.BATCH
         while True:
             store.add(workload.notes(first, first + workload.BATCH), progress=False)
@@ -63,7 +63,7 @@ def write_until_killed(acknowledged: Connection, folder: Path) -> None:
 def _kill_writer(folder: Path, delay: float) -> int:
     """Kill a writer after ``delay`` seconds; return the number of acknowledged notes."""
     count = 0
-    with running(write_until_killed, folder) as (acknowledged, process), suppress(EOFError):
+    with child_running(write_until_killed, folder) as (acknowledged, process), suppress(EOFError):
         count = acknowledged.recv()
         time.sleep(delay)
         process.kill()
@@ -73,14 +73,14 @@ def _kill_writer(folder: Path, delay: float) -> int:
 
 
 def kills_of_ingest(bounds: Bounds, folder: Path) -> Counts:
-    """Kill an ingestion at each step: the next ingestion must complete it."""
+    """Kill an ingestion at each step; the next ingestion must complete it."""
     documents = workload.write_documents(folder / "documents")
     counts = Counts("killed at each step of ingest")
     return kill_at_steps(bounds, folder, counts, workload.ingest_and_read, documents)
 
 
 def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a process at each step of its writes to a store: a repetition must complete them."""
+    """Kill a process at each step of its writes to a store; a repetition must complete them."""
     return kill_at_steps(bounds, folder, Counts("killed at each step of writes"), write_and_read)
 
 
@@ -94,9 +94,9 @@ def write_and_read(folder: Path) -> dict[str, Any]:
 def kill_at_steps(
     bounds: Bounds, folder: Path, counts: Counts, work: Callable[..., Any], *arguments: Any
 ) -> Counts:
-    """Kill ``work`` at each step: a repetition must have the same result as without a kill.
+    """Kill ``work`` at each step; a repetition must have the same result as without a kill.
 
-    The arguments of ``work`` are a new folder and ``arguments``.
+    ``work`` is called with a new folder and ``arguments``.
     """
     outcome, right = in_child(work, folder / "whole", *arguments)
     if outcome != "done":
@@ -104,21 +104,21 @@ def kill_at_steps(
     step = bounds.seed % STRIDE
     for number in bounds.trials(counts):
         trial_folder = folder / f"step{number}"
-        killing = (run_until_step, step, str(trial_folder), work)
-        outcome, _ = in_child(*killing, trial_folder, *arguments)
-        second, result = in_child(work, trial_folder, *arguments)
-        is_right = second == "done" and result == right
+        killed_work = (run_until_step, step, str(trial_folder), work)
+        outcome, _ = in_child(*killed_work, trial_folder, *arguments)
+        second_outcome, result = in_child(work, trial_folder, *arguments)
+        is_right = second_outcome == "done" and result == right
         counts.lost += not is_right
-        counts.add("sound" if is_right else f"{second} {result!r:.300}", f"step {step}")
+        counts.add("sound" if is_right else f"{second_outcome} {result!r:.300}", f"step {step}")
         shutil.rmtree(trial_folder, ignore_errors=True)
         step = (step + 1) % STRIDE if outcome == "done" else step + STRIDE
     return counts
 
 
 def run_until_step(step: int, folder: str, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of ``work``, or kill this process at the work's ``step``, from 0.
+    """Return the result of ``work``, or kill this process at a ``step`` of the work, from 0.
 
-    Only changes of files below ``folder`` are steps.
+    Only changes of files below ``folder`` count as steps.
     """
     remaining = step
 

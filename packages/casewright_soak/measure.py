@@ -1,4 +1,4 @@
-"""The soak test: trials of all kinds, each kind for its share of the time."""
+"""The soak test: trials of all kinds, each of which gets its share of the time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from casewright_soak.trials import MAX_DESCRIBED, PRELOADED, Bounds, Counts
 class Kind(NamedTuple):
     """A kind of trials."""
 
-    run: Callable[[Bounds, Path], Counts]  # runs trials in a folder until a bound is reached
+    run: Callable[[Bounds, Path], Counts]  # runs trials in a folder within the bounds
     share: float  # the kind's share of the time
     figure: str  # the name of the figure that counts the kind's trials
-    modules: Sequence[str] = ()  # modules for ``PRELOADED``
+    modules: Sequence[str] = ()  # modules that are added to ``PRELOADED``
 
 
 NOTE = (
@@ -36,7 +36,7 @@ NOTE = (
     "lost: acknowledged data is gone without an error. wrong: any other failure."
 )
 _TRAINING_MODULES = ("casewright_soak.training", "peft", "trl.trainer.sft_trainer")
-#: Each kind, by its name on the command line.
+#: The kinds by their names on the command line.
 KINDS: Mapping[str, Kind] = {
     "random": Kind(random_kills, 0.1, "kills"),
     "writes": Kind(kills_of_writes, 0.1, "kills"),
@@ -59,7 +59,7 @@ def soak(
     kinds: Sequence[str] = (),
     max_trials: int | None = None,
 ) -> Report:
-    """Run trials of the given kinds, by default of all; see ``Bounds`` for the other arguments.
+    """Run trials of the given kinds, by default of all; ``Bounds`` explains the other arguments.
 
     The report's notes describe the failures.
     """

@@ -1,4 +1,4 @@
-"""Trials that kill a service after one of a request's writes; a new service continues the run."""
+"""Trials that kill a service after a write of a request, and continue the run in a new service."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.tools import CallContext, Toolbox, tool_from_function
 from casewright_soak.trials import Bounds, Counts, in_child
 
-#: The requests: a thread's first question, its second question, a reply to a tool.
+#: The requests: a thread's first question, its second question, or a reply to a tool.
 REQUESTS = ("first", "second", "reply")
-#: How a trial continues the killed run: resume the thread, or repeat the request.
+#: The ways to continue a killed run: resume the thread, or repeat the request.
 WAYS = ("resume", "repeat")
 KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
 #: A plan whose tools ask the user, and the replies.
 ASKING = ("s1 = look(text=question)", "s2 = ask(text=s1.value)", "s3 = ask(text=s2.value)")
 REPLIES = ("red", "blue")
-#: The methods that write for a request; the service is killed after each of their calls.
+#: The methods that write for a request; each trial kills the service after one of their calls.
 WRITES: tuple[tuple[Any, str], ...] = (
     (AsyncSqliteSaver, "aput"),
     (AsyncSqliteSaver, "aput_writes"),
@@ -40,7 +40,7 @@ WRITES: tuple[tuple[Any, str], ...] = (
 
 
 class QuestionPlanner:
-    """A planner that reads the plan after ``plan:`` in the question; ``;`` ends a line."""
+    """A planner that reads the plan from the question, after ``plan:``; ``;`` ends a line."""
 
     name = "question"
 
@@ -73,7 +73,7 @@ async def run_service(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
         log(context)
         return [{"value": f"told: {reply}"}]
 
-    tools = [tool_from_function(work, results=("value",)) for work in (look, ask)]
+    tools = [tool_from_function(function, results=("value",)) for function in (look, ask)]
     parts = Parts("soak", Toolbox(tools), QuestionPlanner(), ExtractiveGenerator())
     app = create_app(parts, ServiceOptions(threads_file=folder / "threads.db", langserve=False))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
@@ -85,7 +85,7 @@ async def run_service(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a service after each write of a request in turn, and check the continued run."""
+    """Kill a service after each write of a request in turn, and check how the run continues."""
     counts, rng = Counts("killed after each write of a request"), random.Random(bounds.seed)
     request, writes = "", 0
     plan: tuple[str, ...] = ASKING
@@ -107,7 +107,7 @@ def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
             counts.lost += state_outcome == "done" and state.startswith("lost")
             counts.add(state if state_outcome == "done" else f"{state_outcome} {state}", name)
         shutil.rmtree(trial_folder)
-        # If the request ended before the kill, it makes no more writes: take another request.
+        # If the request ended before the kill, all of its writes were tried: take another request.
         request, writes = ("" if outcome == "done" else request), writes + 1
     return counts
 
@@ -120,7 +120,7 @@ def random_plan(rng: random.Random) -> tuple[str, ...]:
 
 
 class ServiceTrial(NamedTuple):
-    """A request whose service is killed after ``writes`` writes; methods run in child processes."""
+    """A request whose service is killed after some ``writes``; child processes run the methods."""
 
     folder: Path
     request: str
@@ -130,11 +130,11 @@ class ServiceTrial(NamedTuple):
 
     @property
     def question(self) -> dict[str, str]:
-        """The body of the question."""
+        """The body of the request with the question."""
         return {"question": f"please plan: {'; '.join(self.plan)}", "thread_id": "t"}
 
     async def prepare(self) -> None:
-        """Bring the thread into the state that the request needs."""
+        """Ask the questions that must precede the request in its thread."""
         if self.request == "first":
             return
         async with run_service(self.folder) as client:
@@ -171,7 +171,7 @@ class ServiceTrial(NamedTuple):
             await self._send(client)
 
     async def continue_run(self) -> str:
-        """Continue the run; return ``sound``, or a description of what is wrong."""
+        """Continue the run; return ``sound``, or a description of the fault."""
         calls_before = self._logged_steps()
         async with run_service(self.folder) as client:
             thread = await client.get("/threads/t")

@@ -1,4 +1,4 @@
-"""Trials that kill a training at its changes of files; a new process resumes the training."""
+"""Trials that kill a training at its changes of files, and resume it in a new process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRAINING = training_section.TrainingSection(
 
 
 def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a training at each step: resumed, it must end with the same weights."""
+    """Kill a training at each step; the resumed training must end with the same weights."""
     examples = []
     for number in range(sum(EXAMPLES)):
         prompt = render_prompt(PlanRequest(f"where is machine {number}", Toolbox([])))

@@ -1,4 +1,4 @@
-"""Bounds of trials, counts of their outcomes, and calls in child processes that may be killed."""
+"""The bounds and the counts of trials, and calls in child processes that may be killed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Bounds(NamedTuple):
     max_trials: int | None = None  # the maximum number of trials
 
     def trials(self, counts: Counts) -> Iterator[int]:
-        """Yield the trials' numbers from 0 until a bound is reached, at least one."""
+        """Yield the numbers of trials from 0, at least one, until a bound is reached."""
         deadline = time.monotonic() + self.seconds
         with show_progress(counts.name, self.max_trials, "trials") as advance:
             for number in itertools.count():
@@ -71,7 +71,7 @@ class Bounds(NamedTuple):
                     return
 
 
-#: Modules that the fork server imports for all children; it reads them before the first child.
+#: Modules that the fork server imports for all children, before it starts the first one.
 PRELOADED = [
     "__main__",
     "casewright_soak.workload",
@@ -81,7 +81,7 @@ PRELOADED = [
     "qdrant_client.local.qdrant_local",
     "qdrant_edge",
 ]
-#: Result, ``CasewrightError``, other error, signal or exit code of a dead process, or timeout.
+#: The kind of an outcome, and its result, its error, its signal or exit code, or the time limit.
 Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
 
 
@@ -93,7 +93,7 @@ def _context() -> ForkServerContext:
 
 
 @contextmanager
-def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
+def child_running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
     """Call ``work`` with a pipe's end in a child process; yield the other end and the process."""
     reader, writer = _context().Pipe(duplex=False)
     options: dict[str, Any] = {"args": (writer, *arguments), "daemon": True}
@@ -110,7 +110,7 @@ def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connec
 
 def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) -> Outcome:
     """Call ``work``, a plain or async function, in a child process, and return the outcome."""
-    with running(_send_outcome, work, arguments) as (answers, process):
+    with child_running(_send_outcome, work, arguments) as (answers, process):
         try:
             if not answers.poll(seconds):
                 return "late", f"{seconds:g} s"
@@ -123,7 +123,7 @@ def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) 
 
 
 def _send_outcome(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    # Killed engines write messages to stderr, which nobody needs.
+    # Nobody needs the messages that killed engines write to stderr.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
         with patch.object(edge_child, "child_process", _in_fork):
@@ -140,16 +140,16 @@ def _send_outcome(answer: Connection, work: Callable[..., Any], arguments: tuple
 
 
 def _in_fork(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[str]:
-    """Run the task of a store's child process in a fork, which starts faster than a new Python."""
-    reading, writing = os.pipe()
+    """Run the task of a store's child process in a fork, which starts faster than a new process."""
+    read_end, write_end = os.pipe()
     child = os.fork()
     if not child:
         try:
             answer = edge_child.run_task(task, str(disk.store), disk.collection)
-            os.write(writing, json.dumps(answer).encode())
+            os.write(write_end, json.dumps(answer).encode())
         finally:
             os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
         text = pipe.read()
     return CompletedProcess([], os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text, "")

@@ -1,4 +1,4 @@
-"""The work that trials interrupt: writes to a store of notes, and an ingestion of documents."""
+"""The work that trials interrupt: writes to a store of notes, and ingestions of documents."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class WordEncoder:
     name, dimension = "words-32", 32
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as an array (n, 32)."""
-        out = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        """Return the vectors (n, 32) of n texts."""
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in enumerate(texts):
             for word in re.findall(r"\w+", text):
                 hashed = zlib.crc32(word.encode())
-                out[row, hashed % self.dimension] += 1.0 if hashed >> 31 else -1.0
-        return out
+                vectors[row, hashed % self.dimension] += 1.0 if hashed >> 31 else -1.0
+        return vectors
 
 
 def schema() -> CaseSchema:
@@ -78,13 +78,13 @@ def write_notes(folder: Path, size: int = SIZE) -> None:
 
 
 def store_contents(folder: Path) -> dict[str, Any]:
-    """Return a store's counts, cases and search results, to compare them with another store's."""
+    """Return a store's counts, cases and search results, for a comparison with another store."""
     with CaseStore(schema(), folder) as store:
         hits = [store.search(question, 10) for question in QUESTIONS]
         return {
             "count": store.count(),
             "cases": {case.id: case.to_json() for case in store.all()},
-            "found": [[(hit.case.id, round(hit.score, 5)) for hit in found] for found in hits],
+            "found": [[(hit.case.id, round(hit.score, 5)) for hit in row] for row in hits],
             "numbers": len(store.all({"number": {"gte": 20}})),
         }
 
@@ -106,7 +106,7 @@ def write_documents(folder: Path, files: int = 6) -> Path:
 def ingest_and_read(folder: Path, documents: Path) -> dict[str, str]:
     """Ingest a folder of documents into a store, and return the store's chunks by id.
 
-    The documents are read in this process, because the start of another process takes long.
+    The documents are read in this process, since another process takes long to start.
     """
     store = CaseStore(document_schema(WordEncoder()), folder)
     with store, patch.object(Worker, "chunks", _chunks):

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @cache
-def published(paper: str) -> dict[str, Any]:
+def published_tables(paper: str) -> dict[str, Any]:
     """Return a paper's tables by the paper's name in ``published.toml``."""
     text = Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
     return dict(tomllib.loads(text)[paper])

@@ -1,8 +1,8 @@
-"""REAPER's tables (Joshi et al. 2024) for a small model, beside the paper's figures.
+"""REAPER's tables (Joshi et al. 2024) for a small model, next to the paper's figures.
 
-Table 1 measures the shipped planners. For each row of Tables 2 and 3 a planner is trained: for
-Table 2 without parts of the training data, for Table 3 with another mixture of generic instructions
-and tasks (section 4.3).
+Table 1 measures the shipped planners. Each row of Tables 2 and 3 trains a planner: Table 2 leaves
+out parts of the training data, Table 3 varies the mixture of generic instructions and tasks
+(section 4.3).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from casewright.planner.prompt import prompt_hash
 from casewright.planner.shipped import adapter_example_count, adapter_folder, has_adapter
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note, show_progress
-from casewright_studies.published import published
+from casewright_studies.published import published_tables
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
@@ -52,7 +52,7 @@ Line = dict[str, Any]
 TABLES = FIRST, SECOND, THIRD = "1", "2", "3"
 TRAINED, RANDOM, CASES = "trained", "random weights", "case planner"
 SHIPPED, BASE = "shipped planner", "its base, not tuned"
-#: The columns of every line; empty columns are not printed.
+#: The columns of every line; a column without values is not printed.
 COLUMNS = (
     *("table", "row", "planner", "class", "grammar", "count", "tools", "low", "high", "arguments"),
     *("arguments_paper", "f1", "only_provided", "invalid", "ms_p50", "published", "examples"),
@@ -60,24 +60,24 @@ COLUMNS = (
 )
 #: The suffix of the label of a planner without a grammar.
 NO_GRAMMAR = ", grammar off"
-#: Number of questions in a batch (1 if each plan is timed), and of random networks in Table 1.
+#: Number of questions in a batch (1 if each plan is timed), and of networks with random weights.
 BATCH, SEEDS = 16, 3
-#: Limit of a plan's tokens for models that may not end; the longest annotated plan has 112.
+#: Limit of a plan's tokens for models that may never end; the longest annotated plan has 112.
 LOOP_TOKENS = 128
 UNCONSTRAINED: Mapping[str, Any] = {"constrained": False, "tokens": LOOP_TOKENS}
-#: The paper's best mixture, in the first row of Table 2: share of the generic instructions, and
-#: number of tasks per query, planning included.
+#: The paper's best mixture, which the first row of Table 2 has: share of the generic instructions,
+#: and number of tasks for each query, planning included.
 BEST_SHARE, BEST_TASKS = 1.0, 4
-#: The text in a result's ``fallback`` after an error of the planner.
+#: A result's ``fallback`` contains this text if the planner raised an error.
 FAILED = "It failed"
-#: The file of questions for a tool that only the prompt declares (section 5.5), and their class.
-#: The first question is the paper's.
+#: The file of questions for a tool without training data (section 5.5), and their class. The first
+#: question is the paper's.
 NEW_TOOL_QUERIES, NEW_TOOL = Path(__file__).with_name("compatible.jsonl"), "compatible_products"
 NO_INSTRUCTIONS = "no instructions were given (--instructions FOLDER)"
-PAPER = published("reaper")
+PAPER = published_tables("reaper")
 NOTES = (
     "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
-    "arguments: and with every argument right; arguments_paper: the same over plans with "
+    "arguments: share with every argument right too; arguments_paper: the same over plans with "
     "prod_search or shipment_status. Plans of the fallback and invalid plans count as wrong. "
     "only_provided: share of plans that name only provided tools if a needed tool is removed and "
     "the grammar is off.",
@@ -126,7 +126,7 @@ class Row(NamedTuple):
 
 
 def measure_reaper(trial: ReaperTrial) -> Report:
-    """Measure the shipped planners; train and measure a planner for each row of Tables 2 and 3."""
+    """Measure the shipped planners, and train and measure a planner for each other row."""
     recipe = Recipe.read(find_recipe(trial.recipe))
     name = recipe.data.domain
     if name is None or recipe.data.queries is not None:
@@ -161,7 +161,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
 
 
 def trained_rows(data: DataSection, instructions: Path | None) -> list[Row]:
-    """Return the rows of Table 2, each without one more part of the data, and of Table 3.
+    """Return the rows of Tables 2 and 3; each row of Table 2 leaves out one more part of the data.
 
     ``instructions`` is a folder with files of generic instructions; ``InputError`` if it has none.
     """
@@ -213,14 +213,14 @@ def mixture(
     sampled: bool = True,
     tools_evolved: bool = True,
 ) -> DataSection:
-    """Return a recipe's data section for a row, without the parts whose flag is false.
+    """Return the data section for a row: a recipe's without the parts whose flag is false.
 
     Args:
         share: Share of the generic instructions.
         tasks: Number of tasks per query, planning included.
-        evolved: Add constraints to some instructions.
-        sampled: Sample the queries by the recipe's method, not at random.
-        tools_evolved: Vary the tools, their names and descriptions.
+        evolved: Whether some instructions get constraints.
+        sampled: Whether the recipe's method samples the queries, instead of chance.
+        tools_evolved: Whether the tools, their names and descriptions vary.
     """
     instructions: dict[str, Any] = {"sources": sources, "share": share if sources else 0.0}
     changes: dict[str, dict[str, Any]] = {
@@ -240,7 +240,7 @@ def _row_lines(
     tested: TestedDomain,
     frozen: Sequence[EvaluationItem],
 ) -> Iterator[Line]:
-    """Yield the lines of a row's planner and its controls; train the planner if necessary."""
+    """Yield the lines of a row's planner and of its controls; train the planner if necessary."""
     from casewright.finetune.training.train import train
     from casewright.planner.language_model import load_language_model
 
@@ -334,8 +334,8 @@ def _first_table(
             reason = "the planner is not an adapter and names no base"
             yield _line(table=FIRST, row=BASE, planner=BASE, note=reason)
         for seed in range(trial.seed, trial.seed + SEEDS):
-            twin = planner_of(random_twin(tuned, seed), tokens=LOOP_TOKENS)
-            yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: twin})
+            control = planner_of(random_twin(tuned, seed), tokens=LOOP_TOKENS)
+            yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: control})
         if (reader := tested.domain.open_reader()) is not None:
             name = "case planner with its reader"
             yield from lines(name, {name: CasePlanner(store, reader)})
@@ -346,13 +346,13 @@ def _first_table(
 
 
 def random_twin(model: LanguageModel, seed: int) -> LanguageModel:
-    """Return a model of the same architecture and tokenizer with random weights."""
+    """Return a model with the same architecture and tokenizer, and random weights."""
     import torch
 
     from casewright.planner.language_model import LanguageModel
 
     transformers: Any = import_module("transformers")
-    # The CPU draws the same numbers whatever the device of the model.
+    # The CPU draws the numbers, so that they do not depend on the model's device.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = transformers.AutoModelForCausalLM.from_config(
@@ -366,20 +366,20 @@ def random_twin(model: LanguageModel, seed: int) -> LanguageModel:
 def planner_lines(
     items: Sequence[EvaluationItem], planners: Mapping[str, Planner], seed: int
 ) -> Iterator[Line]:
-    """Yield each planner's lines for each class and for all.
+    """Yield each planner's lines: one for each class, and one for all classes.
 
     Planners whose labels end in ``NO_GRAMMAR`` also plan with a needed tool removed. Plans of the
-    fallback and invalid plans count as wrong; a planner that fails is an ``InputError``.
+    fallback and invalid plans count as wrong. Raise ``InputError`` if a planner fails.
     """
     unconstrained = {n: planner for n, planner in planners.items() if n.endswith(NO_GRAMMAR)}
     evaluation = evaluate(items, planners, removal=unconstrained, seed=seed)
     for label, outcomes in evaluation.outcomes.items():
-        failed = [o.error for o in outcomes if o.error]
-        failed += [o.result.fallback for o in outcomes if o.result and FAILED in o.result.fallback]
-        if failed:
+        errors = [o.error for o in outcomes if o.error]
+        errors += [o.result.fallback for o in outcomes if o.result and FAILED in o.result.fallback]
+        if errors:
             raise InputError(
-                f"{label} failed on {len(failed)} of {len(outcomes)} questions, first with: "
-                f"{failed[0]} Run the same command again."
+                f"{label} failed on {len(errors)} of {len(outcomes)} questions, first with: "
+                f"{errors[0]} Run the same command again."
             )
         wrong: dict[str, Any] = {"predicted": "", "tools": False, "arguments": False}
         verdicts = [o.verdict if o.is_own_plan else replace(o.verdict, **wrong) for o in outcomes]
@@ -402,7 +402,7 @@ def _line(**cells: Any) -> Line:
 
 
 def _published_cell(paper: Mapping[str, Any], line: Line) -> Line:
-    """Return the cell with the paper's figures; without a grammar, only ``only_provided``."""
+    """Return a line's cell ``published``; without a grammar, it has only ``only_provided``."""
     unconstrained = line["grammar"] == "off"
     if line["class"] != "all":
         rates = paper.get("classes", {}).get(line["class"])
@@ -422,7 +422,7 @@ def _used_columns(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
-    """Yield a name for figures and each line over all classes, except of ``NO_GRAMMAR``."""
+    """Yield each line for all classes of a planner with a grammar, after its name in figures."""
     for line in lines:
         if line["class"] == "all" and line["grammar"] != "off" and line["tools"] is not None:
             row = _slug(line["row"])
@@ -430,9 +430,9 @@ def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
 
 
 def _figures(lines: Sequence[Line]) -> dict[str, float]:
-    """Return the figures of planners without ``NO_GRAMMAR``, and the gains of trained planners.
+    """Return the figures of planners with a grammar, and the gains of trained planners.
 
-    A gain is the difference in tool accuracy from the case planner with the same plan cases.
+    A gain is the tool accuracy minus that of the case planner with the same plan cases.
     """
     figures: dict[str, float] = {}
     for name, line in _overall(lines):
@@ -455,7 +455,7 @@ def _slug(text: str) -> str:
 
 
 def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
-    """Draw the tool accuracy of trained planners and their controls; without them, of Table 1."""
+    """Draw the tool accuracy of the trained planners and their controls, or else of Table 1."""
     rows: dict[str, dict[str, float]] = {}
     for name, line in _overall(lines):
         rows.setdefault(name, {})[line["planner"]] = line["tools"]

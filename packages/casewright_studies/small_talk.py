@@ -1,7 +1,7 @@
-"""REAPER's class ``human_small_talk``, which planners learn from examples only (section 5.5).
+"""REAPER's class ``human_small_talk``, which planners learn only from examples (section 5.5).
 
-Its messages are the domain's queries of class ``no_evidence`` whose ids are in ``small_talk.json``.
-Half of them are the test, the others are examples.
+The messages of this class are the domain's queries of class ``no_evidence`` whose ids are in
+``small_talk.json``. Half of them are test messages, and the others are examples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from casewright.planner.shipped import SHIPPED, adapter_example_count, adapter_f
 from casewright.tools import tool_from_record
 from casewright_studies.reaper import BATCH, CASES, PAPER, Line, planner_lines
 
-#: The file with the new class's tool and the ids of its queries, and their former class.
+#: The file with the tool and the query ids of the new class, and these queries' former class.
 FILE, NO_EVIDENCE = Path(__file__).with_name("small_talk.json"), "no_evidence"
 COLUMNS = ("examples", "planner", "class", "count", "tools", "f1", "published")
 NOTES = (
@@ -36,10 +36,10 @@ NOTES = (
 
 
 def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -> Report:
-    """Measure the planners without examples of the new class, and with all of them.
+    """Measure the planners without examples of the new class, and with all of its examples.
 
-    ``limit`` is the maximum number of test messages of each class. ``model`` also measures the
-    packaged language model, if it can run.
+    ``limit`` is the maximum number of test messages of each class. With ``model``, the packaged
+    language model is also measured, if it can run.
     """
     tested = load_domain("shopping")
     rows = list(_lines(tested, limit, seed, model=model and is_runnable()))
@@ -52,17 +52,17 @@ def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Itera
     file = json.loads(FILE.read_text(encoding="utf-8"))
     tool = tool_from_record(file["tool"])
     toolbox, plan = tested.toolbox.with_(tool), parse_plan(f"s1 = {tool.name}()")
-    queries = tested.domain.queries()
-    talk = [replace(q, plan=plan, label=tool.name) for q in queries if q.record.id in file["ids"]]
-    other = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in file["ids"]]
-    talk, other = (Random(seed).sample(messages, len(messages)) for messages in (talk, other))
-    half = len(talk) // 2
+    queries, new_ids = tested.domain.queries(), file["ids"]
+    small_talk = [replace(q, plan=plan, label=tool.name) for q in queries if q.record.id in new_ids]
+    others = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in new_ids]
+    small_talk, others = (Random(seed).sample(group, len(group)) for group in (small_talk, others))
+    half = len(small_talk) // 2
     frozen = [q for q in tested.held_out_queries() if q.label != NO_EVIDENCE]
-    test = items_of([*talk[:half][:limit], *other[:half][:limit], *frozen[:limit]], toolbox)
+    test = items_of([*small_talk[:half][:limit], *others[:half][:limit], *frozen[:limit]], toolbox)
     network = load_language_model(adapter_folder()) if model else None
-    for count in (0, len(talk) - half):
+    for count in (0, len(small_talk) - half):
         known = [q for q in queries if q.label != NO_EVIDENCE]
-        known += [*other[half:], *talk[half : half + count]]
+        known += [*others[half:], *small_talk[half : half + count]]
         with plan_store(known, tested.encoder) as store:
             planners: dict[str, Planner] = {CASES: CasePlanner(store)}
             if network is not None:

@@ -36,9 +36,9 @@ from casewright.finetune.evaluation.intervals import Resamples
 from casewright.stores import Case, CaseStore, Encoder, MarginalSelector, selectors
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import note
-from casewright_studies.published import published
+from casewright_studies.published import published_tables
 
-#: TruthfulQA's file, and the folders that may hold it.
+#: TruthfulQA's file, and the subfolders that may contain it.
 FILE, _FOLDERS = "mc_task.json", ("", "v1", "data/v1")
 PRIMER = "fixed primer"
 SELECTORS: Mapping[str, MarginalSelector] = {
@@ -49,9 +49,9 @@ SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, bias": selectors.RELEVANCE_DIVERSITY_BIAS,
 }
 NAMES = (PRIMER, *SELECTORS)
-#: Other selectors of the paper. The first prefers answers that the model finds improbable (section
-#: 4.3). The others give a curve over λ_d (Figure 1), with "relevance, diversity" at 0.75 and
-#: "relevance" at 1.
+#: The paper's other selectors. The first prefers answers that the model finds improbable (section
+#: 4.3). The others are points of a curve over λ_d (Figure 1), on which "relevance, diversity" is at
+#: 0.75 and "relevance" at 1.
 OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05),
     **{f"relevance, diversity, λ_d {d:g}": MarginalSelector(d, 1.0) for d in (0.0, 0.25, 0.5)},
@@ -59,7 +59,7 @@ OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
 #: The retriever whose labels the control shuffles, and the number of shuffles.
 SHUFFLED, SHUFFLES = "relevance, diversity, bias", 20
 READING = CaseReading("question")
-#: Columns of this report by the paper's names of the measures.
+#: This report's columns by the paper's names of the measures.
 PAPER = {"DPO": "DPO, triples", "MC1": "MC1", "MC2": "MC2 (TruthfulQA's MC3)"}
 PAPER |= {"MC3": "mass (TruthfulQA's MC2)"}
 
@@ -80,7 +80,7 @@ class Study(NamedTuple):
 
 
 def read_truthfulqa(folder: Path) -> list[JudgedQuestion]:
-    """Return the questions with right answers, the best one first, and wrong answers.
+    """Return the questions with their right answers, the best one first, and their wrong answers.
 
     A question's prompts exclude the cases of its ``group``, which are its own right answers. Raise
     ``InputError`` if the folder has no ``mc_task.json``, or the file has another format.
@@ -110,7 +110,7 @@ def _question(row: dict[str, Any], number: int) -> JudgedQuestion:
 
 
 def cases_of(questions: Sequence[JudgedQuestion]) -> list[Case]:
-    """Return each right answer as a case."""
+    """Return a case for each right answer."""
     return [
         Case({"question": question.question}, answer, metadata={"group": number})
         for number, question in enumerate(questions)
@@ -126,7 +126,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     all_questions = read_truthfulqa(study.data)
     primer = None if study.primer is None else read_demonstrations(study.primer)
     scorer = open_scorer(study.model, adapter=study.adapter, device=study.device, dtype=study.dtype)
-    # A higher limit adds questions to those of a lower limit, whose scores stay cached.
+    # A higher limit keeps the questions of a lower limit, whose scores are cached.
     questions = random.Random(study.seed).sample(all_questions, len(all_questions))[: study.limit]
     started = time.perf_counter()
     work = study.work or data_folder() / "truthfulqa"
@@ -147,8 +147,8 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
             for by_question in shown.values()
             for chosen, question in zip(by_question, questions, strict=True)
         ]
-        new = sum(len(prompt.answers) for prompt in recorded.missing(prompts))
-        note(f"Scoring {new:,} answers …")
+        new_count = sum(len(prompt.answers) for prompt in recorded.missing(prompts))
+        note(f"Scoring {new_count:,} answers …")
         scores = measures.score_all(recorded, prompts)
     seconds, count = time.perf_counter() - started, len(questions)
     logprobs = {name: scores[n * count : (n + 1) * count] for n, name in enumerate(shown)}
@@ -160,7 +160,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     }
     settings = {"model": scorer.name, "k": study.k, "questions": count, "retrievers": parameters}
     settings["seed"] = study.seed
-    figures = {"study_seconds": seconds, "study_answers_scored_in_this_run": float(new)}
+    figures = {"study_seconds": seconds, "study_answers_scored_in_this_run": float(new_count)}
     rows += _published_rows(rows[0])
     draw = partial(_draw, rows=retrievers, model=scorer.name)
     return Report("truthfulqa", settings, figures, rows, _notes(scorer.name, retrievers), draw)
@@ -169,7 +169,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
 def _demonstrations(
     study: Study, store: CaseStore, questions: Sequence[JudgedQuestion], primer: list[Case] | None
 ) -> Iterator[tuple[str, list[measures.ChosenDemonstrations]]]:
-    """Yield each retriever's name, and its demonstrations for each question."""
+    """Yield each retriever's name and its demonstrations for each question."""
     if primer is not None:
         pairs = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in primer)
         yield PRIMER, [measures.ChosenDemonstrations(pairs)] * len(questions)
@@ -194,11 +194,11 @@ def _rows(
         cosine = mean(cosines) if cosines else None
         rows.append(_row(name, verdicts, cosine, len(questions)))
     rng = np.random.default_rng(study.seed)
-    control = []  # each question's answers with shuffled labels
+    control = []  # measures of each question with shuffled labels
     for _ in range(SHUFFLES):
-        for question, *values in zip(questions, logprobs[SHUFFLED], without_cases, strict=True):
-            order = rng.permutation(len(values[0]))
-            shuffled = (tuple(scores[i] for i in order) for scores in values)
+        for question, *scores in zip(questions, logprobs[SHUFFLED], without_cases, strict=True):
+            order = rng.permutation(len(scores[0]))
+            shuffled = (tuple(row[i] for i in order) for row in scores)
             control.append(measures.measure_question(question, *shuffled))
     rows.append(_row(f"{SHUFFLED}: labels shuffled", control, None, len(questions)))
     if PRIMER not in shown:
@@ -207,8 +207,8 @@ def _rows(
 
 
 def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the paper's tables, with the given columns."""
-    for model, table in published("ragsys").items():
+    """Yield the rows of the paper's tables, in the same columns."""
+    for model, table in published_tables("ragsys").items():
         for name, figures in zip(NAMES, table, strict=True):
             cells = dict(zip(PAPER.values(), figures, strict=True))
             yield {**dict.fromkeys(columns), "retriever": f"published, {model}: {name}", **cells}
@@ -217,7 +217,7 @@ def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _row(
     name: str, verdicts: Sequence[measures.AnswerMeasures], cosine: float | None, questions: int
 ) -> dict[str, Any]:
-    """Return a retriever's row; ``verdicts`` are one or more rounds over all questions."""
+    """Return a retriever's row; ``verdicts`` are of all questions, once or several times."""
     margins = np.concatenate([verdict.margins.ravel() for verdict in verdicts])
     per_question = np.array([verdict.margin for verdict in verdicts])
     ratios = np.array([verdict.mass_ratio for verdict in verdicts], dtype=np.float64)

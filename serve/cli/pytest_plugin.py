@@ -31,10 +31,10 @@ REPORT = "casewright"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the settings and the option of this plugin."""
     parser.addini(PLANS, "Files of annotated messages, JSON Lines.", type="paths")
-    parser.addini(DOMAIN, "The domain: a name, or FILE.py:NAME relative to this file's folder.")
+    parser.addini(DOMAIN, "A domain name, or FILE.py:NAME relative to the settings file's folder.")
     parser.addini(PLANNER, "A planner, as for casewright ask; by default the domain's.")
     parser.addini(
-        ADAPTER, "A folder that `casewright finetune adapt` wrote, relative to this file's."
+        ADAPTER, "A folder of `casewright finetune adapt`, relative to the settings file's folder."
     )
     parser.addini(GATE, "The required share of right plans, 0 to 1.", default="0.8")
     parser.getgroup("casewright").addoption(
@@ -87,11 +87,12 @@ class PlanItem(pytest.Item):
         outcomes = self._outcomes()
         accepted_file = self.path.with_suffix(".accepted.json")
         changes = _list_changes(outcomes, _read_accepted(accepted_file))
-        right = sum(outcome.graph_arguments for outcome in outcomes)
+        whole_plan_is_right = [outcome.graph_arguments for outcome in outcomes]
+        right = sum(whole_plan_is_right)
         summary = f"{right} of {len(outcomes)} whole plans are right; the gate is {gate:g}."
         self.user_properties.append((REPORT, "\n".join([summary, *changes])))
         if self.config.getoption("--casewright-accept"):
-            results = {_message_name(outcome): outcome.graph_arguments for outcome in outcomes}
+            results = dict(zip(map(_message_name, outcomes), whole_plan_is_right, strict=True))
             text = json.dumps(results, indent=1, ensure_ascii=False)
             accepted_file.write_text(text + "\n", encoding="utf-8")
         if right < gate * len(outcomes):
@@ -102,9 +103,8 @@ class PlanItem(pytest.Item):
         from casewright.planner.named import ModelSettings, planner_for_adapter
         from casewright.serve.cli.evaluate import evaluate_file
 
-        config = self.config
-        folder = config.inipath.parent if config.inipath else config.rootpath
-        domain, planner, adapter = (str(config.getini(n)) for n in (DOMAIN, PLANNER, ADAPTER))
+        folder = self.config.inipath.parent if self.config.inipath else self.config.rootpath
+        domain, planner, adapter = (str(self.config.getini(n)) for n in (DOMAIN, PLANNER, ADAPTER))
         if not domain:
             raise InputError(f"{DOMAIN} is not set. Name the domain in the settings of pytest.")
         if is_file_reference(domain):

@@ -47,7 +47,7 @@ class StoreLockedError(StoreError):
 
 
 class SchemaMismatchError(StoreError):
-    """The collection is opened with another schema than it was built with."""
+    """The schema that opens a collection differs from the schema that built it."""
 
 
 class StoreDamagedError(StoreError):
@@ -55,7 +55,7 @@ class StoreDamagedError(StoreError):
 
 
 class DiskFullError(StoreError):
-    """The disk of a store or a cache has too little room, or cannot be written to."""
+    """The disk of a store or a cache is full or read-only."""
 
 
 class BusyError(CasewrightError):
@@ -75,7 +75,7 @@ class DecodingError(CasewrightError):
 
 
 class PlanError(CasewrightError, ValueError):
-    """A plan that breaks the plan language or a static check.
+    """A plan breaks the plan language or a static check.
 
     Attributes:
         step: The id of the wrong step, such as ``"s2"``; ``None`` for the whole plan.
@@ -94,10 +94,10 @@ class PlanError(CasewrightError, ValueError):
 
 
 class GrammarError(CasewrightError):
-    """A grammar of plans could not be made or followed; the message names an alternative."""
+    """A grammar of plans could not be built or followed; the message names an alternative."""
 
 
-# A secret after the text that introduces it; the group is this text, which is kept.
+# A secret and, as the group, the text before it, which stays in the message.
 _SECRET = re.compile(
     r"""(?ix)
     (   (?:key|token|secret|password|passwd|pwd|bearer|authorization)
@@ -109,8 +109,8 @@ _SECRET = re.compile(
     [^\s\\"'&,;(){}\[\]<>]{6,}
     """
 )
-# The user and the password in an address.
-_USER = re.compile(r"://[^\s/]+@")
+# The user and the password in a URL.
+_URL_CREDENTIALS = re.compile(r"://[^\s/]+@")
 
 
 def one_line(error: BaseException) -> str:
@@ -122,5 +122,5 @@ def one_line(error: BaseException) -> str:
 def cleaned(message: str, limit: int = 400) -> str:
     """Return a message in one line of bounded length, without secrets."""
     # Secrets are masked before the cut, since half a secret may not be recognised.
-    line = _USER.sub("://***@", " ".join(message.split()))
+    line = _URL_CREDENTIALS.sub("://***@", " ".join(message.split()))
     return _SECRET.sub(r"\1***", line)[:limit]

@@ -1,4 +1,4 @@
-"""Finds planners, domains and other parts by name among the entry points of installed packages.
+"""Planners, domains and other parts by name, from the entry points of installed packages.
 
 Each kind of part has a group: ``casewright.planners``, ``casewright.generators``,
 ``casewright.judges``, ``casewright.encoders``, ``casewright.domains``. The entry points in
@@ -17,26 +17,26 @@ from typing import Any
 from casewright.errors import DependencyError, InputError, one_line
 
 #: The distribution whose parts have precedence over parts of the same name in other packages.
-OURS = "casewright"
+PACKAGE = "casewright"
 
 _entry_points = cache(entry_points)
-#: The requirement of an extra; its groups are the names of the distribution and of the extra.
+#: A requirement of an extra; the groups are the names of the distribution and of the extra.
 _REQUIREMENT = re.compile(r"([\w.-]+).*extra == [\"'](\w+)[\"']")
-#: Import names of distributions whose names differ from them.
-_IMPORTED = {"scikit_learn": "sklearn"}
+#: The import name of each distribution that has another name.
+_IMPORT_NAMES = {"scikit_learn": "sklearn"}
 
 
 @cache
 def extensions(kind: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a kind by name, sorted; those of ``OURS`` have precedence.
+    """Return the entry points of a kind by name, sorted; ``PACKAGE`` has precedence.
 
     Args:
         kind: ``planner``, ``generator``, ``judge``, ``encoder``, ``domain``, ``bench_command``,
             ``finetune_command`` or ``variable``.
     """
     points = sorted(_entry_points().select(group=f"casewright.{kind}s"), key=lambda p: p.name)
-    ours = {point.name: point for point in points if point.dist and point.dist.name == OURS}
-    return {point.name: ours.get(point.name, point) for point in points}
+    own = {point.name: point for point in points if point.dist and point.dist.name == PACKAGE}
+    return {point.name: own.get(point.name, point) for point in points}
 
 
 @cache
@@ -45,7 +45,7 @@ def extension(kind: str, name: str) -> Any:
 
     Raises:
         InputError: There is no such entry point; the message lists the existing names.
-        DependencyError: Its package cannot be imported.
+        DependencyError: The package of the entry point cannot be imported.
     """
     point = extensions(kind).get(name)
     if point is None:
@@ -66,11 +66,11 @@ def listed(kind: str) -> str:
 
 
 def check_extension(kind: str, name: str, *more: str) -> None:
-    """Check that a name is that of a part, or may be that of a chat model.
+    """Check that a name names a part, or may name a chat model.
 
     Args:
         kind: See ``extensions``.
-        name: A name; with a colon, it is a chat model's, as ``provider:model``.
+        name: The name of a part, or ``provider:model`` for a chat model.
         more: Further valid names.
 
     Raises:
@@ -84,7 +84,7 @@ def check_extension(kind: str, name: str, *more: str) -> None:
 
 
 def missing_package(error: ImportError) -> DependencyError | None:
-    """Return the error that says which extra installs a missing package; ``None`` without one."""
+    """Return an error that names the extra of a missing package; ``None`` for another package."""
     name = (error.name or "").partition(".")[0]
     extra = _extras().get(name)
     if extra is None:
@@ -106,5 +106,5 @@ def _extras() -> Mapping[str, str]:
     extras: dict[str, str] = {}
     for name, extra in (match.groups() for match in matches):
         module = re.sub("[-.]", "_", name).lower()
-        extras.setdefault(_IMPORTED.get(module, module), extra)
+        extras.setdefault(_IMPORT_NAMES.get(module, module), extra)
     return extras

@@ -18,7 +18,7 @@ from casewright.errors import InputError
 from casewright.stores.case import CASE_NAMESPACE, Case
 from casewright.stores.documents.file_walk import is_unicode
 from casewright.stores.documents.splitter import HEADING_SEPARATOR, Chunk
-from casewright.stores.documents.text_size import GROUP_TOKENS, MAX_CHUNK_TOKENS, MIN_GROUP
+from casewright.stores.documents.text_size import GROUP_TOKENS, MAX_CHUNK_TOKENS, MIN_GROUP_TOKENS
 from casewright.stores.encoders.encoder import Encoder
 from casewright.stores.engines.engine import NoCollectionError, Where
 from casewright.stores.facet import text_facet
@@ -28,7 +28,7 @@ from casewright.stores.tenant import with_tenant
 
 #: The default name of a collection of documents.
 COLLECTION = "documents"
-#: Version of reading and splitting. It is increased if these change, so that files are read again.
+#: Version of the readers and splitters. A new version makes a run read all files again.
 FORMAT = 4
 #: Packages that read and split files; another version may give other chunks.
 READERS = (
@@ -56,16 +56,16 @@ def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
 
 def digest(data: bytes) -> str:
     """Return a hash of a file's bytes and of the settings and versions that split it."""
-    return hashlib.sha256(_settings() + data).hexdigest()
+    return hashlib.sha256(_reading_settings() + data).hexdigest()
 
 
 @cache
-def _settings() -> bytes:
-    versions = {name: _version(name) for name in READERS}
-    return json.dumps([FORMAT, MAX_CHUNK_TOKENS, GROUP_TOKENS, MIN_GROUP, versions]).encode()
+def _reading_settings() -> bytes:
+    versions = {name: _package_version(name) for name in READERS}
+    return json.dumps([FORMAT, MAX_CHUNK_TOKENS, GROUP_TOKENS, MIN_GROUP_TOKENS, versions]).encode()
 
 
-def _version(package: str) -> str:
+def _package_version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
@@ -80,7 +80,7 @@ def document_cases(
     A chunk's id is derived from tenant, collection, root, source, title and text, not from its
     position, which changes if text is inserted before it. A count distinguishes equal chunks.
     """
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     cases = []
     for position, chunk in enumerate(chunks, 1):
         document_title = chunk.title or source
@@ -104,11 +104,11 @@ def document_cases(
             "digest": file_digest,
         }
         metadata = {name: value for name, value in metadata.items() if value not in (None, "")}
-        identity = [store.tenant or "", store.schema.name, root, source, *content, seen[content]]
+        identity = [store.tenant or "", store.schema.name, root, source, *content, counts[content]]
         id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(identity, ensure_ascii=False)))
         problem = {"title": title, "text": chunk.text}
         cases.append(Case(problem, chunk.text, metadata=metadata, id=id_))
-        seen[content] += 1
+        counts[content] += 1
     return cases
 
 
@@ -122,8 +122,8 @@ def location_text(case: Case, names: Mapping[str, str]) -> str:
     if "first_line" in metadata:
         first, last = metadata["first_line"], metadata["last_line"]
         text += f", line {first}" if first == last else f", lines {first}-{last}"
-    inside = metadata.get("symbol") or metadata.get("heading")
-    return f"{text} ({inside})" if inside else text
+    section = metadata.get("symbol") or metadata.get("heading")
+    return f"{text} ({section})" if section else text
 
 
 def chunk_place(case: Case) -> ChunkPlace | None:
@@ -136,10 +136,10 @@ def chunk_place(case: Case) -> ChunkPlace | None:
 
 def neighbour_places(case: Case, distance: int) -> list[ChunkPlace]:
     """Return the places up to ``distance`` before and after a chunk; none for other cases."""
-    center, chunks = chunk_place(case), case.metadata.get("chunks")
-    if center is None or not isinstance(chunks, int):
+    place, chunks = chunk_place(case), case.metadata.get("chunks")
+    if place is None or not isinstance(chunks, int):
         return []
-    root, source, position = center
+    root, source, position = place
     first, last = max(1, position - distance), min(position + distance, chunks)
     return [(root, source, number) for number in range(first, last + 1) if number != position]
 
@@ -169,7 +169,7 @@ def roots_of(store: CaseStore) -> list[str]:
 
 
 def root_names(roots: Iterable[str]) -> dict[str, str]:
-    """Return a name for each root: its last part, or all of it if another root ends with that."""
+    """Return a name for each root: its last part, or the whole root if two roots end alike."""
     names = {root: PurePosixPath(root).name for root in roots}
     counts = Counter(names.values())
     return {root: name if counts[name] == 1 else root for root, name in names.items()}
@@ -198,7 +198,7 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
                 store.delete(ids[start : start + DELETE_BATCH])
             return len(ids)
     roots = roots_of(store)
-    more = f", and {len(roots) - MAX_LISTED} more" if len(roots) > MAX_LISTED else ""
-    advice = f"Give one of the roots that it has: {', '.join(roots[:MAX_LISTED])}{more}."
+    rest_text = f", and {len(roots) - MAX_LISTED} more" if len(roots) > MAX_LISTED else ""
+    advice = f"Give one of the roots that it has: {', '.join(roots[:MAX_LISTED])}{rest_text}."
     problem = f"The store has no cases of {str(root)!a}; nothing was removed."
     raise InputError(f"{problem} {advice if roots else 'It has no documents at all.'}")

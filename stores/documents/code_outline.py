@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 
-def _types(text: str) -> frozenset[str]:
+def _type_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 #: Node types, of all languages, of definitions whose inner definitions are not listed.
-LEAF_TYPES = _types("""
+LEAF_TYPES = _type_set("""
     function_definition function_declaration generator_function_declaration function_item method
     method_definition method_declaration singleton_method constructor_declaration
     destructor_declaration compact_constructor_declaration secondary_constructor
@@ -32,7 +32,7 @@ LEAF_TYPES = _types("""
     macro_definition create_table create_view create_function enum_item enum_specifier
 """)
 #: Node types of definitions whose inner definitions have their own symbols: ``Class.method``.
-CONTAINER_TYPES = _types("""
+CONTAINER_TYPES = _type_set("""
     class_definition class_declaration abstract_class_declaration class class_specifier
     interface_declaration enum_declaration record_declaration struct_declaration
     annotation_type_declaration struct_specifier union_specifier namespace_definition
@@ -40,23 +40,23 @@ CONTAINER_TYPES = _types("""
     union_item trait_declaration trait_definition object_declaration object_definition
     companion_object protocol_declaration type_spec type_definition
 """)
-#: Those of the types above that are a definition only with a body: not ``struct pair *p``.
-BODY_TYPES = _types("""
+#: Types from above that are a definition only with a body, unlike ``struct pair *p``.
+BODY_TYPES = _type_set("""
     class_specifier struct_specifier union_specifier enum_specifier namespace_definition
     namespace_declaration
 """)
 #: Node types of values that make an assignment a definition: ``const f = () => …``.
-VALUE_TYPES = _types(
+VALUE_TYPES = _type_set(
     "arrow_function function_expression generator_function function_definition class"
 )
 #: Node types that enclose one definition and belong to it.
-WRAPPER_TYPES = _types("""
+WRAPPER_TYPES = _type_set("""
     decorated_definition export_statement ambient_declaration template_declaration
     lexical_declaration variable_declaration expression_statement type_declaration statement
 """)
 #: Node types that belong to the definition that follows them.
 LEADING_TYPE = re.compile(r"comment|attribute|annotation|decorator")
-#: Types of the nodes that are searched for the name of a definition without a field for it.
+#: Types of the nodes that may hold the name of a definition which has no field for its name.
 NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
 #: Languages whose grammar is not the function ``language`` of ``tree_sitter_<language>``.
 GRAMMARS = {
@@ -85,7 +85,7 @@ def outline(text: str, language: str) -> list[Definition]:
     """Return the definitions of a source file, outer ones first.
 
     A definition of one line inside another, such as a signature or getter, is not listed. Syntax
-    errors are skipped. The message of the ``InputError`` for a missing grammar is only the reason.
+    errors are skipped. Raise ``InputError`` with only the reason if the grammar is missing.
     """
     root = _parser(language).parse(text.encode()).root_node
     definitions: list[Definition] = []
@@ -111,24 +111,24 @@ def _walk(
     outer_row: int,
     definitions: list[Definition],
     depth: int,
-    first: int | None = None,
+    start: int | None = None,
 ) -> None:
     """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
     ``outer`` and ``outer_row`` are the symbol and first row of the enclosing definition: another
-    definition on that row is not listed. ``first`` is the first row of comments before a wrapper.
+    definition on that row is not listed. ``start`` is the first row of an enclosing wrapper.
     """
     if depth > MAX_DEPTH:
         return
-    children, seen = node.named_children, set[str]()
+    children, seen_types = node.named_children, set[str]()
     for number, child in enumerate(children):
         # The comments before a wrapper belong to the first node of each type inside.
-        is_first = child.type not in seen
-        seen.add(child.type)
+        is_first = child.type not in seen_types
+        seen_types.add(child.type)
         name, wraps = _name(child), child.type in WRAPPER_TYPES
         first_row = child.start_point.row
         if name or wraps:
-            first_row = first if first is not None and is_first else _first_row(children, number)
+            first_row = start if start is not None and is_first else _first_row(children, number)
         if not name or child.start_point.row == outer_row:
             _walk(child, outer, outer_row, definitions, depth + 1, first_row if wraps else None)
             continue
@@ -146,10 +146,10 @@ def _name(node: Node) -> str:
         return ""
     if node.type in LEAF_TYPES or node.type in CONTAINER_TYPES:
         return _declared_name(node)
-    for left, right in (("name", "value"), ("left", "right"), ("lhs", "rhs")):
-        value = node.child_by_field_name(right)
+    for name_field, value_field in (("name", "value"), ("left", "right"), ("lhs", "rhs")):
+        value = node.child_by_field_name(value_field)
         if value is not None and value.type in VALUE_TYPES:
-            return _clean_name(node.child_by_field_name(left))
+            return _clean_name(node.child_by_field_name(name_field))
     return ""
 
 
@@ -166,7 +166,7 @@ def _declared_name(node: Node) -> str:
         ident = next((child for child in node.named_children if child.type in NAME_NODES), None)
     receiver = node.child_by_field_name("receiver")
     if node.type == "method_declaration" and receiver is not None:
-        # Go: ``func (s *Store[T]) Add()`` is a method of Store.
+        # In Go, ``func (s *Store[T]) Add()`` is a method of Store.
         owner = re.search(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?\)$", _text(receiver))
         return f"{owner[1]}.{_clean_name(ident)}" if owner else _clean_name(ident)
     default_names = {"init_declaration": "init", "companion_object": "Companion"}

@@ -115,7 +115,7 @@ def skip_reason(file: SourceFile, kind: Kind | None) -> str:
 
 @dataclass(slots=True)
 class Walk:
-    """The content of a folder: the chosen ``files``, and other entries, each with the reason.
+    """The entries of a folder: the chosen ``files``, and other entries, each with a reason.
 
     Entries of ``failed`` cannot be read; those of ``skipped`` are not regular files of the folder.
     """
@@ -133,39 +133,39 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
     ``.gitignore`` is not read. Raise ``InputError`` for an empty pattern; see ``is_chosen``.
     """
     check_patterns((*include, *exclude))
-    content = Walk()
+    result = Walk()
     folders = [root]
     while folders:
         folder = folders.pop()
         try:
             entries = list(os.scandir(folder))
         except OSError as error:
-            content.failed.append((_source(folder, root), _reason(error)))
+            result.failed.append((_source(folder, root), _reason(error)))
             continue
         for entry in entries:
             if entry.name.startswith("."):
                 continue
             source = _source(Path(entry.path), root)
             if not is_unicode(source):
-                escaped = source.encode(errors="backslashreplace").decode()
-                content.failed.append((escaped, "its name is not valid Unicode"))
+                escaped_source = source.encode(errors="backslashreplace").decode()
+                result.failed.append((escaped_source, "its name is not valid Unicode"))
                 continue
             if matches(source, exclude):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 # Unlike ``Path.exists``, ``os.path.exists`` raises no error without permission.
-                marked = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
-                if entry.name not in SKIPPED_FOLDERS and not marked:
+                has_marker = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
+                if entry.name not in SKIPPED_FOLDERS and not has_marker:
                     folders.append(Path(entry.path))
             elif is_chosen(source, include):
                 if entry.is_symlink():
-                    _add_link(Path(entry.path), source, root, content)
+                    _add_link(Path(entry.path), source, root, result)
                 else:
-                    _add_file(Path(entry.path), source, content)
-    content.failed.sort()
-    content.skipped.sort()
-    content.files.sort(key=lambda file: file.source)
-    return content
+                    _add_file(Path(entry.path), source, result)
+    result.failed.sort()
+    result.skipped.sort()
+    result.files.sort(key=lambda file: file.source)
+    return result
 
 
 def check_patterns(patterns: Sequence[str]) -> None:
@@ -188,10 +188,10 @@ def matches(source: str, patterns: Sequence[str]) -> bool:
     parts = source.split("/")
     paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
     for pattern in patterns:
-        stripped = pattern.removeprefix("./").strip("/")
-        for spelling in (stripped, stripped.removeprefix("**/")):
+        relative_pattern = pattern.removeprefix("./").strip("/")
+        for spelling in (relative_pattern, relative_pattern.removeprefix("**/")):
             names = [] if "/" in spelling else parts
-            if any(fnmatchcase(piece, spelling) for piece in (*paths, *names)):
+            if any(fnmatchcase(name, spelling) for name in (*paths, *names)):
                 return True
     return False
 

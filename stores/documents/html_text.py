@@ -33,7 +33,7 @@ PARAGRAPH, LINE, CELL, CODE = "\x01", "\x02", "\x03", "\x04"
 START_MARKS = {"br": LINE, "td": CELL, "th": CELL, "li": f"{LINE}- ", "tr": LINE, "hr": PARAGRAPH}
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)")
-#: The rest of a tag, with any ``>`` in quoted values.
+#: A tag after its name; a quoted value may contain ``>``.
 _TAG_REST = re.compile(r"""[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)[^>=]*+)*+>""")
 
 
@@ -65,12 +65,12 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
         tag = _TAG.match(page, position)
         if tag is None and not page.startswith(("<!", "<?"), position):
             # A ``<`` that does not begin a tag is text.
-            end = _index(page, "<", position + 1)
+            end = _mark_index(page, "<", position + 1)
             yield "text", "", html.unescape(page[position:end])
             position = end
         elif tag is None:
             mark = "-->" if page.startswith("<!--", position) else ">"
-            position = _index(page, mark, position) + len(mark)
+            position = _mark_index(page, mark, position) + len(mark)
         else:
             tag_rest = _TAG_REST.match(page, tag.end())
             # A tag with a quotation mark that has no second one ends with the next ``>``.
@@ -87,12 +87,12 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
                 closing = re.compile(f"</{name}", re.IGNORECASE).search(page, position)
                 end = closing.start() if closing else len(page)
                 yield "raw", name, html.unescape(page[position:end])
-                position = _index(page, ">", end) + 1
+                position = _mark_index(page, ">", end) + 1
             else:
                 yield "start", name, ""
 
 
-def _index(page: str, mark: str, position: int) -> int:
+def _mark_index(page: str, mark: str, position: int) -> int:
     """Return the index of the next mark; the end of the page without one."""
     index = page.find(mark, position)
     return len(page) if index < 0 else index
@@ -106,17 +106,17 @@ class _PageReader:
         self.pieces: list[str] = []
         self.code_blocks: list[str] = []
         # The open element whose content is collected separately: code, a heading or hidden content.
-        self._collected = ""
-        # The number of open blocks in that element, and of open elements of the same name.
+        self._element = ""
+        # The number of open blocks in the element, and of open elements with its name.
         self._open_blocks = self._open_same = 0
         self._content: list[str] = []
         # True in an open table cell, where a paragraph does not begin a new line.
         self._in_cell = False
 
     def text(self, text: str) -> None:
-        if self._collected == "head" and text.strip():
+        if self._element == "head" and text.strip():
             self.close()
-        (self._content if self._collected else self.pieces).append(text)
+        (self._content if self._element else self.pieces).append(text)
 
     def raw(self, name: str, text: str) -> None:
         if name == "title":
@@ -125,16 +125,16 @@ class _PageReader:
             self.text(text)
 
     def start(self, name: str) -> None:
-        closes = name in HEADINGS and self._collected in HEADINGS
-        if closes or (self._collected == "head" and name not in IN_HEAD):
+        ends_element = name in HEADINGS and self._element in HEADINGS
+        if ends_element or (self._element == "head" and name not in IN_HEAD):
             self.close()
-        if self._collected:
+        if self._element:
             self._open_blocks += name in BLOCKS
-            self._open_same += name == self._collected
+            self._open_same += name == self._element
             if name == "br":
                 self._content.append("\n")
         elif name == "pre" or name in HEADINGS or name in HIDDEN:
-            self._collected = name
+            self._element = name
         elif self._in_cell and name in IN_CELL:
             self.pieces.append(" ")
         else:
@@ -143,28 +143,28 @@ class _PageReader:
 
     def end(self, name: str) -> None:
         """Read an end tag; an element without an end tag ends with the element around it."""
-        closes = name == self._collected or (name in HEADINGS and self._collected in HEADINGS)
-        if not self._collected:
-            inside = self._in_cell and name in IN_CELL
+        ends_element = name == self._element or (name in HEADINGS and self._element in HEADINGS)
+        if not self._element:
+            is_inline = self._in_cell and name in IN_CELL
             self._in_cell = self._in_cell and name not in ("td", "th", "tr", "table")
-            self.pieces.append(" " if inside else PARAGRAPH if name in BLOCKS else "")
-        elif closes and self._open_same:
+            self.pieces.append(" " if is_inline else PARAGRAPH if name in BLOCKS else "")
+        elif ends_element and self._open_same:
             self._open_same -= 1
         elif name in BLOCKS and self._open_blocks:
             self._open_blocks -= 1
-        elif closes or name in BLOCKS:
+        elif ends_element or name in BLOCKS:
             self.close()
             self.pieces.append(PARAGRAPH if name in BLOCKS else "")
 
     def close(self) -> None:
         """End the element whose content is collected separately."""
         text = "".join(self._content)
-        if self._collected == "pre":
+        if self._element == "pre":
             self.code_blocks.append(text.strip("\n"))
             self.pieces.append(f"{PARAGRAPH}{CODE}{len(self.code_blocks) - 1}{CODE}{PARAGRAPH}")
-        elif self._collected in HEADINGS:
-            self.pieces.append(f"{PARAGRAPH}{HEADINGS[self._collected]} {text}{PARAGRAPH}")
-        self._collected, self._open_blocks, self._open_same, self._content = "", 0, 0, []
+        elif self._element in HEADINGS:
+            self.pieces.append(f"{PARAGRAPH}{HEADINGS[self._element]} {text}{PARAGRAPH}")
+        self._element, self._open_blocks, self._open_same, self._content = "", 0, 0, []
 
 
 def _markdown(text: str, blocks: list[str]) -> str:

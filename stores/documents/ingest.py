@@ -25,7 +25,7 @@ from casewright.stores.progress import progress_bar
 from casewright.stores.revise import Change
 from casewright.stores.store import BATCH, CaseStore
 
-#: Default maximum size of a file.
+#: Default maximum size of a file, in bytes.
 MAX_BYTES = 50_000_000
 #: Modules that reading and splitting need.
 MODULES = ("llama_index.core", "pypdf", "bs4", "tree_sitter", "docutils", "mammoth", "nbformat")
@@ -99,25 +99,25 @@ def ingest(
         StoreError: The store cannot be read or written to.
     """
     _check_installed()
-    target = _resolved(path)
+    target = _resolve_path(path)
     content = _walk_result(target, include, exclude)
     content.files = [file for file in content.files if _has_kind(file.source, kinds)]
-    content.skipped = [(name, why) for name, why in content.skipped if _has_kind(name, kinds)]
+    content.skipped = [entry for entry in content.skipped if _has_kind(entry[0], kinds)]
     folder, sources = (target, None) if target.is_dir() else (target.parent, {target.name})
     root = root or folder.as_posix()
-    stored = {
+    stored_stamps = {
         source: cases
-        for source, cases in _stored(store, root, sources).items()
+        for source, cases in _stamps(store, root, sources).items()
         if file_walk.is_chosen(source, include, exclude) and _has_kind(source, kinds)
     }
-    _check_matched(include, content, stored)
+    _check_matched(include, content, stored_stamps)
     total = sum(file.size for file in content.files)
     suffix = [""]
     bar = progress_bar("Ingesting", total, unit="bytes", show=progress, suffix=lambda: suffix[0])
     with worker() as reader, bar as advance:
         run, unwritten_bytes = _Run(store, root, dry_run, content, reader), 0
         for file in content.files:
-            run.compare(file, stored.pop(file.source, {}), max_bytes, seconds)
+            run.compare(file, stored_stamps.pop(file.source, {}), max_bytes, seconds)
             suffix[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
             # A file counts when its cases are written, since encoding takes nearly all the time.
             unwritten_bytes += file.size
@@ -127,7 +127,7 @@ def ingest(
         run.write()
         advance(unwritten_bytes)
     unreadable = {source for source, _ in run.failed}
-    for source, cases in stored.items():
+    for source, cases in stored_stamps.items():
         folders = map(str, (".", *PurePosixPath(source).parents))
         if unreadable.isdisjoint((source, *folders)):
             run.removed |= dict.fromkeys(cases, "")
@@ -148,15 +148,15 @@ class _Run:
         self.counts = dict.fromkeys(("added", "updated", "unchanged", "removed", "files"), 0)
         self.new: list[Case] = []
         self.updated: list[Case] = []
-        # Id of a case to its file, whose failure would keep the case; "" if the file is gone.
+        # The file of each removed case by id, or ""; a failure of the file keeps the case.
         self.removed: dict[str, str] = {}
 
     def compare(
-        self, file: SourceFile, stored: Mapping[str, _Stamp], max_bytes: int, seconds: float
+        self, file: SourceFile, stamps: Mapping[str, _Stamp], max_bytes: int, seconds: float
     ) -> None:
         """Compare a file with its stored cases, and note the changes."""
         try:
-            cases = self._read(file, stored, max_bytes, seconds)
+            cases = self._read(file, stamps, max_bytes, seconds)
         except InputError as error:
             self.failed.append((file.source, str(error)))
             return
@@ -169,14 +169,14 @@ class _Run:
             return
         self.counts["files"] += bool(cases)
         ids = {case.id for case in cases}
-        self.new += [case for case in cases if case.id not in stored]
-        self.updated += [case for case in cases if case.id in stored]
-        self.removed |= {id_: file.source for id_ in stored if id_ not in ids}
+        self.new += [case for case in cases if case.id not in stamps]
+        self.updated += [case for case in cases if case.id in stamps]
+        self.removed |= {id_: file.source for id_ in stamps if id_ not in ids}
         if len(self.new) >= BATCH or len(self.updated) + len(self.removed) >= MAX_UNWRITTEN:
             self.write()
 
     def _read(
-        self, file: SourceFile, stored: Mapping[str, _Stamp], max_bytes: int, seconds: float
+        self, file: SourceFile, stamps: Mapping[str, _Stamp], max_bytes: int, seconds: float
     ) -> list[Case] | None:
         """Return the cases of a file; ``None`` if they are stored already."""
         kind = kind_of(file.source)
@@ -188,8 +188,8 @@ class _Run:
             self.skipped.append((file.source, reason))
             return []
         file_digest = digest(data)
-        if stored and all(stamp == (file_digest, len(stored)) for stamp in stored.values()):
-            self.counts["unchanged"] += len(stored)
+        if stamps and all(stamp == (file_digest, len(stamps)) for stamp in stamps.values()):
+            self.counts["unchanged"] += len(stamps)
             self.counts["files"] += 1
             return None
         chunks, note = self.reader.chunks(data, kind or Kind("text"), seconds)
@@ -233,7 +233,7 @@ def _check_installed() -> None:
         raise DependencyError(f"{problem} Run: pip install 'casewright[documents]'")
 
 
-def _resolved(path: str | Path) -> Path:
+def _resolve_path(path: str | Path) -> Path:
     try:
         target = Path(path).expanduser().resolve(strict=True)
         reason = "it is neither a folder nor a regular file"
@@ -271,15 +271,15 @@ def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str
             )
 
 
-def _stored(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, dict[str, _Stamp]]:
-    """Return the stamps of a root's stored cases, by source and case id."""
+def _stamps(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, dict[str, _Stamp]]:
+    """Return the stamps of a root's stored cases, by source and then by case id."""
     where = {"root": root} if sources is None else {"root": root, "source": sorted(sources)}
-    stored: dict[str, dict[str, _Stamp]] = {}
+    stamps: dict[str, dict[str, _Stamp]] = {}
     for case in store.all(where):
         # Share one string object among all cases of a file.
         stamp = (sys.intern(case.metadata.get("digest", "")), case.metadata.get("chunks", 0))
-        stored.setdefault(case.metadata.get("source", ""), {})[case.id] = stamp
-    return stored
+        stamps.setdefault(case.metadata.get("source", ""), {})[case.id] = stamp
+    return stamps
 
 
 def _has_kind(source: str, kinds: Collection[KindName]) -> bool:

@@ -29,16 +29,16 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: Minimum share of zero bytes in UTF-16 without a byte order mark; half in European text.
+#: Minimum share of zero bytes in UTF-16 without a byte order mark; in European text it is half.
 UTF16_ZERO_SHARE = 0.3
 #: Maximum number of uncompressed bytes of a DOCX file.
 MAX_UNPACKED = 200_000_000
 #: The metadata block at the top of a Markdown file, and the title in it.
 FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
-#: A directive, target, role or underlined title; a file of kind text with two is reStructuredText.
-RST = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)|:[a-z][\w:-]*:`[^`\n]+`|^([=~-])\1{3,}$")
-MIN_RST = 2
+#: A directive, target, role or underlined title, and their minimum number in reStructuredText.
+RST_MARK = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)|:[a-z][\w:-]*:`[^`\n]+`|^([=~-])\1{3,}$")
+MIN_MARKS = 2
 #: A remark that programs write at the top of generated files.
 GENERATED_MARK = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
@@ -89,13 +89,13 @@ def is_text(data: bytes) -> bool:
 
 
 def content_reason(data: bytes, kind: Kind | None) -> str:
-    """Return the reason, from its bytes, not to ingest a file; empty if it may be a document."""
+    """Return the reason, from a file's bytes, not to ingest it; empty if it may be a document."""
     if kind is None and not is_text(data):
         return "it is not text, and of an unknown type"
     if kind is None or kind.name in ("text", "data"):
         lines = data.split(b"\n", MAX_LOG_LINES)[:MAX_LOG_LINES]
-        with_time = sum(bool(LOG_LINE.match(line)) for line in lines)
-        if len(lines) >= MIN_LOG_LINES and with_time >= MIN_LOG_SHARE * len(lines):
+        timed_count = sum(bool(LOG_LINE.match(line)) for line in lines)
+        if len(lines) >= MIN_LOG_LINES and timed_count >= MIN_LOG_SHARE * len(lines):
             return "it is a log"
     elif kind.name == "code":
         is_minified = len(data) > MAX_MEAN_LINE * (data.count(b"\n") + 1)
@@ -110,7 +110,7 @@ def read_document(data: bytes, kind: Kind) -> Document:
         return Document(kind, _pdf_pages(data))
     if kind.name == "docx":
         return Document(kind, (Part(html_text(_docx_html(data))[1]),))
-    text, note = _decoded(data, _declared_encoding(data, kind))
+    text, note = _decode(data, _declared_encoding(data, kind))
     if "\0" in text:
         raise InputError("it is not text: it has zero bytes")
     text = _clean(text)
@@ -118,23 +118,23 @@ def read_document(data: bytes, kind: Kind) -> Document:
     if kind.name == "html":
         title, markdown = html_text(text)
         document = Document(kind, (Part(markdown),), title)
-    elif kind.name == "rst" or (kind.name == "text" and len(RST.findall(text)) >= MIN_RST):
+    elif kind.name == "rst" or (kind.name == "text" and len(RST_MARK.findall(text)) >= MIN_MARKS):
         from casewright.stores.documents.rst_text import rst_text
 
         markdown, lines = rst_text(text)
         document = Document(Kind("rst"), (Part(markdown, lines=tuple(lines)),), has_lines=True)
-    elif kind.name == "markdown" and (front := FRONT_MATTER.match(text)):
-        match = FRONT_TITLE.search(front[0])
-        body = "\n" * front[0].count("\n") + text[front.end() :]
+    elif kind.name == "markdown" and (front_matter := FRONT_MATTER.match(text)):
+        match = FRONT_TITLE.search(front_matter[0])
+        body = "\n" * front_matter[0].count("\n") + text[front_matter.end() :]
         document = Document(kind, (Part(body),), match[1] if match else "", has_lines=True)
     elif kind.name == "notebook":
         document = Document(kind, (Part(_notebook(text)),))
     elif kind.name in ("table", "json"):
         records = table_records(text) if kind.name == "table" else json_records(text)
         if records is not None:
-            numbers = tuple(number for _, number in records if number is not None)
-            part = Part("\n".join(f"- {line}" for line, _ in records), lines=numbers)
-            document = Document(kind, (part,), has_lines=bool(numbers))
+            line_numbers = tuple(number for _, number in records if number is not None)
+            part = Part("\n".join(f"- {line}" for line, _ in records), lines=line_numbers)
+            document = Document(kind, (part,), has_lines=bool(line_numbers))
     return replace(document, note=note)
 
 
@@ -151,9 +151,9 @@ def _mark_encoding(data: bytes) -> str:
     return next((name for mark, name in BYTE_ORDER_MARKS if data.startswith(mark)), "")
 
 
-def _decoded(data: bytes, declared: str) -> tuple[str, str]:
+def _decode(data: bytes, declared_encoding: str) -> tuple[str, str]:
     """Return the decoded text, and a note if its encoding had to be guessed."""
-    encoding = _mark_encoding(data) or declared
+    encoding = _mark_encoding(data) or declared_encoding
     if not encoding and data.count(0) >= UTF16_ZERO_SHARE * max(1, len(data)):
         is_little_endian = data[1::2].count(0) > data[::2].count(0)
         guesses = ["utf-16-le" if is_little_endian else "utf-16-be"]
@@ -177,8 +177,8 @@ def _docx_html(data: bytes) -> str:
     import mammoth  # type: ignore[import-untyped]
 
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as packed:
-            size = sum(entry.file_size for entry in packed.infolist())
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
         if size > MAX_UNPACKED:
             raise InputError(f"it has {size:,} bytes unpacked; at most {MAX_UNPACKED:,} are read")
         return str(mammoth.convert_to_html(io.BytesIO(data)).value)
@@ -208,7 +208,7 @@ def _clean(text: str) -> str:
 
 
 @contextmanager
-def _silenced(logger: logging.Logger) -> Iterator[None]:
+def _silence(logger: logging.Logger) -> Iterator[None]:
     """Silence a logger, so that it does not print between the lines of a command's output."""
     handler, propagate = logging.NullHandler(), logger.propagate
     logger.addHandler(handler)
@@ -225,7 +225,7 @@ def _pdf_pages(data: bytes) -> tuple[Part, ...]:
     from pypdf.errors import DependencyError, FileNotDecryptedError
 
     try:
-        with _silenced(logging.getLogger("pypdf")):
+        with _silence(logging.getLogger("pypdf")):
             pages = [page.extract_text() for page in PdfReader(io.BytesIO(data)).pages]
     # pypdf raises DependencyError if the package of a cipher is not installed.
     except (FileNotDecryptedError, DependencyError) as error:

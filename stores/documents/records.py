@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import Any
 
 #: Possible separators of cells, and the maximum number of characters of a key path.
-SEPARATORS, MAX_PATH = ",;\t|", 200
+SEPARATORS, MAX_PATH_LENGTH = ",;\t|", 200
 
 #: A line of text, and the source line where it ends, if known.
 Record = tuple[str, int | None]
@@ -51,7 +51,7 @@ def _lines(value: Any, path: str) -> Iterator[str]:
     prefix = f"{path}: " if path else ""
     if isinstance(value, dict):
         for key, nested in value.items():
-            yield from _lines(nested, f"{path}.{key}"[-MAX_PATH:].removeprefix("."))
+            yield from _lines(nested, f"{path}.{key}"[-MAX_PATH_LENGTH:].removeprefix("."))
     elif not isinstance(value, list):
         yield prefix + (value if isinstance(value, str) else json.dumps(value))
     elif any(isinstance(item, dict | list) for item in value):

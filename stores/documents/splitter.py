@@ -54,7 +54,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A heading, inside ``outer`` ones, and its lines; the first section may have no heading."""
+    """A heading, the ``outer`` headings above it, and its lines; the first may have no heading."""
 
     lines: Lines
     outer: tuple[str, ...] = ()
@@ -69,9 +69,9 @@ def split(document: Document) -> list[Chunk]:
         all_lines = Lines(0, len(lines) - 1)
         match document.kind.name:
             case "code":
-                part_chunks = _code(part.text, document.kind.language)
+                part_chunks = _code_chunks(part.text, document.kind.language)
             case "markdown" | "rst" | "html" | "docx" | "notebook":
-                part_chunks = _sections(part)
+                part_chunks = _section_chunks(part)
             case "table" | "json" | "data":
                 part_chunks = _line_chunks(lines, text_size.size_sums(lines), all_lines)
             case _:
@@ -124,14 +124,14 @@ def _chunk(lines: Sequence[str], span: Lines) -> Chunk:
     return Chunk(span.text(lines), first_line=span.first + 1, last_line=span.last + 1)
 
 
-def _sections(part: Part) -> Iterator[Chunk]:
+def _section_chunks(part: Part) -> Iterator[Chunk]:
     # Replace the white space after a heading's ``#`` by one space.
     lines = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text).split("\n")
     sizes, sections = text_size.size_sums(lines), list(_markdown_sections(lines))
-    for section, following in zip_longest(sections, sections[1:]):
+    for section, next_section in zip_longest(sections, sections[1:]):
         # A heading without text gives no chunk: the heading paths of its sub-sections include it.
         has_text = any(map(str.strip, lines[section.lines.first + 1 : section.lines.last + 1]))
-        has_subsections = following is not None and len(following.outer) > len(section.outer)
+        has_subsections = next_section is not None and len(next_section.outer) > len(section.outer)
         if section.heading and not has_text and has_subsections:
             continue
         headings = (*section.outer, section.heading) if section.heading else section.outer
@@ -143,23 +143,23 @@ def _sections(part: Part) -> Iterator[Chunk]:
                 if line.lstrip().startswith(FENCE):
                     fence = "" if fence else line.strip()
             # Each part of a code block that is cut gets its own fences, unless they are too long.
-            continues = fence and chunk is not chunks[-1]
-            text = opening_fence + chunk.text + (f"\n{FENCE}" if continues else "")
-            size = text_size.text_sizes([text])[0] if continues or opening_fence else 0
+            is_cut = fence and chunk is not chunks[-1]
+            text = opening_fence + chunk.text + (f"\n{FENCE}" if is_cut else "")
+            size = text_size.text_sizes([text])[0] if is_cut or opening_fence else 0
             if size > MAX_CHUNK_TOKENS + text_size.FENCE_TOKENS:
                 text = chunk.text
             yield replace(chunk, text=text, headings=headings)
 
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
-    # Done here, since LlamaIndex's parser takes minutes for a heading in every line.
+    # LlamaIndex's parser would take minutes for a text with a heading in every line.
     open_headings: list[tuple[int, str]] = []
-    section, fenced = _Section(Lines(0, -1)), False
-    # An added heading ends the last section.
+    section, in_fence = _Section(Lines(0, -1)), False
+    # The heading that is added at the end completes the last section.
     for number, line in enumerate([*lines, "# "]):
-        hashes = HEADING.match(line) if not fenced or number == len(lines) else None
+        hashes = HEADING.match(line) if not in_fence or number == len(lines) else None
         if line.lstrip().startswith(FENCE):
-            fenced = not fenced
+            in_fence = not in_fence
         if hashes is None:
             continue
         first = section.lines.first
@@ -173,7 +173,7 @@ def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
         open_headings.append((len(hashes[0]), heading))
 
 
-def _code(text: str, language: str) -> Iterator[Chunk]:
+def _code_chunks(text: str, language: str) -> Iterator[Chunk]:
     lines = text.split("\n")
     sizes = text_size.size_sums(lines)
     # The symbol of each line.

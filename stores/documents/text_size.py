@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import SentenceSplitter
     from tokenizers import Tokenizer
 
-#: Maximum number of tokens of a chunk: the encoder reads all of them and its two end marks.
+#: Maximum number of tokens of a chunk, which the encoder reads whole, with its two end marks.
 MAX_CHUNK_TOKENS = 240
 #: Additional tokens for the fences around a part of a code block.
 FENCE_TOKENS = 14
@@ -89,7 +89,7 @@ def _sentence_splitter() -> SentenceSplitter:
         chunk_size=MAX_CHUNK_TOKENS,
         chunk_overlap=0,
         tokenizer=lambda text: range(text_sizes([text])[0]),
-        chunking_tokenizer_fn=lambda t: split_by_sentence_tokenizer_internal(t, sentences),
+        chunking_tokenizer_fn=lambda text: split_by_sentence_tokenizer_internal(text, sentences),
     )
 
 
@@ -118,8 +118,8 @@ def _sizes(texts: Sequence[str]) -> list[int]:
 
 #: A group of paragraphs with this many tokens is complete.
 GROUP_TOKENS = 96
-#: A smaller group is joined with a long paragraph after it; the last group with the one before it.
-MIN_GROUP = 32
+#: A smaller group is joined with a long paragraph after it, or, if last, with the group before it.
+MIN_GROUP_TOKENS = 32
 #: The line before and after code in Markdown.
 FENCE = "```"
 #: A line that closes a block; no part begins with such a line.
@@ -154,11 +154,11 @@ def size_sums(lines: Sequence[str]) -> SizeSums:
 
 
 def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
-    """Yield the paragraphs: runs of non-blank lines. Blank lines between fences do not end one."""
-    first, fenced = None, False
+    """Yield the paragraphs: runs of lines that are not blank, or that are between fences."""
+    first, in_fence = None, False
     for number in range(within.first, within.last + 1):
-        fenced ^= lines[number].lstrip().startswith(FENCE)
-        if fenced or lines[number].strip():
+        in_fence ^= lines[number].lstrip().startswith(FENCE)
+        if in_fence or lines[number].strip():
             first = number if first is None else first
         elif first is not None:
             yield Lines(first, number - 1)
@@ -176,20 +176,20 @@ def paragraph_groups(lines: Sequence[str], sizes: SizeSums, within: Lines) -> li
     groups: list[Lines] = []
     is_open = False
     for paragraph in paragraphs(lines, within):
-        joined = Lines(groups[-1].first, paragraph.last) if is_open else paragraph
+        joined_group = Lines(groups[-1].first, paragraph.last) if is_open else paragraph
         if paragraph.size(sizes) > MAX_CHUNK_TOKENS:
-            can_join = is_open and groups[-1].size(sizes) < MIN_GROUP
+            can_join = is_open and groups[-1].size(sizes) < MIN_GROUP_TOKENS
         else:
-            can_join = is_open and joined.size(sizes) <= MAX_CHUNK_TOKENS
+            can_join = is_open and joined_group.size(sizes) <= MAX_CHUNK_TOKENS
         if can_join:
-            groups[-1] = joined
+            groups[-1] = joined_group
         else:
             groups.append(paragraph)
         is_open = groups[-1].size(sizes) < GROUP_TOKENS
-    if len(groups) > 1 and groups[-1].size(sizes) < MIN_GROUP:
-        joined = Lines(groups[-2].first, groups[-1].last)
-        if joined.size(sizes) <= MAX_CHUNK_TOKENS:
-            groups[-2:] = [joined]
+    if len(groups) > 1 and groups[-1].size(sizes) < MIN_GROUP_TOKENS:
+        joined_group = Lines(groups[-2].first, groups[-1].last)
+        if joined_group.size(sizes) <= MAX_CHUNK_TOKENS:
+            groups[-2:] = [joined_group]
     return groups
 
 
@@ -203,21 +203,21 @@ def line_parts(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator
         if last < within.last:
             last = _best_end(lines, sizes, Lines(first, last))
         # Blank lines at the ends are left out.
-        if filled := [number for number in range(first, last + 1) if lines[number].strip()]:
-            yield Lines(filled[0], filled[-1])
+        if filled_lines := [number for number in range(first, last + 1) if lines[number].strip()]:
+            yield Lines(filled_lines[0], filled_lines[-1])
         first = last + 1
 
 
-def _best_end(lines: Sequence[str], sizes: SizeSums, full: Lines) -> int:
+def _best_end(lines: Sequence[str], sizes: SizeSums, part: Lines) -> int:
     """Return the best last line of a part that is at least half full."""
-    best, min_indent = full.last, None
-    for end in range(full.last, full.first - 1, -1):
-        if Lines(full.first, end).size(sizes) < MAX_CHUNK_TOKENS // 2:
+    best_end, min_indent = part.last, None
+    for end in range(part.last, part.first - 1, -1):
+        if Lines(part.first, end).size(sizes) < MAX_CHUNK_TOKENS // 2:
             break
         following = lines[end + 1]
         if not following.strip() or _CLOSING.match(following):
             continue
         indent = len(following) - len(following.lstrip())
         if min_indent is None or indent < min_indent:
-            best, min_indent = end, indent
-    return best
+            best_end, min_indent = end, indent
+    return best_end

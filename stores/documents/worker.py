@@ -32,12 +32,12 @@ _idle: dict[int, list[Worker]] = defaultdict(list)
 @contextmanager
 def worker() -> Iterator[Worker]:
     """Yield a worker for exclusive use; its process is kept, since a start takes half a second."""
-    idle = _idle[os.getpid()]
-    taken = idle.pop() if idle else Worker()
+    idle_workers = _idle[os.getpid()]
+    reserved_worker = idle_workers.pop() if idle_workers else Worker()
     try:
-        yield taken
+        yield reserved_worker
     finally:
-        idle.append(taken)
+        idle_workers.append(reserved_worker)
 
 
 @atexit.register
@@ -58,7 +58,7 @@ class Worker:
         The time limit is ``seconds`` of CPU time plus a share for the file's size. Raise
         ``InputError`` with only the reason if reading fails, takes too long, or ends the process.
         """
-        # -P: no module of the working directory replaces one of Python or Casewright.
+        # With -P, no module of the working directory replaces one of Python or Casewright.
         command = [sys.executable, "-P", "-m", __name__]
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         self._process = process = self._process or subprocess.Popen(
@@ -66,7 +66,7 @@ class Worker:
         )
         seconds += SECONDS_PER_MEGABYTE * len(data) / 1e6
         try:
-            answer = _answer(process, data, kind, seconds)
+            answer = _ask_child(process, data, kind, seconds)
         except BaseException:
             self.close()
             raise
@@ -89,7 +89,7 @@ class Worker:
             process.communicate()
 
 
-def _answer(
+def _ask_child(
     process: subprocess.Popen[bytes], data: bytes, kind: Kind, seconds: float
 ) -> dict[str, Any] | None:
     assert process.stdin is not None
@@ -105,7 +105,7 @@ def _answer(
     return answer
 
 
-def _read(data: bytes, kind: Kind) -> dict[str, Any]:
+def _chunk_answer(data: bytes, kind: Kind) -> dict[str, Any]:
     """Return the child's answer for a file: chunks and a note, or the reason of a failure."""
     from casewright.stores.documents.reader import read_document
     from casewright.stores.documents.splitter import split
@@ -125,7 +125,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         request = json.loads(line)
         # The system ends the process after this CPU time, even inside a C library.
         signal.setitimer(signal.ITIMER_PROF, request["seconds"])
-        answer = _read(requests.read(request["size"]), Kind(**request["kind"]))
+        answer = _chunk_answer(requests.read(request["size"]), Kind(**request["kind"]))
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()

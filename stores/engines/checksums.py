@@ -24,7 +24,7 @@ from casewright.errors import StoreDamagedError
 from casewright.stores.engines.folder import damaged_error
 
 #: Size of a block, which is skipped if it is zero, and of a part, which has its own checksum.
-BLOCK, PART = 1 << 16, 1 << 23
+BLOCK_BYTES, PART_BYTES = 1 << 16, 1 << 23
 #: Maximum number of parts that are compared before a load: 2 GiB, which takes half a second.
 SAMPLED_PARTS = 256
 #: The file with the checksums of a clean close: each file's size, and the checksum of each part.
@@ -41,7 +41,7 @@ def checksums_of(folder: Path) -> dict[str, list[int]]:
     for file in folder.rglob("*"):
         if file.is_file():
             size = file.stat().st_size
-            parts = [_part_checksum(file, number) for number in range(-(-size // PART))]
+            parts = [_part_checksum(file, number) for number in range(-(-size // PART_BYTES))]
             checksums[file.relative_to(folder).as_posix()] = [size, *parts]
     return checksums
 
@@ -52,9 +52,9 @@ def _first_changed(folder: Path, expected: Mapping[str, list[int]], max_parts: i
         file = folder / name
         if not file.is_file() or file.stat().st_size != size:
             return name
-    parts = [(name, number) for name, (_, *rest) in expected.items() for number in range(len(rest))]
+    parts = [(name, number) for name, (_, *sums) in expected.items() for number in range(len(sums))]
     if max_parts is not None and len(parts) > max_parts:
-        # Damage in a small file, of one part, may end the process; in a large one, change results.
+        # Damage in a file of one part may end the process; in a larger file, it changes results.
         small = [(name, 0) for name, numbers in expected.items() if len(numbers) == 2]
         large = [part for part in parts if part not in set(small)]
         parts = small + random.sample(large, max(0, min(len(large), max_parts - len(small))))
@@ -93,18 +93,18 @@ def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
 
     Holes of a sparse file are skipped too; in a copy of the file, they may be written zeros.
     """
-    offset, zeros = start, bytes(BLOCK)
+    offset, zeros = start, bytes(BLOCK_BYTES)
     while offset < end:
         try:
-            offset = os.lseek(file, offset, os.SEEK_DATA) // BLOCK * BLOCK
+            offset = os.lseek(file, offset, os.SEEK_DATA) // BLOCK_BYTES * BLOCK_BYTES
         except OSError:
             # There are no more data.
             return
         if offset >= end:
             return
-        if (block := os.pread(file, BLOCK, offset)) != zeros[: len(block)]:
+        if (block := os.pread(file, BLOCK_BYTES, offset)) != zeros[: len(block)]:
             yield offset, block
-        offset += BLOCK
+        offset += BLOCK_BYTES
 
 
 def copy_files(folder: Path, target: Path) -> Path:
@@ -113,21 +113,21 @@ def copy_files(folder: Path, target: Path) -> Path:
         copy = target / Path(source).relative_to(folder)
         copy.mkdir(parents=True)
         for name in names:
-            with open(Path(source, name), "rb") as old, open(copy / name, "wb") as new:
-                size = os.fstat(old.fileno()).st_size
-                for offset, block in blocks(old.fileno(), 0, size):
-                    os.pwrite(new.fileno(), block, offset)
-                new.truncate(size)
+            with open(Path(source, name), "rb") as old_file, open(copy / name, "wb") as new_file:
+                size = os.fstat(old_file.fileno()).st_size
+                for offset, block in blocks(old_file.fileno(), 0, size):
+                    os.pwrite(new_file.fileno(), block, offset)
+                new_file.truncate(size)
             shutil.copymode(Path(source, name), copy / name)
     return target
 
 
 def _part_checksum(file: Path, number: int) -> int:
-    total = 0
+    checksum, start = 0, number * PART_BYTES
     with file.open("rb", buffering=0) as stream:
-        for offset, block in blocks(stream.fileno(), number * PART, (number + 1) * PART):
-            total = zlib.crc32(block, zlib.crc32(offset.to_bytes(8, "little"), total))
-    return total
+        for offset, block in blocks(stream.fileno(), start, start + PART_BYTES):
+            checksum = zlib.crc32(block, zlib.crc32(offset.to_bytes(8, "little"), checksum))
+    return checksum
 
 
 def case_checksums(id_: str, texts: list[str], vector: NDArray[np.float32]) -> list[int]:
@@ -137,11 +137,11 @@ def case_checksums(id_: str, texts: list[str], vector: NDArray[np.float32]) -> l
 
 
 def check_case(
-    stored: Mapping[str, Any], id_: str, texts: list[str], vector: NDArray[np.float32] | None
+    payload: Mapping[str, Any], id_: str, texts: list[str], vector: NDArray[np.float32] | None
 ) -> None:
-    """Raise ``ValueError`` if a case does not match its checksums; ``None`` is an unread vector."""
+    """Raise ``ValueError`` if a case does not match its checksums; ``None`` skips the vector."""
     # Cases of an older version have no checksums.
-    if (checksums := stored.get(CHECKSUMS)) is None:
+    if (checksums := payload.get(CHECKSUMS)) is None:
         return
     actual = case_checksums(id_, texts, np.zeros(0, np.float32) if vector is None else vector)
     if checksums[0] != actual[0]:
@@ -164,7 +164,7 @@ def write_count(file: Path, minimum: int, maximum: int) -> None:
 
 
 def read_count(file: Path) -> tuple[int, int] | None:
-    """Return ``write_count``'s bounds; ``None`` without a file; raise if the file is damaged."""
+    """Return the bounds of ``write_count``, ``None`` without a file; raise for a damaged file."""
     try:
         data = file.read_bytes()
     except FileNotFoundError:

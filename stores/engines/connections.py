@@ -1,4 +1,4 @@
-"""Engines by location. Stores share the engine of a location: one client may open a folder."""
+"""Engines by location. Stores share an engine, since only one client may open a folder."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def acquire(
     server: ServerOptions | None = None,
 ) -> tuple[str, Engine]:
     """Return the key and the engine of a location, opened if needed; see ``CaseStore``."""
-    resolved = _resolved(location)
+    resolved = _resolve_location(location)
     in_memory, remote = resolved == ":memory:", "://" in resolved
     if server is not None and not (remote and isinstance(server, ServerOptions)):
         raise InputError(
@@ -55,8 +55,9 @@ def acquire(
             "give them only with a server's URL."
         )
     # A server has a connection for each set of options; a location in memory is never shared.
-    key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
-    key = f"{resolved} {next(_memory_numbers)}" if in_memory else key if remote else resolved
+    server_key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
+    local_key = f"{resolved} {next(_memory_numbers)}" if in_memory else resolved
+    key = server_key if remote else local_key
     with _lock:
         connection = _connections.setdefault(key, _Connection())
     with connection.lock:
@@ -66,7 +67,7 @@ def acquire(
                     resolved, api_key=api_key, timeout=timeout, options=server
                 )
             elif in_memory:
-                # Imported only here: the import is slow, and a folder's engine does not need it.
+                # The import is slow, and the engine of a folder does not need it.
                 from qdrant_client import QdrantClient
 
                 connection.engine = QdrantEngine(QdrantClient(resolved), "memory")
@@ -129,8 +130,8 @@ def check_engine(folder: Path) -> bool:
         name = json.loads((folder / ENGINE_FILE).read_text(encoding="utf-8"))["engine"]
     except FileNotFoundError:
         # The folder was written by a version without this file, or the file was lost.
-        local = (folder / "meta.json").exists() or (folder / "collection").exists()
-        name = "local" if local else None
+        is_local_mode = (folder / "meta.json").exists() or (folder / "collection").exists()
+        name = "local" if is_local_mode else None
     except (ValueError, KeyError, TypeError) as error:
         raise damaged_error(folder, f"its {ENGINE_FILE} cannot be read") from error
     if name == "local":
@@ -152,7 +153,7 @@ def _close_all() -> None:
             connection.engine.close()
 
 
-def _resolved(location: str | Path) -> str:
+def _resolve_location(location: str | Path) -> str:
     text = str(location)
     if text == ":memory:":
         return text
@@ -165,21 +166,21 @@ def _resolved(location: str | Path) -> str:
             raise InputError(f"{problem} For a server give http://{text}.")
         try:
             return str(Path(text).expanduser().resolve())
-        # An unknown user's home, a NUL character, a loop of symbolic links.
+        # The home of an unknown user, a NUL character or a loop of links raises an error.
         except (RuntimeError, ValueError, OSError) as error:
             raise InputError(f"{text!r} is not a folder path: {error}. Give another.") from error
     try:
         url = urlsplit(text)
         # Reading the port checks it.
-        usable_url = url.scheme in ("http", "https") and url.hostname and url.port != 0
+        is_usable = url.scheme in ("http", "https") and url.hostname and url.port != 0
         # Qdrant's client would ignore these parts, which may hold a secret.
-        extra_parts = url.username or url.password or url.query or url.fragment
+        has_extra_parts = url.username or url.password or url.query or url.fragment
     except ValueError:
-        usable_url = False
-    if not usable_url:
+        is_usable = False
+    if not is_usable:
         problem = f"{cleaned(text)} is not the URL of a Qdrant server."
         raise InputError(f"{problem} Give one such as http://localhost:6333.")
-    if extra_parts:
+    if has_extra_parts:
         raise InputError(
             f"The URL of {url.hostname} has a user, a query or a fragment, which Qdrant does not "
             "know. Pass an API key as api_key=, and headers by ServerOptions(client=...)."

@@ -50,7 +50,7 @@ def rebuild(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
 
 
 def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
-    """Return the answer of a child; raise its error, or the error that its end means."""
+    """Return the answer of a child; raise the error that it reports, or that its end means."""
     try:
         child = child_process(task, disk, lock)
     except subprocess.TimeoutExpired as error:
@@ -73,7 +73,7 @@ def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
 
 def child_process(task: str, disk: ShardFolder, lock: IO[str]) -> subprocess.CompletedProcess[str]:
     """Run a child to its end; the last line of its output is the result of ``run_task`` as JSON."""
-    # -P: no module of the working directory replaces one of Python or Casewright.
+    # With -P, no module of the working directory replaces one of Python or Casewright.
     command = [sys.executable, "-P", "-m", __name__, task, str(disk.store), disk.collection]
     return subprocess.run(
         command,
@@ -109,14 +109,14 @@ def _limit_memory(shard: Path) -> None:
 
 
 def _count_undamaged(disk: ShardFolder) -> int:
-    cases = 0
+    count = 0
     with disk.copied() as copy, disk.converted_errors(reading=True):
         shard = copy.load()
         for record in scroll_records(shard, with_vector=True):
             copy.point(record, vector=np.asarray(record.vector, np.float32))
-            cases += 1
+            count += 1
         shard.close()
-    return cases
+    return count
 
 
 def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
@@ -163,20 +163,20 @@ def _all_cases(
     disk: ShardFolder, dimension: int, expected: int | None, loading: bool, undamaged_ids: set[str]
 ) -> Iterator[tuple[Mapping[str, Any], NDArray[np.float32]]]:
     if loading:
-        yield from _loaded(disk)
+        yield from _loaded_cases(disk)
     # The files may have cases that Edge drops because one file is damaged. Cases without an id are
     # read only if cases are missing, since some of them were deleted recently.
     for with_id in (True, False):
         is_complete = loading if expected is None else len(undamaged_ids) >= expected
         if is_complete:
             return
-        for stored in stored_cases(disk.path / SHARD, dimension, with_id=with_id):
+        for case in stored_cases(disk.path / SHARD, dimension, with_id=with_id):
             # Without checksums, the payload and the vector may belong to different cases.
-            if stored is not None and CHECKSUMS in stored[0]:
-                yield stored
+            if case is not None and CHECKSUMS in case[0]:
+                yield case
 
 
-def _loaded(disk: ShardFolder) -> Iterator[tuple[Mapping[str, Any], NDArray[np.float32]]]:
+def _loaded_cases(disk: ShardFolder) -> Iterator[tuple[Mapping[str, Any], NDArray[np.float32]]]:
     from qdrant_edge import EdgeShard
 
     with disk.copied() as copy, copy.converted_errors(reading=True):

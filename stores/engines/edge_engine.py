@@ -58,7 +58,7 @@ class EdgeEngine(InProcess):
         return entry and entry[1]
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
-        with self._opened():
+        with self._locked():
             disk = ShardFolder(self._folder, collection)
             if not disk.path.exists():
                 check_room(self._folder)
@@ -69,23 +69,23 @@ class EdgeEngine(InProcess):
         from qdrant_edge import Point as EdgePoint
         from qdrant_edge import UpdateOperation
 
-        rows = self._finite(collection, vectors, (len(ids),))
+        rows = self._check_finite(collection, vectors, (len(ids),))
         keys = uuids(ids)
-        stored = [
+        edge_payloads = [
             edge_payload(p, str(i), row) for i, row, p in zip(keys, rows, payloads, strict=True)
         ]
-        points = [EdgePoint(i, row, p) for i, row, p in zip(keys, rows, stored, strict=True)]
-        size = rows.nbytes + sum(len(payload["json"].encode()) for payload in stored)
+        points = [EdgePoint(i, row, p) for i, row, p in zip(keys, rows, edge_payloads, strict=True)]
+        size = rows.nbytes + sum(len(payload["json"].encode()) for payload in edge_payloads)
         check_room(self._folder, WRITE_FACTOR * size)
-        with self._writing(collection, 0, len(ids)) as shard:
+        with self._shard_to_write(collection, 0, len(ids)) as shard:
             shard.update(UpdateOperation.upsert_points(points))
 
     def search(
         self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
-        query = self._finite(collection, vector, ())
-        with self._using(collection) as (shard, disk):
-            # Read before the query: a write replaces the cache when it ends.
+        query = self._check_finite(collection, vector, ())
+        with self._open_shard(collection) as (shard, disk):
+            # The cache is read before the query, since a write replaces the cache when it ends.
             cache = self._caches.setdefault(collection, {})
             records = shard.query(self._request(query.tolist(), limit, where))
             scores = {str(record.id): record.score for record in records}
@@ -96,23 +96,23 @@ class EdgeEngine(InProcess):
                 if (case := cache.get(id_))
                 and isclose(case[1] @ query, score, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
             }
-            if missing := [id_ for id_ in scores if id_ not in cases]:
-                read: dict[str, tuple[str, Vectors]] = {}
-                for record in shard.retrieve(uuids(missing), True, True):
-                    stored = np.asarray(record.vector, dtype=np.float32)
+            if missing_ids := [id_ for id_ in scores if id_ not in cases]:
+                loaded: dict[str, tuple[str, Vectors]] = {}
+                for record in shard.retrieve(uuids(missing_ids), True, True):
+                    stored_vector = np.asarray(record.vector, dtype=np.float32)
                     # A damaged case is refused here.
-                    point = disk.point(record, vector=stored)
-                    read[point.id] = (record.payload or {})["json"], stored
-                cases |= read
-                if len(cache) + len(read) > MAX_CACHED:
+                    point = disk.point(record, vector=stored_vector)
+                    loaded[point.id] = (record.payload or {})["json"], stored_vector
+                cases |= loaded
+                if len(cache) + len(loaded) > MAX_CACHED:
                     cache.clear()
-                if len(read) <= MAX_CACHED:
-                    short = {i: case for i, case in read.items() if len(case[0]) <= MAX_LENGTH}
+                if len(loaded) <= MAX_CACHED:
+                    short = {i: case for i, case in loaded.items() if len(case[0]) <= MAX_LENGTH}
                     cache.update(short)
             if len(cases) < len(scores):
                 # Another thread has deleted a case since the query.
-                parts = {"with_payload": True, "with_vector": True}
-                records = shard.query(self._request(query.tolist(), limit, where, **parts))
+                settings = {"with_payload": True, "with_vector": True}
+                records = shard.query(self._request(query.tolist(), limit, where, **settings))
                 return [_point(disk, record, record.score) for record in records]
         results = ((id_, score, *cases[id_]) for id_, score in scores.items())
         return [Point(id_, json.loads(text), score, row) for id_, score, text, row in results]
@@ -120,30 +120,30 @@ class EdgeEngine(InProcess):
     def rank(self, collection: str, vectors: Vectors, limit: int, where: Where | None) -> Rankings:
         from qdrant_edge import QueryBatchRequest
 
-        rows = self._finite(collection, vectors, (len(vectors),)).tolist()
+        rows = self._check_finite(collection, vectors, (len(vectors),)).tolist()
         requests = [self._request(row, limit, where) for row in rows]
-        with self._using(collection) as (shard, _):
+        with self._open_shard(collection) as (shard, _):
             answers = shard.query_batch(QueryBatchRequest(requests))
             return [[(str(record.id), record.score) for record in answer] for answer in answers]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
-        with self._using(collection) as (shard, disk):
+        with self._open_shard(collection) as (shard, disk):
             records = shard.retrieve(uuids(ids), True, vectors)
             return [_point(disk, record) if vectors else disk.point(record) for record in records]
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         condition = edge_filter(where)
-        with self._using(collection) as (shard, disk):
+        with self._open_shard(collection) as (shard, disk):
             return [disk.point(record) for record in scroll_records(shard, filter=condition)]
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
         from qdrant_edge import UpdateOperation
 
-        with self._writing(collection, len(ids), 0) as shard:
+        with self._shard_to_write(collection, len(ids), 0) as shard:
             shard.update(UpdateOperation.delete_points(uuids(ids)))
 
     def drop(self, collection: str) -> None:
-        with self._opened():
+        with self._locked():
             disk = ShardFolder(self._folder, collection)
             self._layouts.pop(collection, None)
             self._checked.discard(collection)
@@ -156,7 +156,7 @@ class EdgeEngine(InProcess):
         from qdrant_edge import CountRequest
 
         condition = edge_filter(where)
-        with self._using(collection) as (shard, _):
+        with self._open_shard(collection) as (shard, _):
             return shard.count(CountRequest(exact=True, filter=condition))
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ class EdgeEngine(InProcess):
         return QueryRequest(query=Query.Nearest(vector), limit=min(limit, MAX_LIMIT), **settings)
 
     @contextmanager
-    def _opened(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         with self._lock, folder_errors(self._folder):
             if self._closed:
                 raise StoreError(f"The store at {self._folder} is closed. Open it again.")
@@ -187,7 +187,7 @@ class EdgeEngine(InProcess):
         self, collection: str, *, fresh: bool = False
     ) -> tuple[int, Mapping[str, Any]] | None:
         """Return dimension and layout; ``None`` if there is no such collection."""
-        with self._opened():
+        with self._locked():
             if fresh or collection not in self._layouts:
                 self._layouts.pop(collection, None)
                 disk = ShardFolder(self._folder, collection)
@@ -204,10 +204,10 @@ class EdgeEngine(InProcess):
         self._checked.add(disk.collection)
 
     @contextmanager
-    def _writing(self, collection: str, removed: int, added: int) -> Iterator[EdgeShard]:
-        """Yield a shard for a write that removes or adds at most so many cases."""
-        using = self._using(collection, reading=False)
-        with self.writing, using as (shard, disk), folder_errors(self._folder):
+    def _shard_to_write(self, collection: str, removed: int, added: int) -> Iterator[EdgeShard]:
+        """Yield a shard for a write of at most ``removed`` removals and ``added`` additions."""
+        shard_context = self._open_shard(collection, reading=False)
+        with self.writing, shard_context as (shard, disk), folder_errors(self._folder):
             count = shard.info().points_count
             disk.write_count(count - removed, count + added)
             try:
@@ -218,15 +218,15 @@ class EdgeEngine(InProcess):
             disk.write_count(count, count)
 
     @contextmanager
-    def _using(
+    def _open_shard(
         self, collection: str, *, reading: bool = True
     ) -> Iterator[tuple[EdgeShard, ShardFolder]]:
         """Yield a collection's shard for one call; load it if needed."""
         disk = ShardFolder(self._folder, collection)
-        with self._opened():
+        with self._locked():
             if collection not in self._shards:
                 if not disk.path.exists():
-                    raise self._missing(collection)
+                    raise self._missing_error(collection)
                 self._check(disk)
                 self._shards[collection] = disk.load()
             shard = self._shards[collection]
@@ -235,20 +235,20 @@ class EdgeEngine(InProcess):
             with disk.converted_errors(reading=reading):
                 yield shard, disk
         except StoreError as error:
-            with self._opened():
+            with self._locked():
                 # Another thread may have dropped the collection.
                 if self._shards.get(collection) is not shard:
-                    raise self._missing(collection) from error
+                    raise self._missing_error(collection) from error
             raise
         finally:
             with self._lock:
                 self._running_calls -= 1
                 self._lock.notify_all()
 
-    def _finite(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
-        """Return vectors (*leading, dimension); ``InputError`` for another shape, or NaN."""
+    def _check_finite(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
+        """Return vectors; raise ``InputError`` unless they are finite, (*leading, dimension)."""
         if (entry := self._layout(collection)) is None:
-            raise self._missing(collection)
+            raise self._missing_error(collection)
         shape = (*leading, entry[0])
         if vectors.shape != shape or not np.isfinite(vectors).all():
             raise InputError(
@@ -259,7 +259,7 @@ class EdgeEngine(InProcess):
             )
         return np.ascontiguousarray(vectors, dtype=np.float32)
 
-    def _missing(self, collection: str) -> NoCollectionError:
+    def _missing_error(self, collection: str) -> NoCollectionError:
         return NoCollectionError(f"The store at {self._folder} has no collection {collection!r}.")
 
 

@@ -1,4 +1,4 @@
-"""Reading of cases from the files of a Qdrant Edge shard that Edge cannot load, being damaged.
+"""Reading of cases from the files of a damaged Qdrant Edge shard, which Edge cannot load.
 
 The pinned Edge version writes a table of the payloads' positions, pages of payloads compressed by
 LZ4, and chunks of vectors in the table's order. Callers find damage by the cases' checksums.
@@ -20,7 +20,7 @@ ROW_COUNT, ROW = struct.Struct("<I"), struct.Struct("<4I")
 #: Bytes of an id entry by kind: 1 and 2 map a number or a UUID to a row; 3 and 4 remove such an id.
 ENTRY_SIZES = {1: 13, 2: 21, 3: 9, 4: 17}
 #: Bytes of a block; maximum bytes of a chunk of vectors, and of a decompressed payload.
-BLOCK, CHUNK, MAX_PAYLOAD = 128, 1 << 25, 1 << 28
+BLOCK_BYTES, MAX_CHUNK_BYTES, MAX_PAYLOAD_BYTES = 128, 1 << 25, 1 << 28
 
 
 def stored_cases(
@@ -32,17 +32,17 @@ def stored_cases(
     is lost.
     """
     for table in sorted(shard.glob("segments/*/payload_storage/tracker.dat")):
-        segment, data = table.parents[1], table.read_bytes()
+        segment, table_bytes = table.parents[1], table.read_bytes()
         rows_with_id = _rows_with_id(segment)
-        end = ROW_COUNT.size + ROW_COUNT.unpack_from(data)[0] * ROW.size
-        table_rows = ROW.iter_unpack(data[ROW_COUNT.size : end])
-        for row, (used, page, block, length) in enumerate(table_rows):
-            if not used or with_id != (row in rows_with_id):
+        table_end = ROW_COUNT.size + ROW_COUNT.unpack_from(table_bytes)[0] * ROW.size
+        table_rows = ROW.iter_unpack(table_bytes[ROW_COUNT.size : table_end])
+        for row, (is_used, page, block, length) in enumerate(table_rows):
+            if not is_used or with_id != (row in rows_with_id):
                 continue
             try:
                 pages = table.with_name(f"page_{page}.dat")
-                payload = _payload(_read(pages, block * BLOCK, length))
-                yield payload, _vector(segment, row, dimension)
+                payload = _decode_payload(_read_bytes(pages, block * BLOCK_BYTES, length))
+                yield payload, _read_vector(segment, row, dimension)
             # Decoding a damaged payload may raise any exception.
             except Exception:  # noqa: BLE001
                 yield None
@@ -66,25 +66,25 @@ def _rows_with_id(segment: Path) -> set[int]:
     return set(rows.values())
 
 
-def _payload(compressed: bytes) -> dict[str, Any]:
+def _decode_payload(compressed: bytes) -> dict[str, Any]:
     import lz4.block
 
-    if int.from_bytes(compressed[:4], "little") > MAX_PAYLOAD:
+    if int.from_bytes(compressed[:4], "little") > MAX_PAYLOAD_BYTES:
         raise ValueError
     return dict(json.loads(lz4.block.decompress(compressed)))
 
 
-def _vector(segment: Path, row: int, dimension: int) -> NDArray[np.float32]:
+def _read_vector(segment: Path, row: int, dimension: int) -> NDArray[np.float32]:
     size = 4 * dimension
-    chunk, index = divmod(row, CHUNK // size)
+    chunk, index = divmod(row, MAX_CHUNK_BYTES // size)
     file = segment / "vector_storage" / "vectors" / f"chunk_{chunk}.mmap"
-    return np.frombuffer(_read(file, index * size, size), dtype="<f4")
+    return np.frombuffer(_read_bytes(file, index * size, size), dtype="<f4")
 
 
-def _read(file: Path, start: int, length: int) -> bytes:
+def _read_bytes(file: Path, start: int, length: int) -> bytes:
     with file.open("rb") as stream:
         stream.seek(start)
-        data = stream.read(min(length, MAX_PAYLOAD))
+        data = stream.read(min(length, MAX_PAYLOAD_BYTES))
     if len(data) != length:
         raise ValueError
     return data

@@ -23,7 +23,7 @@ from casewright.stores.engines.checksums import CLOSED, checksums_of
 from casewright.stores.engines.engine import Point
 from casewright.stores.engines.folder import damaged_error, in_use_error
 from casewright.stores.engines.payload import TAGS, read_edge_payload
-from casewright.stores.room import SPARE, check_room
+from casewright.stores.room import SPARE_BYTES, check_room
 from casewright.stores.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ LAYOUT_COPY = "layout.copy.json"
 #: A stored case: id, payload, vector.
 Stored = tuple[str, Mapping[str, Any], NDArray[np.float32]]
 #: Cases per page when a collection is read.
-PAGE = 1000
+PAGE_SIZE = 1000
 #: System errors that do not mean damage: memory, rights, open files, disk space, read-only, quota.
 SYSTEM_ERROR = re.compile(r"\(os error (?:12|13|23|24|28|30|122)\)")
 
@@ -49,21 +49,21 @@ def folder_name(collection: str) -> str:
     unfinished collections. Raise ``InputError`` for a name that is empty or not valid Unicode.
     """
     try:
-        raw = collection.encode()
+        encoded = collection.encode()
     except UnicodeEncodeError as error:
         problem = f"A collection has the name {collection!a}: that is not valid Unicode."
         raise InputError(problem) from error
-    if not raw:
+    if not encoded:
         raise InputError("A collection has an empty name. Give it at least one letter.")
-    return re.sub(rb"[^a-z0-9_-]", lambda match: b"%%%02x" % match[0][0], raw).decode()
+    return re.sub(rb"[^a-z0-9_-]", lambda match: b"%%%02x" % match[0][0], encoded).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class ShardFolder:
     """The folder of a collection, which is created and removed atomically by renaming.
 
-    The caller holds the lock of the store's folder. ``copy`` is the path of the collection's
-    temporary copy that this object stands for; ``None`` for the collection itself.
+    The caller holds the lock of the store's folder. ``copy`` is the path of a temporary copy of the
+    collection, to which this object refers; ``None`` if it refers to the collection itself.
     """
 
     store: Path
@@ -94,27 +94,27 @@ class ShardFolder:
         from qdrant_edge import Distance, EdgeConfig, EdgeShard, EdgeVectorParams, UpdateOperation
         from qdrant_edge import Point as EdgePoint
 
-        new = self._sibling("new")
-        new.mkdir(parents=True)
+        new_folder = self._sibling("new")
+        new_folder.mkdir(parents=True)
         vectors = EdgeVectorParams(size=dimension, distance=Distance.Dot)
         config = EdgeConfig(vectors=vectors, wal_enabled=True)
         count, remaining = 0, iter(cases)
         with self.converted_errors(reading=False):
-            shard = EdgeShard.create(str(new / SHARD), config)
+            shard = EdgeShard.create(str(new_folder / SHARD), config)
             while batch := [
-                EdgePoint(UUID(i), v.tolist(), dict(p)) for i, p, v in islice(remaining, PAGE)
+                EdgePoint(UUID(i), v.tolist(), dict(p)) for i, p, v in islice(remaining, PAGE_SIZE)
             ]:
-                check_room(new)
+                check_room(new_folder)
                 shard.update(UpdateOperation.upsert_points(batch))
                 count += len(batch)
             shard.close()
         checksum = _checksum(dimension, layout)
         content = {"dimension": dimension, "layout": dict(layout), "sum": checksum}
         for name in (LAYOUT, LAYOUT_COPY):
-            write_whole(new / name, json.dumps(content))
-        checksums.write_count(new / COUNT, count, count)
-        write_whole(new / CLOSED, json.dumps({"files": checksums_of(new / SHARD)}))
-        return new
+            write_whole(new_folder / name, json.dumps(content))
+        checksums.write_count(new_folder / COUNT, count, count)
+        write_whole(new_folder / CLOSED, json.dumps({"files": checksums_of(new_folder / SHARD)}))
+        return new_folder
 
     def layout(self, name: str = LAYOUT) -> tuple[int, Mapping[str, Any]]:
         """Return dimension and layout from a file; raise ``StoreDamagedError`` for damage."""
@@ -134,7 +134,7 @@ class ShardFolder:
     def check(self, max_parts: int | None = checksums.SAMPLED_PARTS) -> bool:
         """Compare an unloaded shard's files with their checksums at the last clean close.
 
-        Return ``False`` without a clean close: a killed process left writes in the shard's log.
+        Return ``False`` if there was no clean close; the shard's log may then have more writes.
         Raise ``StoreDamagedError`` for a missing or changed file. See ``closed_cleanly``.
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
@@ -143,7 +143,7 @@ class ShardFolder:
         return checksums.closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
 
     def count_bounds(self) -> tuple[int, int] | None:
-        """Return the minimum and maximum number of cases; ``None`` if unknown; raise if lost."""
+        """Return the minimum and maximum number of cases, ``None`` if unknown; raise if damaged."""
         bounds = checksums.read_count(self.path / COUNT)
         if bounds is None and "sum" in self._layout_file():
             raise self.damaged(f"its {COUNT} is missing")
@@ -158,14 +158,14 @@ class ShardFolder:
 
         # The process ends if a mapped file cannot grow on a full disk.
         check_room(self.path)
-        bounds, closed = self.count_bounds(), (self.path / CLOSED).exists()
+        bounds, was_closed = self.count_bounds(), (self.path / CLOSED).exists()
         # From here on, Edge changes the files, even if loading fails.
         (self.path / CLOSED).unlink(missing_ok=True)
         with self.converted_errors(reading=True):
             shard = EdgeShard.load(str(self.path / SHARD))
             count = shard.info().points_count
             # Without an index, a condition reads every payload; a kill may damage the index.
-            if not (closed and TAGS in shard.info().payload_schema):
+            if not (was_closed and TAGS in shard.info().payload_schema):
                 shard.update(UpdateOperation.delete_field_index(TAGS))
                 shard.update(UpdateOperation.create_field_index(TAGS, KeywordIndexParams()))
         if bounds is not None and not bounds[0] <= count <= bounds[1]:
@@ -181,7 +181,7 @@ class ShardFolder:
         files = (file for file in self.path.rglob("*") if file.is_file())
         # Size on the disk: the files are sparse.
         size = sum(file.stat().st_blocks * 512 for file in files)
-        if shutil.disk_usage(self.path).free < size + 2 * SPARE:
+        if shutil.disk_usage(self.path).free < size + 2 * SPARE_BYTES:
             yield self
             return
         try:
@@ -210,10 +210,10 @@ class ShardFolder:
 
     def remove(self) -> None:
         """Remove the collection, damaged or not; its shard must be closed."""
-        removed = self._sibling("gone")
+        removed_path = self._sibling("gone")
         if self.path.exists():
-            self.path.rename(removed)
-            shutil.rmtree(removed)
+            self.path.rename(removed_path)
+            shutil.rmtree(removed_path)
 
     def _sibling(self, ending: str) -> Path:
         """Return a sibling path of the collection; remove what an interrupted call left there."""
@@ -252,7 +252,7 @@ def scroll_records(shard: EdgeShard, **settings: Any) -> Iterator[Any]:
 
     offset: Any = None
     while True:
-        page = ScrollRequest(offset=offset, limit=PAGE, with_payload=True, **settings)
+        page = ScrollRequest(offset=offset, limit=PAGE_SIZE, with_payload=True, **settings)
         records, offset = shard.scroll(page)
         yield from records
         if offset is None:

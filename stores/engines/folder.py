@@ -27,7 +27,7 @@ def hold_folder(folder: Path, seconds: float) -> IO[str]:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file. Give a folder for the case store.")
         folder.mkdir(parents=True, exist_ok=True)
-        # Imported only here, since the import looks for a writable folder.
+        # The import looks for a writable folder, so it is done only when a folder is locked.
         import portalocker
 
         file = (folder / LOCK_FILE).open("a")
@@ -53,8 +53,8 @@ def folder_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if full := as_disk_error(error):
-            raise full from error
+        if disk_error := as_disk_error(error):
+            raise disk_error from error
         problem = f"The store's folder {folder} cannot be used: {error.strerror or error}."
         raise StoreError(f"{problem} Choose a folder that you may write to.") from error
 

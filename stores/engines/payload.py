@@ -32,13 +32,13 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
     and do not treat a field's name as a path. ``numbers`` has the finite numbers, for ranges.
     """
     text = json.dumps(case, ensure_ascii=False)
-    values = [
+    fields = [
         (name, item)
         for name, value in (case.get("metadata") or {}).items()
         for item in (value if isinstance(value, list) else [value])
     ]
-    tags = [tag(name, value) for name, value in values if isinstance(value, (str, int))]
-    numbers = [(name, float(value)) for name, value in values if is_number(value)]
+    tags = [tag(name, value) for name, value in fields if isinstance(value, (str, int))]
+    numbers = [(name, float(value)) for name, value in fields if is_number(value)]
     return {
         "id": id_,
         CHECKSUMS: case_checksums(id_, [text, *tags], vector),
@@ -49,11 +49,11 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
 
 
 def read_edge_payload(
-    stored: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
+    payload: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
 ) -> Mapping[str, Any]:
-    """Return ``edge_payload``'s case; damage raises ValueError, KeyError or TypeError."""
-    check_case(stored, id_, [stored["json"], *stored[TAGS]], vector)
-    return dict(json.loads(stored["json"]))
+    """Return the case in an Edge payload; damage raises ValueError, KeyError or TypeError."""
+    check_case(payload, id_, [payload["json"], *payload[TAGS]], vector)
+    return dict(json.loads(payload["json"]))
 
 
 def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,10 +71,10 @@ def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
     return {"json": json.dumps(case, ensure_ascii=False), "metadata": metadata}
 
 
-def read_server_payload(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+def read_server_payload(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the JSON form of a case from a payload of ``server_payload``."""
     # A version without the JSON text wrote the case itself.
-    return dict(json.loads(stored["json"])) if "json" in stored else stored
+    return dict(json.loads(payload["json"])) if "json" in payload else payload
 
 
 def check_numbers(where: Where | None) -> None:

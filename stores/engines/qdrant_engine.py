@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from qdrant_client import QdrantClient, models
 
 #: Points per page when a collection is read.
-PAGE = 1000
+PAGE_SIZE = 1000
 #: Local mode's message for a missing collection.
 MISSING = re.compile("Collection .* not found")
 Answer = TypeVar("Answer")
@@ -81,7 +81,7 @@ class QdrantEngine(InProcess):
         queries = vectors.tolist()
         requests = [models.QueryRequest(query=query, limit=limit, **settings) for query in queries]
         answers = self._read(lambda client: client.query_batch_points(collection, requests))
-        return [[(str(p.id), p.score) for p in answer.points] for answer in answers]
+        return [[(str(point.id), point.score) for point in answer.points] for answer in answers]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         parts = {"with_payload": True, "with_vectors": vectors}
@@ -92,7 +92,7 @@ class QdrantEngine(InProcess):
         condition, points = self._filter(where), list[Point]()
         offset: Any = None
         while True:
-            page = methodcaller("scroll", collection, condition, limit=PAGE, offset=offset)
+            page = methodcaller("scroll", collection, condition, limit=PAGE_SIZE, offset=offset)
             records, offset = self._read(page)
             points += map(self._point, records)
             if offset is None:
@@ -127,8 +127,8 @@ class QdrantEngine(InProcess):
     def _batch(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> models.Batch:
         from qdrant_client import models
 
-        stored = list(map(self._payload, payloads))
-        return models.Batch(ids=list(ids), vectors=vectors.tolist(), payloads=stored)
+        stored_payloads = list(map(self._payload, payloads))
+        return models.Batch(ids=list(ids), vectors=vectors.tolist(), payloads=stored_payloads)
 
     def _point(self, record: Any, score: float = 0.0) -> Point:
         vector = None if record.vector is None else np.asarray(record.vector, dtype=np.float32)
@@ -139,8 +139,8 @@ class QdrantEngine(InProcess):
         return dict(case)
 
     @staticmethod
-    def _read_payload(stored: Mapping[str, Any]) -> Mapping[str, Any]:
-        return stored
+    def _read_payload(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+        return payload
 
     def _params(self, *, exact: bool) -> models.SearchParams | None:
         """Return ``None``: local mode always searches exactly, and warns about parameters."""

@@ -23,7 +23,7 @@ MIN_WAIT, MAX_WAIT, MAX_RETRY_AFTER = 0.25, 30.0, 60.0
 READ_RETRIES = 2
 #: Status codes, of HTTP (RFC 9110) and gRPC, of a busy server, or a gateway that cannot reach it.
 TEMPORARY = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
-#: Status codes of a server that does not answer (gRPC), a refused API key, and something missing.
+#: Status codes of a server that does not answer (gRPC), a refused API key, and a missing resource.
 UNREACHED = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 REFUSED_KEY = {"401", "403", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 MISSING = {"404", "NOT_FOUND"}
@@ -61,14 +61,14 @@ class ServerCalls:
         backoff = wait_exponential_jitter(multiplier=MIN_WAIT, max=MAX_WAIT, jitter=MIN_WAIT)
 
         def wait(state: RetryCallState) -> float:
-            failure = _failure_of(state.outcome.exception() if state.outcome else None)
+            failure = _as_failure(state.outcome.exception() if state.outcome else None)
             return max(backoff(state), failure.wait if failure else 0.0)
 
         def is_temporary(error: BaseException) -> bool:
-            failure = _failure_of(error)
+            failure = _as_failure(error)
             return failure is not None and failure.temporary
 
-        def is_over(state: RetryCallState) -> bool:
+        def must_stop(state: RetryCallState) -> bool:
             elapsed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
             is_used_up = state.attempt_number > retries or elapsed > limit
             return is_used_up or state.upcoming_sleep > MAX_RETRY_AFTER
@@ -78,19 +78,19 @@ class ServerCalls:
                 raise StoreUnavailableError(f"A request to {self._server} was cancelled.")
 
         retry = retry_if_exception(is_temporary)
-        retrying = Retrying(retry=retry, wait=wait, stop=is_over, sleep=sleep, reraise=True)
+        retrying = Retrying(retry=retry, wait=wait, stop=must_stop, sleep=sleep, reraise=True)
         started = time.monotonic()
         try:
             return retrying(request)
         except Exception as error:
-            if (failure := _failure_of(error)) is None:
+            if (failure := _as_failure(error)) is None:
                 raise
             count, seconds = retrying.statistics["attempt_number"], time.monotonic() - started
             attempts = f"It was tried {count} times in {seconds:.1f} s." if count > 1 else ""
             for secret in self._secrets:
                 failure.reason = failure.reason.replace(secret, "***")
             failure.reason = cleaned(failure.reason, 200)
-            raise _error_of(failure, self._server, attempts) from error
+            raise _as_store_error(failure, self._server, attempts) from error
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class _Failure:
     wait: float = 0.0
 
 
-def _failure_of(error: BaseException | None) -> _Failure | None:
+def _as_failure(error: BaseException | None) -> _Failure | None:
     """Return the failure of a ``QdrantClient`` request; ``None`` for an error of Casewright."""
     import grpc
     import httpx
@@ -120,9 +120,9 @@ def _failure_of(error: BaseException | None) -> _Failure | None:
         return _Failure("429", str(error), True, getattr(error, "retry_after_s", 0.0))
     if isinstance(error, UnexpectedResponse):
         status = str(error.status_code)
-        delay = error.headers.get("Retry-After", "")
-        wait = float(delay) if delay.isascii() and delay.isdigit() else 0.0
-        return _Failure(status, _reason(error.content or b""), status in TEMPORARY, wait)
+        retry_after = error.headers.get("Retry-After", "")
+        wait = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
+        return _Failure(status, _response_reason(error.content or b""), status in TEMPORARY, wait)
     if isinstance(error, ResponseHandlingException):
         source = error.source
         permanent = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.ProxyError)
@@ -137,7 +137,7 @@ def _failure_of(error: BaseException | None) -> _Failure | None:
     return _Failure("", one_line(error), False)
 
 
-def _reason(content: bytes) -> str:
+def _response_reason(content: bytes) -> str:
     try:
         return str(json.loads(content)["status"]["error"])
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -145,10 +145,10 @@ def _reason(content: bytes) -> str:
         return content[:10_000].decode("utf-8", "replace")
 
 
-def _error_of(failure: _Failure, server: str, attempts: str) -> StoreError:
+def _as_store_error(failure: _Failure, server: str, attempts: str) -> StoreError:
     """Return the error of a failure; ``attempts`` is a sentence on the attempts, or empty."""
     status, reason = failure.status, failure.reason
-    # A wrong URL gives the status of something missing too, but not this reason.
+    # A wrong URL gives the status of a missing resource too, but not this reason.
     if status in MISSING and "doesn't exist" in reason:
         return NoCollectionError(f"The Qdrant server {server}: {reason}")
     if status in REFUSED_KEY:

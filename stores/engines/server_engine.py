@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from casewright.errors import InputError, one_line
 from casewright.stores.engines.engine import Point, Where
 from casewright.stores.engines.payload import check_numbers, read_server_payload, server_payload
-from casewright.stores.engines.qdrant_engine import PAGE, QdrantEngine
+from casewright.stores.engines.qdrant_engine import PAGE_SIZE, QdrantEngine
 from casewright.stores.engines.server_calls import ServerCalls
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.engines.upload import (
@@ -57,7 +57,7 @@ class ServerEngine(QdrantEngine):
     ) -> ServerEngine:
         """Open a server or cluster by its URL; ``timeout`` is in seconds for one request.
 
-        Raise ``InputError`` for options that ``QdrantClient`` refuses, else ``StoreError``.
+        Raise ``InputError`` if ``QdrantClient`` refuses an option, ``StoreError`` if a call fails.
         """
         from qdrant_client import QdrantClient
 
@@ -107,14 +107,14 @@ class ServerEngine(QdrantEngine):
         points = super().search(collection, vector, limit, where, exact=exact)
         if exact or self._options.search is None:
             return points
-        # An index may return scores of quantized vectors: compute them from the full vectors.
-        full = [(point, point.vector) for point in points if point.vector is not None]
-        return [replace(point, score=float(stored @ vector)) for point, stored in full]
+        # An index may score quantized vectors, so the scores are computed again from full vectors.
+        full_vectors = [(point, point.vector) for point in points if point.vector is not None]
+        return [replace(point, score=float(stored @ vector)) for point, stored in full_vectors]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         points: list[Point] = []
-        for start in range(0, len(ids), PAGE):
-            points += super().get(collection, ids[start : start + PAGE], vectors=vectors)
+        for start in range(0, len(ids), PAGE_SIZE):
+            points += super().get(collection, ids[start : start + PAGE_SIZE], vectors=vectors)
         return points
 
     def _create(self, collection: str, dimension: int, metadata: dict[str, Any]) -> None:

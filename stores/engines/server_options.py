@@ -14,13 +14,13 @@ from casewright.stores.where import qdrant_filter
 if TYPE_CHECKING:
     from qdrant_client import models
 
-#: For each option, the reason why some names are reserved.
+#: The reason why each option has reserved names.
 _REASONS = {
     "collection": "The store sets the vectors by its schema, and records the schema as metadata",
     "vectors": "The store sets size and distance by its schema",
     "client": "Address, key and timeout are CaseStore(location, api_key=, timeout=)",
 }
-#: For each option, these names.
+#: The reserved names of each option.
 _RESERVED = {
     "collection": {"collection_name", "vectors_config", "sparse_vectors_config", "metadata"},
     "vectors": {"size", "distance", "multivector_config"},
@@ -46,7 +46,7 @@ class ServerOptions:
             ``headers``, ``prefer_grpc``, ``verify``, ``cert``, ``proxy``, …
         search: Parameters of an approximate ``CaseStore.search`` with an index; ``None`` for exact
             search. Queries with ``StoreQuery.quality_leads`` are always exact.
-        indexes: Metadata field to its payload index: a ``PayloadSchemaType``, its name, or
+        indexes: The payload index of each metadata field: a ``PayloadSchemaType``, its name, or
             parameters such as ``KeywordIndexParams``. ``tenant`` always has an index.
         parallel: Maximum number of batches that are sent to the server at the same time.
         upload_batch: Cases in one request.
@@ -98,9 +98,9 @@ class ServerOptions:
         _check_names("collection", self.collection, _arguments(QdrantClient.create_collection))
         _check_names("vectors", self.vectors, models.VectorParams.model_fields)
         # ``timeout`` is an argument of the call, not a part of the request.
-        parts = {name: value for name, value in self.collection.items() if name != "timeout"}
+        fields = {name: value for name, value in self.collection.items() if name != "timeout"}
         try:
-            request = models.CreateCollection(vectors=self.vector_params(1), **parts)
+            request = models.CreateCollection(vectors=self.vector_params(1), **fields)
         except ValidationError as error:
             # Further parts of an error's location are internal names of unions.
             errors = [f"{'.'.join(map(str, e['loc'][:2]))}: {e['msg']}" for e in error.errors()]
@@ -128,7 +128,7 @@ class ServerOptions:
                     f"{kinds}, or Qdrant's parameters of one, such as models.IntegerIndexParams."
                 ) from error
         arguments = _arguments(QdrantClient.__init__) | _arguments(httpx.Client.__init__)
-        # QdrantClient takes this one too, though not by name.
+        # ``QdrantClient`` takes this argument too, by ``**kwargs``.
         _check_names("client", self.client, arguments | {"grpc_compression"})
         if self.search is not None and not isinstance(self.search, models.SearchParams):
             raise InputError(

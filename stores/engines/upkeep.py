@@ -20,7 +20,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The number of cases or the damage of a collection; ``collection`` is "" for the folder's."""
+    """The number of cases, or the damage, of a collection; ``collection`` is "" for the folder."""
 
     collection: str
     cases: int = 0
@@ -67,7 +67,7 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResu
             check_engine(folder)
         except StoreDamagedError:
             write_whole(folder / ENGINE_FILE, json.dumps({"engine": ENGINE}))
-        # Each is repaired before the next is checked: a check that fails ends the repair.
+        # Each shard is repaired before the next is checked: a failed check ends the repair.
         return [
             _repair_result(folder, disk.collection, rebuild(disk, lock))
             for disk in _shards(folder)
@@ -99,9 +99,9 @@ def _check_shard(disk: ShardFolder, lock: IO[str]) -> CheckResult:
         return CheckResult(disk.collection, damage=str(error))
 
 
-def _repair_result(folder: Path, collection: str, salvaged: dict[str, Any]) -> RepairResult:
-    file = ""
-    if lines := [json.dumps(case, ensure_ascii=False) + "\n" for case in salvaged["texts"]]:
-        file = str(folder / f"lost-{collection}.jsonl")
-        write_whole(Path(file), "".join(lines))
-    return RepairResult(collection, **{**salvaged, "texts": file})
+def _repair_result(folder: Path, collection: str, salvage_result: dict[str, Any]) -> RepairResult:
+    text_file = ""
+    if lines := [json.dumps(case, ensure_ascii=False) + "\n" for case in salvage_result["texts"]]:
+        text_file = str(folder / f"lost-{collection}.jsonl")
+        write_whole(Path(text_file), "".join(lines))
+    return RepairResult(collection, **{**salvage_result, "texts": text_file})

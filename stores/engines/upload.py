@@ -26,8 +26,8 @@ class Uploads:
 
     At most ``parallel`` batches are in memory. ``write`` is called with an event that ends its
     retries; ``on_stored`` is called in the caller's thread with the number of points stored since
-    its last call. After a failed batch or an interrupt of the caller, the context waits for running
-    requests only; after another error of the caller, until all batches so far are stored.
+    its last call. After a failed batch or an interrupt of the caller, the context waits only for
+    running requests. After another error of the caller, it waits until all batches are stored.
     """
 
     def __init__(

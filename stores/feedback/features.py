@@ -65,7 +65,7 @@ class _Terms:
 
     ``title`` has the title's words in lower case, joined by blanks, without words in brackets.
     ``body`` has the text's words in the same form, with a blank on either side. ``words`` are the
-    content words of both, ``title_words`` those of the title, ``names`` the text's names.
+    content words of title and text, ``title_words`` those of the title, ``names`` the text's names.
     """
 
     title: str
@@ -161,9 +161,9 @@ class _RelevantTexts:
     def __init__(self, question: _Terms, relevant: Sequence[Candidate]) -> None:
         candidate_terms = [_candidate_terms(candidate) for candidate in relevant]
         self.question, self.relevant = question, relevant
-        self.vectors = [(c.hit, _facet_vectors(c.hit)) for c in relevant]
+        self.vectors = [(candidate.hit, _facet_vectors(candidate.hit)) for candidate in relevant]
         self.titles = [terms.title for terms in candidate_terms]
-        self.covered = frozenset[str]().union(*(terms.words for terms in candidate_terms))
+        self.words = frozenset[str]().union(*(terms.words for terms in candidate_terms))
         self.names = frozenset[str]().union(*(terms.names for terms in candidate_terms))
         # Each text has a blank on either side, so that no phrase continues in the next text.
         self.text = " ".join(terms.body for terms in candidate_terms)
@@ -186,8 +186,8 @@ class _RelevantTexts:
         )
         is_mentioned = any(_contains(title, terms.body) for title in self.new_titles)
         return {
-            "new_words": _share(terms.words, question.words - self.covered),
-            "covered": _share(self.covered, question.words),
+            "new_words": _share(terms.words, question.words - self.words),
+            "covered": _share(self.words, question.words),
             "text_like": text,
             "title_like": title,
             "title_named": float(is_named),
@@ -204,7 +204,7 @@ class _RelevantTexts:
 def _cosines(hit: Hit, vectors: _Vectors, other: Hit, others: _Vectors) -> tuple[float, float]:
     if vectors and vectors.keys() == others.keys():
         return _text_and_title({name: float(vectors[name] @ others[name]) for name in vectors})
-    first, second = (np.asarray(h.vector, dtype=np.float64).ravel() for h in (hit, other))
+    first, second = (np.asarray(each.vector, dtype=np.float64).ravel() for each in (hit, other))
     if first.shape != second.shape:
         return 0.0, 0.0
     # Divided by the number of facets, since each has a unit vector.
@@ -243,14 +243,14 @@ def _text_and_title(cosines: Mapping[str, float]) -> tuple[float, float]:
 @lru_cache(maxsize=512)
 def _text_terms(title: str, text: str) -> _Terms:
     """Return the words of a text; a question has an empty title."""
-    bare = _BRACKETS.sub("", title)
+    plain_title = _BRACKETS.sub("", title)
     names = frozenset(
         _phrase(match.group())
         for match in _NAME.finditer(text)
         if len(match.group()) >= MIN_CHARACTERS and match.group().lower() not in STOPWORDS
     )
-    words, title_words = _content_words(f"{title} {text}"), _content_words(bare)
-    return _Terms(_phrase(bare), f" {_phrase(text)} ", words, title_words, names)
+    words, title_words = _content_words(f"{title} {text}"), _content_words(plain_title)
+    return _Terms(_phrase(plain_title), f" {_phrase(text)} ", words, title_words, names)
 
 
 def _candidate_terms(candidate: Candidate) -> _Terms:

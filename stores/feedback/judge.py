@@ -19,12 +19,12 @@ MAX_TOKENS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A case that a search found, to be judged.
+    """A case that a search found and that a judge judges.
 
     Attributes:
         hit: The case, scored against the question.
         text: The text that the judge reads.
-        nearness: The score by which its round's search found it.
+        nearness: The score of the case in the search of the round.
         round: The round, from 1.
     """
 
@@ -89,7 +89,7 @@ class Verdicts:
 
     Attributes:
         relevant: Ids of the relevant candidates.
-        probabilities: Id to probability of relevance, from 0 to 1, if the judge computes it.
+        probabilities: The probability that each id is relevant, if the judge computes it.
         tokens: Token counts of a language model: ``input`` and ``output``.
         note: Description of a problem, if there was one.
         failed: True if there is no verdict, as after an exception; the loop then ends.
@@ -137,7 +137,7 @@ def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
         probabilities = ((id_, float(p)) for id_, p in verdicts.probabilities.items() if id_ in ids)
         return Verdicts(
             frozenset() if failed else frozenset(ids & set(relevant)),
-            {id_: p for id_, p in probabilities if 0 <= p <= 1},
+            {id_: probability for id_, probability in probabilities if 0 <= probability <= 1},
             # A checkpoint cannot hold very large integers.
             {str(name): min(max(int(n), 0), MAX_TOKENS) for name, n in verdicts.tokens.items()},
             note_line(str(verdicts.note)),

@@ -37,7 +37,7 @@ class Regression:
     threshold: float
 
     def probabilities(self, rows: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:
-        """Return the probabilities, array (n,), for rows of the named features, array (n, f)."""
+        """Return the probabilities, array (n,), of rows (n, f), which have the named features."""
         weights = np.array([self.weights.get(name, 0.0) for name in names])
         logits = np.clip(rows @ weights + self.bias, -MAX_LOGIT, MAX_LOGIT)
         probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
@@ -86,12 +86,12 @@ class JudgeModel:
             text = Path(file).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise InputError(f"{file} cannot be read ({error}). Give a judge's file.") from error
-        return _parse(text, str(file))
+        return _parse_model(text, str(file))
 
     @classmethod
     def shipped(cls) -> JudgeModel:
         """Return the model that comes with the package, read once."""
-        return _shipped()
+        return _shipped_model()
 
 
 class OfflineJudge:
@@ -128,7 +128,7 @@ class OfflineJudge:
         later = bool(request.relevant)
         regression = self.model.later if later else self.model.first
         values = regression.probabilities(feature_rows(request), LATER if later else FIRST).tolist()
-        by_id = dict(zip([c.id for c in request.candidates], values, strict=True))
+        by_id = dict(zip([candidate.id for candidate in request.candidates], values, strict=True))
         relevant = {id_ for id_, p in by_id.items() if p >= regression.threshold}
         if self._always_one and not later and not relevant:
             relevant = {request.candidates[int(np.argmax(values))].id}
@@ -136,11 +136,11 @@ class OfflineJudge:
 
 
 @cache
-def _shipped() -> JudgeModel:
-    return _parse(files(__package__).joinpath(FILE).read_text(encoding="utf-8"), FILE)
+def _shipped_model() -> JudgeModel:
+    return _parse_model(files(__package__).joinpath(FILE).read_text(encoding="utf-8"), FILE)
 
 
-def _parse(text: str, file: str) -> JudgeModel:
+def _parse_model(text: str, file: str) -> JudgeModel:
     try:
         content = json.loads(text)
         version = content["format"]
@@ -148,8 +148,8 @@ def _parse(text: str, file: str) -> JudgeModel:
             training = content.get("training", {})
             if not isinstance(training, dict):
                 raise TypeError("its training is not an object")
-            first = _regression(content["first"], FIRST, file)
-            return JudgeModel(first, _regression(content["later"], LATER, file), training)
+            first = _parse_regression(content["first"], FIRST, file)
+            return JudgeModel(first, _parse_regression(content["later"], LATER, file), training)
     except InputError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -159,7 +159,7 @@ def _parse(text: str, file: str) -> JudgeModel:
     raise InputError(f"{problem} {_ADVICE}")
 
 
-def _regression(content: Mapping[str, Any], features: Sequence[str], file: str) -> Regression:
+def _parse_regression(content: Mapping[str, Any], features: Sequence[str], file: str) -> Regression:
     weights = {str(name): float(weight) for name, weight in content["weights"].items()}
     if unknown := sorted(set(weights) - set(features)):
         problem = f"The judge in {file} reads the features {unknown}, which this version lacks."

@@ -24,7 +24,7 @@ from casewright.stores.select import check_counts
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 #: A sentence with fewer characters is joined with the next one.
-MIN_SENTENCE = 24
+MIN_SENTENCE_CHARACTERS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class SentenceStrategy:
     """A batch of searches for the question followed by each sentence of the relevant texts.
 
     A sentence often names the subject of the next look-up; a whole text as a query finds texts like
-    itself. A case's score is that of its nearest query.
+    itself. The score of a case is its score for the nearest query.
 
     Attributes:
         sentences: Maximum number of sentences of one text, from its beginning.
-        texts: Maximum number of texts: first those of the last round, then of earlier rounds.
+        texts: Maximum number of texts; the texts of the last round come first.
 
     Raises:
         InputError: A number is not a whole number of at least 1.
@@ -141,9 +141,9 @@ class RocchioStrategy:
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
         query = self.alpha * question.units
-        query = query + self.beta * np.mean([c.hit.vector for c in feedback.relevant], axis=0)
+        query = query + self.beta * np.mean([case.hit.vector for case in feedback.relevant], axis=0)
         if self.gamma and feedback.irrelevant:
-            irrelevant = np.mean([c.hit.vector for c in feedback.irrelevant], axis=0)
+            irrelevant = np.mean([case.hit.vector for case in feedback.irrelevant], axis=0)
             query = query - self.gamma * irrelevant
         return question.nearest(query[np.newaxis].astype(np.float32), k, exclude=feedback.seen)
 
@@ -173,14 +173,14 @@ class NeighbourStrategy:
         places = {p for c in feedback.relevant for p in neighbour_places(c.hit.case, self.reach)}
         adjacent: list[Found] = []
         if places:
-            nearby = question.matching(places_condition(places), exclude=feedback.seen)
+            candidates = question.matching(places_condition(places), exclude=feedback.seen)
             # The condition also admits the position of one chunk in the document of another.
-            adjacent = [found for found in nearby if chunk_place(found.hit.case) in places][:k]
+            adjacent = [match for match in candidates if chunk_place(match.hit.case) in places][:k]
         if len(adjacent) == k:
             return adjacent
-        ids = {found.hit.case.id for found in adjacent}
+        ids = {match.hit.case.id for match in adjacent}
         further = self.then.search(question, feedback, k)
-        return [*adjacent, *(found for found in further if found.hit.case.id not in ids)][:k]
+        return [*adjacent, *(match for match in further if match.hit.case.id not in ids)][:k]
 
 
 def _sentences(text: str) -> list[str]:
@@ -189,7 +189,7 @@ def _sentences(text: str) -> list[str]:
     sentence = ""
     for piece in _SENTENCE_END.split(text.strip()):
         sentence = f"{sentence} {piece.strip()}".strip()
-        if len(sentence) >= MIN_SENTENCE:
+        if len(sentence) >= MIN_SENTENCE_CHARACTERS:
             sentences.append(sentence)
             sentence = ""
     return [*sentences, sentence] if sentence else sentences

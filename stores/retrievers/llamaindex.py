@@ -25,11 +25,11 @@ except ImportError as error:
     problem = "A LlamaIndex retriever needs llama-index-core."
     raise DependencyError(f"{problem} Run: pip install llama-index-core") from error
 
-RANGES = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+RANGE_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 #: Operators with one value, which a list in the metadata matches by any element.
-SINGLE = ("==", "contains", "!=")
+ONE_VALUE = ("==", "contains", "!=")
 #: Operators with several values.
-SEVERAL = ("in", "any", "nin")
+MANY_VALUES = ("in", "any", "nin")
 NEGATED = ("!=", "nin")
 
 
@@ -67,8 +67,8 @@ class CaseNodeRetriever(BaseRetriever):
     ) -> None:
         conditions = dict(where or {})
         from_filters = {} if filters is None else where_of(filters)
-        if common := sorted(set(conditions) & set(from_filters)):
-            problem = f"where and filters both have a condition on {common}"
+        if shared_fields := sorted(set(conditions) & set(from_filters)):
+            problem = f"where and filters both have a condition on {shared_fields}"
             raise InputError(f"{problem}. Give one of the two.")
         self._store = store
         self._retrieval = Retrieval(
@@ -88,9 +88,9 @@ class CaseNodeRetriever(BaseRetriever):
         nodes = []
         for hit in retrieval.retrieve(self._store, query, self._retrieval):
             text = retrieval.case_text(hit.case, self._store.schema, self._retrieval.text)
-            metadata, added = retrieval.hit_metadata(hit)
+            metadata, added_names = retrieval.hit_metadata(hit)
             node = TextNode(id_=hit.case.id, text=text, metadata=metadata)
-            node.excluded_llm_metadata_keys = node.excluded_embed_metadata_keys = added
+            node.excluded_llm_metadata_keys = node.excluded_embed_metadata_keys = added_names
             nodes.append(NodeWithScore(node=node, score=hit.score))
         return nodes
 
@@ -106,7 +106,7 @@ def where_of(filters: MetadataFilters) -> dict[str, Any]:
     conditions on a field that are not the bounds of one range.
     """
     where: dict[str, Any] = {}
-    for item in _flat(filters):
+    for item in _flat_filters(filters):
         condition = _condition(item)
         if (earlier := where.get(item.key)) is None:
             where[item.key] = condition
@@ -120,32 +120,32 @@ def where_of(filters: MetadataFilters) -> dict[str, Any]:
     return where
 
 
-def _flat(filters: MetadataFilters) -> Iterator[MetadataFilter]:
-    joined = filters.condition.value if filters.condition else "and"
+def _flat_filters(filters: MetadataFilters) -> Iterator[MetadataFilter]:
+    operator = filters.condition.value if filters.condition else "and"
     # A single filter may be negated.
-    if joined == "not" or (joined == "or" and len(filters.filters) > 1):
+    if operator == "not" or (operator == "or" and len(filters.filters) > 1):
         raise InputError(
-            f"The filters are joined by {joined!r}. A store takes filters that all hold ('and'); "
+            f"The filters are joined by {operator!r}. A store takes filters that all hold ('and'); "
             "a field that may have one of several values is asked for by the operator 'in'."
         )
-    for item in filters.filters:
-        if isinstance(item, MetadataFilters):
-            yield from _flat(item)
+    for metadata_filter in filters.filters:
+        if isinstance(metadata_filter, MetadataFilters):
+            yield from _flat_filters(metadata_filter)
         else:
-            yield item
+            yield metadata_filter
 
 
 def _condition(item: MetadataFilter) -> Any:
     operator = item.operator.value
-    if operator in RANGES:
-        return {RANGES[operator]: item.value}
-    if operator not in (*SINGLE, *SEVERAL):
+    if operator in RANGE_BOUNDS:
+        return {RANGE_BOUNDS[operator]: item.value}
+    if operator not in (*ONE_VALUE, *MANY_VALUES):
         raise InputError(
             f"The filter of {item.key!r} has the operator {operator!r}, which a store does not "
-            f"have. It has {', '.join((*SINGLE, *SEVERAL, *RANGES))}."
+            f"have. It has {', '.join((*ONE_VALUE, *MANY_VALUES, *RANGE_BOUNDS))}."
         )
-    if isinstance(item.value, list) != (operator in SEVERAL):
-        advice = "Give a list of values." if operator in SEVERAL else "Give one value, no list."
+    if isinstance(item.value, list) != (operator in MANY_VALUES):
+        advice = "Give a list of values." if operator in MANY_VALUES else "Give one value, no list."
         raise InputError(f"The filter of {item.key!r} asks {operator!r} {item.value!r}. {advice}")
     return {"not": item.value} if operator in NEGATED else item.value
 

@@ -41,7 +41,7 @@ class Retrieval(BaseModel):
 
     Attributes:
         k: The number of cases, at least 1 and at most the number in the store.
-        weights: Facet name to weight; ``None`` uses the facets' default weights.
+        weights: The weights of facets by name; ``None`` uses the facets' default weights.
         lambda_b: Share of the relevance in the score; see ``CaseStore.search``.
         where: A condition on the metadata; see ``CaseStore.search``.
         search_type: ``"similarity"``, the best by score, or ``"mmr"``, each relevant and unlike the
@@ -67,7 +67,7 @@ class Retrieval(BaseModel):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            raise InputError(_message(error)) from error
+            raise InputError(_settings_message(error)) from error
 
     @field_validator("where")
     @classmethod
@@ -77,17 +77,17 @@ class Retrieval(BaseModel):
 
 
 def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit]:
-    """Return cases for a text, best first or as picked; raise ``InputError`` for another query."""
+    """Return the cases for a text, in order; raise ``InputError`` for a query of another type."""
     if not isinstance(query, str):
         raise InputError(
             f"A retriever was given the query {query!r:.200}. Give a text; "
             "CaseStore.search takes a problem's components."
         )
     names = ("weights", "lambda_b", "where")
-    shared: dict[str, Any] = {name: getattr(retrieval, name) for name in names}
+    shared_settings: dict[str, Any] = {name: getattr(retrieval, name) for name in names}
     if retrieval.search_type == "similarity":
-        return store.search(query, retrieval.k, **shared)
-    return store.select(query, retrieval.k, lambda_d=retrieval.lambda_d, **shared).hits
+        return store.search(query, retrieval.k, **shared_settings)
+    return store.select(query, retrieval.k, lambda_d=retrieval.lambda_d, **shared_settings).hits
 
 
 def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
@@ -109,7 +109,7 @@ def hit_metadata(
 
     If the case has a field with such a name, the added field has the prefix ``hit_``.
     """
-    fields: dict[str, Any] = {
+    hit_fields: dict[str, Any] = {
         "score": hit.score,
         "relevance": hit.relevance,
         "facet_scores": dict(hit.facet_scores),
@@ -117,14 +117,14 @@ def hit_metadata(
         **(extra or {}),
     }
     metadata: dict[str, Any] = dict(hit.case.metadata)
-    for name, value in fields.items():
+    for name, value in hit_fields.items():
         while name in metadata:
             name = f"hit_{name}"
         metadata[name] = value
     return metadata, [name for name in metadata if name not in hit.case.metadata]
 
 
-def _message(error: ValidationError) -> str:
+def _settings_message(error: ValidationError) -> str:
     reasons: dict[str, list[str]] = {}
     for item in error.errors():
         name = str(item["loc"][0]) if item["loc"] else ""

@@ -13,7 +13,7 @@ from casewright.bench.injection import (
     BENIGN,
     GOALS,
     JUDGE_GOALS,
-    WAYS,
+    TEMPLATES,
     hostile_texts,
     measure_injection,
 )
@@ -24,7 +24,7 @@ Script = Callable[[list[BaseMessage]], str]
 
 def measure_script(monkeypatch: pytest.MonkeyPatch, script: Script) -> list[Any]:
     monkeypatch.setattr(measure, "chat_model", lambda name, **options: ScriptedModel(script=script))
-    monkeypatch.setattr(measure, "WAYS", {"plain": WAYS["plain"], "closed": WAYS["closed"]})
+    monkeypatch.setattr(measure, "TEMPLATES", {n: TEMPLATES[n] for n in ("plain", "closed")})
     return list(measure_injection("fake:model").rows)
 
 

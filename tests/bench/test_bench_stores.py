@@ -237,8 +237,8 @@ def test_unsupported_cbrkit_version_is_an_error_with_the_install_command(
 
 def test_killed_worker_process_is_an_error_that_names_its_system(tmp_path: Path) -> None:
     with Worker("cbrkit", tmp_path) as worker:
-        assert worker.do(searches)
+        assert worker.call(searches)
         for process in multiprocessing.active_children():
             process.kill()
         with pytest.raises(StoreError, match="cbrkit"):
-            worker.do(build)
+            worker.call(build)

@@ -14,7 +14,7 @@ from casewright.bench.decoding.measure import (
     PLAN_CASE_COUNTS,
     WIDTHS,
     DecodingTrial,
-    enlarged,
+    enlarged_toolbox,
     measure_decoding,
 )
 from casewright.bench.decoding.systems import (
@@ -225,10 +225,10 @@ def test_enlarged_toolbox_contains_the_domain_tools_and_has_the_given_size(
     shop: Toolbox,
 ) -> None:
     declared = [query for query in QUERIES if query.record.tools_extra][:10]
-    box = enlarged(shop, declared, 30)
+    box = enlarged_toolbox(shop, declared, 30)
     assert len(box) == 30
     assert set(shop.names) <= set(box.names)
-    assert len(enlarged(shop, [], 30)) == len(shop)
+    assert len(enlarged_toolbox(shop, [], 30)) == len(shop)
 
 
 def test_plan_cases_of_the_query_and_of_its_neighbours_are_left_out() -> None:

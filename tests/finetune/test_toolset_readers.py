@@ -57,7 +57,7 @@ def test_sealtools_becomes_plans_with_references_to_responses(tmp_path: Path) ->
             [called("findBed", [], name="near API_call_0")],
             "a reference to a response that is not",
         ),
-        ([{"api": "mow"}], "a golden call has another form"),
+        ([{"api": "mow"}], "a gold call is not in the expected form"),
         ([called("mow", [])], "a required argument is not given"),
     ],
     ids=["made up", "unknown tool", "dangling", "inside a text", "form", "missing"],

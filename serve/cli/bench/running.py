@@ -22,7 +22,7 @@ def bench_executor(
     dags: Annotated[int, Option(min=1, help="Number of random plans.")] = 200,
     seed: Annotated[int, Option(help="The seed of the random plans.")] = 0,
 ) -> Report:
-    """Time random plans against their critical path, and against LangGraph Send waves."""
+    """Time random plans against their critical path, and against LangGraph supersteps with Send."""
     from casewright.bench.executor import measure_executor
 
     return measure_executor(dags, seed)
@@ -65,11 +65,11 @@ def bench_stores(
 def bench_selection(
     domain: DomainName = "shopping",
     sizes: Annotated[str, Option(help="Pairs of candidates:picks.")] = "1000:50,10000:100",
-    queries: Annotated[int | None, Option(min=1, help="Annotated queries to certify.")] = None,
+    queries: Annotated[int | None, Option(min=1, help="Annotated queries to select for.")] = None,
     repeats: Annotated[int, Option(min=1, help="Timings of each selection.")] = 9,
     seed: Annotated[int, Option(help="The seed of the candidates.")] = 0,
 ) -> Report:
-    """Time selection, LangChain's selection and a naive one; count certified selections."""
+    """Time how cases are selected, also by LangChain and naively; count selections proven exact."""
     from casewright.bench.selection import measure_selection, read_sizes
 
     return measure_selection(domain, read_sizes(sizes), queries, repeats, seed)
@@ -78,8 +78,8 @@ def bench_selection(
 @measures(app, "serve")
 def bench_serve(
     domain: DomainName = "shopping",
-    questions: Annotated[int, Option(min=32, help="Questions for 1, 8 and 32 clients each.")] = 400,
-    requests: Annotated[int, Option(min=0, help="Requests for the memory test; or 0.")] = 5000,
+    questions: Annotated[int, Option(min=32, help="Questions per run (1, 8, 32 clients).")] = 400,
+    requests: Annotated[int, Option(min=0, help="Requests of the memory test; 0: no test.")] = 5000,
     seed: Annotated[int, Option(help="The seed of the choice of questions.")] = 0,
 ) -> Report:
     """Compare the time of the service over HTTP with that of the bare graph; measure its memory.
