@@ -236,7 +236,7 @@ class ModelPlanner:
         return self._model.encode_plan(text) if text else []
 
     def _text_so_far(self, matcher: Matcher) -> str:
-        """Return the text that was written without a grammar, even if decoding was stopped."""
+        """Return the text that was written, even if decoding was stopped; empty under a grammar."""
         from casewright.planner.decoding.free_matcher import FreeMatcher
 
         return self._model.decode(matcher.tokens) if isinstance(matcher, FreeMatcher) else ""
