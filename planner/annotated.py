@@ -58,7 +58,7 @@ class QueryRecord(BaseModel):
             extended = toolbox.with_(*map(tool_from_record, self.tools_extra))
         except ToolError as error:
             raise InputError(f"tools_extra: {error}") from error
-        # A tool may have a name that ``alias`` would change, such as get_xml.
+        # ``alias`` would change the names of some tools, such as get_xml.
         removed = [name if name in extended else alias(name) for name in self.tools_removed]
         if unknown := [name for name in removed if name not in extended]:
             raise InputError(
@@ -115,7 +115,7 @@ class Conversation:
     """Conversation with a gold plan for every turn.
 
     Attributes:
-        turns: The turns, the earliest first; the history of each has the turns before it.
+        turns: The turns, the earliest first; the history of a turn is the turns before it.
         kinds: How each turn depends on earlier turns: ``first``, ``pronoun``, ``ellipsis``, ….
         scope: The user's scope during the conversation.
         measuring: True for test data, which must not be used for training or tuning.

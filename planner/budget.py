@@ -7,17 +7,17 @@ from collections.abc import Callable
 from casewright.planner.plan import Plan, Step
 from casewright.tools import NO_EVIDENCE
 
-#: A function that returns how a plan exceeds a budget, as a sentence; empty if it does not.
+#: Function that returns a sentence on how a plan exceeds a budget, or "" if the plan fits.
 BudgetCheck = Callable[[Plan], str]
 
 
 def unbounded(plan: Plan) -> str:
-    """Return an empty text: the budget check of requests without a budget."""
+    """Return an empty text; this is the budget check of requests without a budget."""
     return ""
 
 
 def max_calls(tool: str, excess: BudgetCheck, limit: int) -> int:
-    """Return how many calls of one tool alone a budget allows, at most ``limit``."""
+    """Return how many calls a budget allows in a plan of a single tool, at most ``limit``."""
     counts = range(limit, 0, -1)
     return next((n for n in counts if not excess(Plan((Step(tool),) * n))), 0)
 

@@ -20,13 +20,13 @@ from casewright.tools.deadline import start_daemon
 class CasePlanner(ReusePlanner):
     """Reuses plan cases, and adapts their literals to the question.
 
-    With a reader, the planner combines sub-queries of plan cases whose latents are similar to those
-    of the question. It uses ``untrained`` for tools that the reader was not trained on. Without a
-    reader, the plan parser plans, with the plan cases as examples.
+    With a reader, the planner combines those sub-queries of plan cases whose latents are similar to
+    the question's latents. ``untrained`` plans for tools that the reader was not trained on.
+    Without a reader, the plan parser plans, with the plan cases as examples.
 
     Args:
-        store: Plan cases; see ``plan_store``. The constructor reads them if there is no reader; a
-            reader has learned them.
+        store: Plan cases; see ``plan_store``. The constructor reads them only if there is no
+            reader, since a reader has learned its plan cases.
         reader: A reader that was trained on these plan cases.
         untrained: Source of plans for tools that the reader was not trained on; by default the plan
             parser.
@@ -55,7 +55,7 @@ class CasePlanner(ReusePlanner):
             return super().plan(request)
         except InputError as error:
             # The toolbox has more tools than the plan parser can read. Other planners fall back to
-            # this one, so it must not raise.
+            # this planner, so it must not raise an error.
             plan, elapsed_ms = fallback_plan(request), milliseconds_since(started)
             return PlanResult(
                 plan, self.name, fallback=str(error), milliseconds=elapsed_ms, confidence=0.0

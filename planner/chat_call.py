@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, MessageLikeRepresentation
     from langchain_core.runnables import Runnable
 
-#: Function that answers messages, each a role (``system``, ``user``, ``assistant``) and a text.
+#: Function that answers messages: pairs of a role (``system``, ``user``, ``assistant``) and a text.
 Chat = Callable[[Sequence[tuple[str, str]]], str]
 #: Deadline of a model's answer in ``chat_text``.
 ANSWER_SECONDS = 120.0
-#: The error text of openai's client for a response that it cannot read.
+#: The error text of openai's client for a response that the client cannot read.
 _STATUS_ONLY = re.compile(r"Error code: [0-9]+")
 #: Environment variables with the server's address, in langchain-openai's order.
 _ADDRESS_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
@@ -55,7 +55,7 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
         from casewright.planner.local_chat import local_chat
 
         return local_chat(model, **settings)
-    server = _server_settings(settings) if provider == "openai" else {}
+    server_settings = _server_settings(settings) if provider == "openai" else {}
     try:
         from langchain.chat_models import init_chat_model
     except ImportError as error:
@@ -65,7 +65,7 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
         ) from error
     try:
         chat: BaseChatModel = init_chat_model(
-            model, model_provider=provider, **{"temperature": 0, **server, **settings}
+            model, model_provider=provider, **{"temperature": 0, **server_settings, **settings}
         )
     except ImportError as error:
         raise DependencyError(
@@ -79,7 +79,7 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
 
 
 def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return ``base_url``, and a key if none is set; empty if no server's address is set."""
+    """Return ``base_url``, with a placeholder key if no key is set; empty without an address."""
     base_url = settings.get("base_url", settings.get("openai_api_base"))
     sources = {"base_url": base_url, **{name: os.environ.get(name) for name in _ADDRESS_VARIABLES}}
     source, address = next(((name, url) for name, url in sources.items() if url), ("", ""))
@@ -110,7 +110,7 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
     """Return the model's message without blocking the event loop.
 
     A synchronous model is called in a daemon thread: LangChain would use a thread of the event
-    loop's executor, and a process does not end before such threads. Raise ``TimeoutError`` after
+    loop's executor, and a process waits for such threads at its end. Raise ``TimeoutError`` after
     ``seconds``, even if the call ignores its cancellation.
     """
     from langchain_core.language_models import BaseChatModel, SimpleChatModel

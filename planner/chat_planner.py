@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 _STEP_LINE = re.compile(r"^\s*s[0-9]+\s*=")
-#: Maximum number of the model's answers: the second one corrects the errors of the first.
+#: Maximum number of answers of the model; the second answer corrects the errors of the first.
 ROUNDS = 2
 
 
@@ -135,13 +135,13 @@ def _correction_messages(written: str, errors: list[PlanError]) -> list[BaseMess
 
 
 def plan_lines(text: str) -> str:
-    """Return the lines of an answer that begin like steps, or the answer if there are none."""
+    """Return the lines of an answer that begin like steps, or the whole answer if no line does."""
     lines = [line for line in text.split("\n") if _STEP_LINE.match(line)]
     return "\n".join(lines) if lines else text
 
 
 def model_name(model: Any) -> str:
-    """Return the name of a chat model in answers and tables."""
+    """Return the name by which answers and tables call a chat model."""
     for attribute in ("model_name", "model", "model_id"):
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return value

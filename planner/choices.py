@@ -21,9 +21,9 @@ def plan_choices(request: PlanRequest) -> dict[str, Any]:
 
     ``most_steps`` is the maximum number of steps. ``words`` are the question's words, for spans,
     each with the text up to the next word. ``tools`` have name, description, result fields and
-    parameters. A parameter has the choices for a single value, ``alone``, and for an item of a
-    list, ``items``, which is null if the parameter takes no list. ``values`` lists choices in the
-    plan language. Four flags allow more: ``step`` a result field of an earlier step, ``text`` any
+    parameters. A parameter has choices for a single value (``alone``) and for an item of a list
+    (``items``; null if the parameter takes no list). ``values`` lists choices in the plan language.
+    Four flags allow further values: ``step`` allows a result field of an earlier step, ``text`` any
     text, ``span`` a span of the question, ``number`` any number.
     """
     question = " ".join(request.question.split())
@@ -45,8 +45,8 @@ def _tool_record(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
             {
                 "name": parameter.name,
                 "required": parameter.required,
-                "alone": _values(parameter, request, parameter.fits),
-                "items": _values(parameter, request, lambda value: True)
+                "alone": _choices(parameter, request, parameter.fits),
+                "items": _choices(parameter, request, lambda value: True)
                 if parameter.kind in ("array", "any")
                 else None,
             }
@@ -55,8 +55,8 @@ def _tool_record(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
     }
 
 
-def _values(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[str, Any]:
-    """Return the values from a parameter's sources for which ``accepts`` returns True."""
+def _choices(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[str, Any]:
+    """Return the choices that a parameter's sources allow, if ``accepts`` returns True for them."""
     sources, takes_text = parameter.sources, accepts("")
     # A lone surrogate cannot be a literal.
     choices = (c for c in parameter.choices if c == c.encode("utf-8", "ignore").decode())
@@ -78,9 +78,9 @@ def _values(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[st
 
 
 def editable_steps(*texts: str) -> list[dict[str, Any]]:
-    """Return the steps, as JSON, of the first text that is a plan; none if no text is one.
+    """Return the steps of the first text that is a plan, as JSON; empty if no text is a plan.
 
-    An argument is a text in the plan language, or for a list a list of such texts.
+    A single value is a text in the plan language; a list is a list of such texts.
     """
     for text in texts:
         try:

@@ -1,4 +1,4 @@
-"""Makes plans continue a run: its finished steps come first, and no failed call is repeated."""
+"""Makes a plan continue a run: finished steps come first, and no failed call is repeated."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from casewright.tools import NO_EVIDENCE
 def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan | None:
     """Return the request's fixed steps, followed by the other steps of a plan, as a plan.
 
-    Equal steps become one, so a planner may ignore the fixed steps and plan them again. With
-    ``widen``, a step that repeats a failed call gets the whole question instead of its texts.
+    Equal steps are merged, so a planner may ignore the fixed steps and plan them again. With
+    ``widen``, a step that repeats a failed call gets the whole question instead of text literals.
     Return ``None`` if the plan still repeats a failed call, or adds no step.
     """
     steps = list(request.fixed.steps)
@@ -37,7 +37,7 @@ def as_question(value: Scalar) -> Scalar:
 
 
 def validated_plan(plan: Plan, request: PlanRequest) -> Plan:
-    """Return a plan that passes the checks; after failed calls, it begins with the fixed steps.
+    """Check a plan and return it; after failed calls, put the request's fixed steps first.
 
     Raise ``PlanError`` if a check fails, or the plan repeats a failed call or adds no step.
     """

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from casewright.planner.model_planner import ModelPlanner
 
 CARD = Path(__file__).with_name("ensemble.json")
-#: Default maximum number of the parser's plans to rank; six do not give more right plans.
+#: Default maximum number of the parser's plans to rank; with six, no more plans are right.
 PARSER_CANDIDATES = 3
 #: Maximum number of tokens of a prompt for the model, as in its training.
 MAX_PROMPT_TOKENS = 4096
@@ -50,7 +50,7 @@ class EnsembleCard:
     """Constants that ``casewright finetune ensemble`` chose on the validation toolboxes.
 
     Attributes:
-        weight: Weight of the model's log-probability; the parser's has weight 1.
+        weight: Weight of the model's log-probability; the parser's log-probability has weight 1.
         sure: Minimum confidence of the parser at which the model is not called.
         intercept, score, margin: Coefficients of the logistic curve that gives the probability that
             a plan is right, from the plan's score and its margin over the next plan.
@@ -149,17 +149,17 @@ class EnsemblePlanner:
     def _plans_and_error(
         self, request: PlanRequest
     ) -> tuple[Iterator[ScoredPlan], Exception | None]:
-        """Return plans; if the model fails, the parser's plans and the model's error."""
-        scored_plans = self._parser_plans(request)
+        """Return plans and no error; if the model fails, the parser's plans and the error."""
+        parser_plans = self._parser_plans(request)
         try:
-            if scored_plans and self._parser_suffices(scored_plans[0], request):
-                return iter(scored_plans), None
-            return self._ranked_plans(self._candidates(request, scored_plans)), None
+            if parser_plans and self._parser_suffices(parser_plans[0], request):
+                return iter(parser_plans), None
+            return self._ranked_plans(self._candidates(request, parser_plans)), None
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-            return map(self._asking_back_if_unsure, scored_plans), error
+            return map(self._asking_back_if_unsure, parser_plans), error
 
     def _asking_back_if_unsure(self, scored: ScoredPlan) -> ScoredPlan:
-        """Return the parser's plan; it also asks back if it is below the ensemble's threshold."""
+        """Return the parser's plan; it also asks back if its confidence is below ``asks_below``."""
         confidence = scored.confidence
         is_unsure = confidence is not None and confidence < self._card.asks_below
         return scored._replace(asks_back=scored.asks_back or is_unsure)
@@ -181,7 +181,7 @@ class EnsemblePlanner:
             return list(islice(valid_plans(self._parser, request), self._parser_candidates))
 
     def _parser_suffices(self, top_plan: ScoredPlan, request: PlanRequest) -> bool:
-        """Return True if the parser is sure, or the prompt is too long for the model."""
+        """Return True if the parser is sure without history, or the model's prompt is too long."""
         is_sure = top_plan.confidence is None or top_plan.confidence >= self._card.sure
         # The parser does not read history.
         if is_sure and not request.history:
@@ -189,10 +189,10 @@ class EnsemblePlanner:
         return self._model.prompt_tokens(request) > MAX_PROMPT_TOKENS
 
     def _candidates(
-        self, request: PlanRequest, scored_plans: Sequence[ScoredPlan]
+        self, request: PlanRequest, parser_plans: Sequence[ScoredPlan]
     ) -> list[CandidatePlan]:
-        scored_by_plan = {scored.plan: scored for scored in reversed(scored_plans)}
-        model_scores = self._model.ranked(request, [*dict.fromkeys(s.plan for s in scored_plans)])
+        scored_by_plan = {scored.plan: scored for scored in reversed(parser_plans)}
+        model_scores = self._model.ranked(request, [*dict.fromkeys(s.plan for s in parser_plans)])
         parser_scores = {
             plan: scored.score
             for plan, scored in scored_by_plan.items()

@@ -49,7 +49,7 @@ def fallback_result(
     tokens: Mapping[str, int] | None = None,
     written: str = "",
 ) -> PlanResult:
-    """Return the fallback planner's result with the reason for which ``planner`` failed.
+    """Return the fallback planner's result and the reason why ``planner`` failed.
 
     ``milliseconds`` is the time of both planners; ``written`` is cut to ``MAX_WRITTEN_CHARACTERS``.
     """

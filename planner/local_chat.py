@@ -24,7 +24,7 @@ class LocalChat(SimpleChatModel):
     Attributes:
         model: A ``LanguageModel``.
         tokens: Maximum number of tokens of an answer.
-        temperature: Temperature of the sampling; 0 takes the most probable tokens.
+        temperature: Temperature of the sampling; at 0, the model writes the most probable tokens.
     """
 
     model: Any

@@ -1,8 +1,8 @@
 """Limits of decoding. They have a module of their own since the decoder's imports are slow."""
 
-#: Default maximum number of tokens of a plan: some twenty steps.
+#: Default maximum number of tokens of a plan, enough for some twenty steps.
 MAX_TOKENS = 1024
-#: Default maximum without a grammar, where a model may repeat itself: some ten steps.
+#: Default maximum without a grammar, where a model may repeat itself; enough for ten steps.
 FREE_TOKENS = 256
 #: Bytes of memory for the prefix cache, which holds the key/value states of prompt prefixes.
 PREFIX_BYTES = 512 * 2**20

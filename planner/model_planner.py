@@ -128,7 +128,7 @@ class ModelPlanner:
                 prompt = self._prompt(request)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
                 seconds = time.perf_counter() - started
-                results[number] = self._fallback_plan(request, error, seconds)
+                results[number] = self._fallback_result(request, error, seconds)
             else:
                 prompted = _PromptedRequest(request, prompt, time.perf_counter() - started)
                 groups[prompt.head].append((number, prompted))
@@ -137,7 +137,7 @@ class ModelPlanner:
             group.sort(key=lambda numbered: len(numbered[1].prompt.tail))
             for start in range(0, len(group), self.batch):
                 numbers, batch = zip(*group[start : start + self.batch], strict=True)
-                results.update(zip(numbers, self._write(batch), strict=True))
+                results.update(zip(numbers, self._batch_results(batch), strict=True))
         return [results[number] for number in range(len(requests))]
 
     def prompt_tokens(self, request: PlanRequest) -> int:
@@ -193,7 +193,7 @@ class ModelPlanner:
                 return tokens
             examples.pop()
 
-    def _write(self, batch: Sequence[_PromptedRequest]) -> list[PlanResult]:
+    def _batch_results(self, batch: Sequence[_PromptedRequest]) -> list[PlanResult]:
         from casewright.planner.decoding import DecodingLimits
 
         started = time.perf_counter()
@@ -236,7 +236,7 @@ class ModelPlanner:
         return self._model.encode_plan(text) if text else []
 
     def _text_so_far(self, matcher: Matcher) -> str:
-        """Return the text that was written without a grammar, even if decoding was stopped."""
+        """Return the text that was written, even if decoding was stopped; empty under a grammar."""
         from casewright.planner.decoding.free_matcher import FreeMatcher
 
         return self._model.decode(matcher.tokens) if isinstance(matcher, FreeMatcher) else ""
@@ -245,7 +245,7 @@ class ModelPlanner:
         self, request: PlanRequest, outcome: Written | Exception, text: str, seconds: float
     ) -> PlanResult:
         if isinstance(outcome, Exception):
-            return self._fallback_plan(request, outcome, seconds, text)
+            return self._fallback_result(request, outcome, seconds, text)
         tokens = {
             "input": outcome.prompt_tokens,
             "output": len(outcome.tokens),
@@ -257,10 +257,10 @@ class ModelPlanner:
         try:
             plan = validated_plan(parse_plan(plan_lines(text)), request)
         except PlanError as error:
-            return self._fallback_plan(request, error, seconds, text, tokens)
+            return self._fallback_result(request, error, seconds, text, tokens)
         return PlanResult(plan, self.name, milliseconds=seconds * 1000, tokens=tokens)
 
-    def _fallback_plan(
+    def _fallback_result(
         self,
         request: PlanRequest,
         error: Exception,

@@ -78,13 +78,13 @@ class NamedPlanner:
         make: Makes the planner; raises ``InputError`` if its arguments are not sufficient.
         argument: Placeholder, such as ``FOLDER``, of the part after the planner's name and a colon;
             empty if the name has no such part.
-        bare: True if this part may be left out.
+        bare: True if the part after the colon may be left out.
         takes: Names of the ``ModelSettings`` that the planner takes; a planner that takes
             ``device`` has a language model in this process.
         reads: True if the planner uses the domain's reader (``PlannerParts.reader``).
         shared: True if the planner can serve several users: it calls no tools while it plans.
-        model: Loads the planner's language model in this process, if it has one, given name and
-            settings; raises ``InputError`` if the model does not exist.
+        model: Function of name and settings that loads the planner's language model in this process
+            or raises ``InputError``; ``None`` if the planner has no such model.
     """
 
     make: Callable[[PlannerParts], Planner]
@@ -117,7 +117,7 @@ def named_planner(name: str) -> NamedPlanner:
         return CHAT if colon else planner
     if planner.bare and not colon:
         return planner
-    # After the planner's name, the argument local:FOLDER requires the prefix ``local:``.
+    # An argument that is declared as local:FOLDER must begin with ``local:``.
     prefix = planner.argument.rpartition(":")[0]
     if not argument.startswith(prefix) or not argument.removeprefix(prefix).strip(":"):
         raise InputError(f"{name!r} names no model. Write {_usage(planner_name)}.")
@@ -127,7 +127,7 @@ def named_planner(name: str) -> NamedPlanner:
 def check_planner(name: str, settings: ModelSettings | None = None) -> None:
     """Raise ``InputError`` unless a planner of this name exists and takes these settings."""
     planner, model_settings = named_planner(name), settings or ModelSettings()
-    local = f"--planner {LOCAL}FOLDER"
+    local_option = f"--planner {LOCAL}FOLDER"
     for setting in fields(ModelSettings):
         if (
             setting.name in planner.takes
@@ -138,11 +138,11 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
         if setting.name == "examples":
             problem, usable_with = "has no prompt", "a language model"
         elif setting.name == "constrained":
-            problem, usable_with = "has no grammar to switch off", local
+            problem, usable_with = "has no grammar to switch off", local_option
         elif "device" in planner.takes:
-            problem, usable_with = "is an adapter itself", f"{local}, or without --planner"
+            problem, usable_with = "is an adapter itself", f"{local_option}, or without --planner"
         else:
-            problem, usable_with = "is no local model", local
+            problem, usable_with = "is no local model", local_option
         raise InputError(
             f"The planner {name!r} {problem}. Leave {flag} out; it goes with {usable_with}."
         )
@@ -181,10 +181,10 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 
 
 def planner_for_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
-    """Return a planner's name and adapter; an adapter without a name becomes part of a name.
+    """Return a planner's name and adapter; without a name, choose a planner for the adapter.
 
-    A given name is returned with its adapter, both unchanged. An adapted plan parser becomes part
-    of the ensemble's name if the ensemble's model can run, else of the plan parser's name.
+    A given name is returned with its adapter, both unchanged. A chosen name contains the adapter:
+    an adapted plan parser gets the ensemble if its model can run, or else the plan parser.
     """
     if adapter is None or name is not None:
         return name, adapter
@@ -226,7 +226,7 @@ def _usage(name: str) -> str:
     return f"{name}:{argument}" if argument else name
 
 
-def _chat(parts: PlannerParts) -> Planner:
+def _chat_planner(parts: PlannerParts) -> Planner:
     from casewright.planner.case_planner import CasePlanner
     from casewright.planner.chat_call import chat_model
     from casewright.planner.chat_planner import ChatPlanner
@@ -242,4 +242,4 @@ def _chat(parts: PlannerParts) -> Planner:
 
 
 #: Factory for names without an entry point: a LangChain chat model, ``provider:model``.
-CHAT = NamedPlanner(_chat, takes=frozenset({"examples"}), reads=True)
+CHAT = NamedPlanner(_chat_planner, takes=frozenset({"examples"}), reads=True)

@@ -38,7 +38,7 @@ from casewright.stores import CaseStore
 def _case(parts: PlannerParts) -> Planner:
     if not (parts.reader and is_runnable()):
         return CasePlanner(parts.plan_cases, parts.reader)
-    # The ensemble plans for tools that a request adds; it reads their descriptions. It gets more
+    # The ensemble plans for tools that a request adds, from their descriptions. It gets more
     # candidates, since the best plan with such a tool is often not among the parser's first three.
     untrained = _new_ensemble(ParserReuse(None), plan_cases=None, parser_candidates=6)
     return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
@@ -83,7 +83,7 @@ def _model_planner(parts: PlannerParts) -> Planner:
 
 
 def example_count(name: str) -> int:
-    """Return the number of plan cases in a model's prompt; for a tuned model, as in its training.
+    """Return the number of plan cases in a model's prompt; for a tuned model, that of its training.
 
     The name belongs to a planner, a local model or a chat model.
     """
@@ -104,7 +104,7 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
     return _load(folder, settings.adapter, settings.device, settings.dtype)
 
 
-# These arguments determine the model: it is the same without a grammar, and in an agent.
+# These arguments alone determine the model; the grammar and an agent do not change it.
 @lru_cache(maxsize=1)
 def _load(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
     from casewright.planner.language_model import load_language_model

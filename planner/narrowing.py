@@ -2,8 +2,8 @@
 
 A planner reads every tool of a request. With hundreds of tools the first plan takes minutes, and
 most tools have nothing to do with the question. So only the tools with the highest scores are kept.
-A score combines similarity and shared words of question and tool, the page's fields, and plan
-cases. Tools that share fields with the best tools get a part of their scores, as likely next steps.
+A score combines similarity and shared words of question and tool, the context's fields, and plan
+cases. Tools that share fields with the best tools score higher, since they are likely next steps.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 #: Maximum number of tools of a request; a larger toolbox is narrowed.
 MAX_TOOLS = 64
-#: Number of tools that are embedded at once. The encoder caches each batch, so a request after a
-#: cancelled one continues its work.
+#: Number of tools that are embedded at once. The encoder caches each batch, so a request
+#: continues the work of a cancelled one.
 EMBEDDING_BATCH = 256
 #: Number of best tools that raise their neighbours' scores, the weight of these raises, and the
 #: number of plan cases that are searched.
 BEST_TOOLS, NEIGHBOUR_WEIGHT, CASES = 32, 10.0, 16
-#: Maximum number of tools that a common field makes neighbours; a field of more tools, such as
-#: "query", relates nothing.
+#: Maximum number of tools with a common field that count as neighbours; a field of more tools, such
+#: as "query", does not relate them.
 MAX_SHARING = 40
 Scores = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class NarrowingPlanner:
         self.name = planner.name
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan for the narrowed toolbox, which is valid for the whole toolbox too."""
+        """Return the plan for the narrowed toolbox; the plan is valid for the whole toolbox too."""
         return self._planner.plan(self.narrowed(request))
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
@@ -88,7 +88,7 @@ class NarrowingPlanner:
             return request
         index = self.index(request.toolbox)
         scores = index.scores(request, self._case_scores(request.question, index.numbers))
-        # Finished steps stay in the plan, and so do their tools.
+        # Finished steps stay in the plan, so their tools stay in the toolbox.
         scores[[index.numbers[name] for name in {*request.fixed.tools}]] = np.inf
         # One less than the maximum, since the toolbox adds ``no_evidence``.
         best = np.sort(np.argsort(-scores, kind="stable")[: MAX_TOOLS - 1])
@@ -133,7 +133,7 @@ class _Index:
         self._by_field = _inverted_index([set(_field_names(tool)) for tool in tools])
 
     def scores(self, request: PlanRequest, case_scores: Scores) -> Scores:
-        """Return each tool's score for a request; a previous question counts like the question."""
+        """Return each tool's score for a request; the previous question counts like the new one."""
         questions = [request.question, *(turn["question"] for turn in request.history[-1:])]
         vectors = self._encoder.embed(questions)
         similarities = (self._vectors @ vectors.T).max(axis=1)
@@ -162,9 +162,9 @@ class _Index:
         return scores / (scores.max() or 1.0)
 
     def _neighbour_scores(self, scores: Scores) -> Scores:
-        """Return for each tool the mean excess score of the other best tools with its fields."""
+        """Return for each tool the mean excess score of other best tools that share its fields."""
         best = np.argsort(-scores, kind="stable")[: BEST_TOOLS + 1]
-        # The excess of a best tool's score over that of the first tool that is not among the best.
+        # How far the score of a best tool exceeds the score of the best tool among the others.
         excess = np.zeros(len(scores))
         excess[best] = scores[best] - scores[best[-1]]
         sums, weights = np.zeros(len(scores)), np.zeros(len(scores))

@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![A-Za-z0-9_.])")
 _REFERENCE = re.compile(r"s([1-9][0-9]{0,5})(?:\[(0|[1-9][0-9]{0,5})\])?\.([A-Za-z_][A-Za-z0-9_]*)")
 _CONTEXT = re.compile(r"context\.([A-Za-z_][A-Za-z0-9_]*)")
-_WORD = re.compile(r"(?:question|true|false)(?![A-Za-z0-9_.])")
+_KEYWORD = re.compile(r"(?:question|true|false)(?![A-Za-z0-9_.])")
 #: Maximum number of characters of a plan; a dozen steps have fewer, and longer texts parse slowly.
 MAX_PLAN_CHARACTERS = 200_000
 #: Maximum number of characters of a number; a longer number is useless, and slow to convert.
@@ -35,7 +35,7 @@ _STEP_FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
 
 @lru_cache(maxsize=64)
 def parse_plan(text: str) -> Plan:
-    """Return the plan of a text; recent plans are cached, since each node of a run parses its plan.
+    """Return the plan of a text; recent plans are cached, since each node of a run parses the plan.
 
     Blank lines and spaces around tokens are allowed; steps count from 1 without gaps. Raise
     ``PlanError``, with the step, the rule and the correction, if the text is not a plan.
@@ -46,13 +46,13 @@ def parse_plan(text: str) -> Plan:
             "Write fewer steps, or shorter texts.",
         )
     lines = filter(None, (line.strip(" \t\r") for line in text.split("\n")))
-    steps = tuple(_Line(line, number).step() for number, line in enumerate(lines, 1))
+    steps = tuple(_LineParser(line, number).step() for number, line in enumerate(lines, 1))
     if not steps:
         raise PlanError("The plan has no step.", "Write at least s1 = no_evidence().")
     return Plan(steps)
 
 
-class _Line:
+class _LineParser:
     """Parser of one line; ``position`` is the index of the next token's first character."""
 
     def __init__(self, text: str, number: int) -> None:
@@ -100,7 +100,7 @@ class _Line:
                 value, self.position = scanstring(text, position + 1, True)
                 self._skip_space()
                 return Literal(value)
-            if match := self._match(_WORD):
+            if match := self._match(_KEYWORD):
                 return QuestionRef() if match[0] == "question" else Literal(match[0] == "true")
             if match := self._match(_REFERENCE):
                 return StepRef(int(match[1]), match[3], int(match[2] or 0))

@@ -1,4 +1,4 @@
-"""Planning by the trained plan parser, which needs no language model and reads any tools."""
+"""Planning by the trained plan parser, which works with any tools and needs no language model."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from casewright.tools import NO_EVIDENCE
 
 #: Maximum number of plan cases that the parser reads, a random sample of a larger number.
 MAX_CASES = 240
-#: Weight of a plan's probability with fewer than ``MIN_CASES`` plan cases, in a mixture with its
-#: probability without cases. On the validation toolboxes, few cases make plans slightly worse.
+#: Weight of a plan's probability with fewer than ``MIN_CASES`` plan cases; its probability without
+#: cases has the other weight. On the validation toolboxes, few cases make plans slightly worse.
 CASE_SHARE = 0.3
-#: If all plan cases have the same plan, minimum number of them from which the plan is taken.
+#: Minimum number of plan cases from which their plan is taken, if all of them have the same plan.
 MIN_AGREEING_CASES = 4
 #: Confidence in the plan of a case whose question a message repeats word by word. In
 #: docs/fine-tuning.md, 37 of 37 such plans are right: at least 0.9, by Wilson's interval.
@@ -52,8 +52,8 @@ class ParserReuse:
         folder: The folder that ``casewright finetune parser`` wrote; by default the packaged one.
 
     Raises:
-        InputError: There is no parser in the folder. In planning: its weights do not fit, or a
-            toolbox has more tools than it reads.
+        InputError: There is no parser in the folder. In planning: the parser's weights do not
+            fit, or a toolbox has more tools than the parser reads.
     """
 
     def __init__(self, store: CaseStore | None, folder: Path = FOLDER) -> None:
@@ -111,7 +111,7 @@ class ParserReuse:
         )
         scores: dict[Plan, float] = {}
         for plan in plans:
-            # The conventions may make two plans equal.
+            # The plan cases' conventions may make two plans equal.
             scores.setdefault(write_plan(plan.steps, prepared.schema, message), plan.score)
         return list(scores.items())
 
@@ -144,11 +144,11 @@ def _sampled_cases(cases: Sequence[Case]) -> list[PlanCase]:
 
 
 def _mixture(
-    without: Sequence[tuple[Plan, float]], with_cases: Sequence[tuple[Plan, float]]
+    without_cases: Sequence[tuple[Plan, float]], with_cases: Sequence[tuple[Plan, float]]
 ) -> list[tuple[Plan, float]]:
     """Return plans with the log of their mixed probabilities, the most probable first."""
     scores: dict[Plan, float] = {}
-    for plans, weight in ((without, 1 - CASE_SHARE), (with_cases, CASE_SHARE)):
+    for plans, weight in ((without_cases, 1 - CASE_SHARE), (with_cases, CASE_SHARE)):
         for plan, score in plans:
             weighted = score + math.log(weight)
             scores[plan] = float(np.logaddexp(scores.get(plan, -math.inf), weighted))
@@ -156,7 +156,7 @@ def _mixture(
 
 
 def _agreed_plan(plans: Sequence[Plan]) -> Plan | None:
-    """Return the plan of all cases if they are enough and its arguments are only the question."""
+    """Return the plan of all cases if they are enough and all its arguments are the question."""
     if len(plans) < MIN_AGREEING_CASES or len(set(plans)) > 1:
         return None
     values = [value for step in plans[0].steps for _, value in step.arguments]

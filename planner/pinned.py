@@ -46,7 +46,7 @@ class PinnedPlan:
         question: The question, with a placeholder such as ``{town}`` for each parameter's value.
         plan: The plan, with placeholders in its texts. An argument that is only a placeholder gets
             a value of the parameter's type, which need not be a text.
-        parameters: Values of the parameters when the plan was pinned; they are the defaults.
+        parameters: Default values of the parameters: their values when the plan was pinned.
         tools: The declaration of each tool that the plan calls, by name.
     """
 
@@ -129,10 +129,10 @@ class PinnedPlan:
         return changes
 
     def filled(self, toolbox: Toolbox, values: Mapping[str, Any]) -> tuple[str, FixedPlanner]:
-        """Return the question with values for its parameters, and a planner with its plan.
+        """Return the question and a planner with the plan, both with values for the parameters.
 
         Raise ``InputError`` if a tool's declaration in the toolbox differs from the pinned one, a
-        parameter is unknown, or its value has another type than the default.
+        parameter is unknown, or a value has another type than the parameter's default.
         """
         if changes := self.differences(toolbox):
             shown = cleaned("; ".join(changes), 2000)
@@ -236,7 +236,7 @@ def read_pinned(folder: Path, name: str) -> PinnedPlan:
 
 
 def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
-    """Return the pinned plan in the text of a file, under this name.
+    """Return the pinned plan of this name from the text of its file.
 
     Raise ``InputError`` if the name is not valid, or the text is no pinned plan; the message begins
     with ``where``.
@@ -251,7 +251,7 @@ def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
 
 
 def pinned_names(folder: Path) -> list[str]:
-    """Return the names of the pinned plans of a folder, sorted; empty if it is missing."""
+    """Return the sorted names of the pinned plans in a folder; empty if the folder is missing."""
     return sorted(file.stem for file in folder.glob("*.toml") if NAME.fullmatch(file.stem))
 
 

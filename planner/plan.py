@@ -97,7 +97,7 @@ Value = Scalar | ListValue
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Call of a tool, with its arguments by name, in the written order."""
+    """Call of a tool; arguments are pairs of name and value, in the written order."""
 
     tool: str
     arguments: tuple[tuple[str, Value], ...] = ()
@@ -158,7 +158,7 @@ class Plan:
 
         Args:
             attempts: Maximum number of calls of a step, by which cost and tokens are multiplied.
-            measured: Measured seconds of a call, for tools that declare no latency.
+            measured: Measured seconds of a call by tool, for tools that declare no latency.
         """
         steps = [(step.tool, [ref.step for ref in step.references()]) for step in self.steps]
         return price_of(steps, toolbox, attempts=attempts, measured=measured)
@@ -204,5 +204,5 @@ def sub_plan(plan: Plan, numbers: Iterable[int]) -> tuple[Plan, dict[int, int]]:
 
 
 def format_plan(plan: Plan) -> str:
-    """Return the text form: for each step a line ``sN = tool(parameter=value, ...)``."""
+    """Return the text form of a plan: a line ``sN = tool(parameter=value, ...)`` for each step."""
     return "\n".join(f"s{number} = {step}" for number, step in enumerate(plan.steps, 1))

@@ -1,4 +1,4 @@
-"""Plan cases: a question with context and history as the problem, and its plan as the solution."""
+"""Plan cases: the problem of a case is a question, and the solution is the question's plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.tools import ToolExample
 #: Default number of plan cases in a prompt.
 EXAMPLES = 4
 #: Default selection of plan cases, with RAGSys's share of diversity, but without a weight of
-#: quality, which no packaged plan case has.
+#: quality, since no packaged plan case has a quality.
 SELECTION = MarginalSelector(lambda_d=0.75, lambda_b=1.0)
 
 
@@ -55,7 +55,7 @@ def plan_case(query: AnnotatedQuery) -> Case:
 def plan_store(
     queries: Iterable[AnnotatedQuery], encoder: Encoder, location: str | Path = ":memory:"
 ) -> CaseStore:
-    """Return the open store with cases of these queries, except of queries that add tools."""
+    """Return an open store with a case for each of these queries that adds no tools."""
     store = CaseStore(plan_schema(encoder), location)
     store.add([plan_case(query) for query in queries if not query.record.tools_extra])
     return store

@@ -1,4 +1,4 @@
-"""Differences between the steps of two plans, independent of their order and numbers."""
+"""Differences between the steps of two plans, independent of the steps' order and numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StepDifference:
 
 
 def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
-    """Return the differences of matching steps, then the steps that only the second plan has.
+    """Return a difference for each step of the first plan, then those only in the second plan.
 
     Equal steps are matched first, then steps with the same tool.
     """

@@ -15,14 +15,14 @@ from casewright.tools.spec import ESTIMATES
 class Price:
     """Calls, time and cost of a plan.
 
-    An estimate that no called tool declares is ``None``; tools that do not declare it count as 0.
+    An estimate is ``None`` if no called tool declares it; else tools without it count as 0.
 
     Attributes:
         calls: Number of calls by tool; each step is a call, except ``no_evidence``.
         seconds: Latency of the critical path, without retries.
         cost: Maximum cost of all calls, with retries.
         tokens: Maximum number of tokens of all calls, with retries.
-        undeclared: For ``latency``, ``cost`` and ``tokens``, the tools that do not declare it.
+        undeclared: By ``latency``, ``cost`` and ``tokens``, the called tools without this estimate.
     """
 
     calls: Mapping[str, int]

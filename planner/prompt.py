@@ -1,7 +1,7 @@
 """Renders the planner's prompt (REAPER, Joshi et al. 2024, section 3).
 
 The prefix (``head``) has role, tools, constraints and the tools' examples. It is the same for all
-requests of a toolbox, so that the model's states after it can be cached. The rest (``tail``) has
+requests of a toolbox, so that its key/value states can be cached. The rest (``tail``) has
 retrieved plan cases, history, context and question.
 """
 
@@ -48,7 +48,7 @@ class PlanExample(ToolExample):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Prompt in two parts: ``head``, the cached prefix, empty for some tasks, and ``tail``."""
+    """Prompt of two parts: ``head``, the cached prefix, which some tasks lack, and ``tail``."""
 
     head: str
     tail: str

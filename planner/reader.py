@@ -103,13 +103,13 @@ class EncodedQuestion:
         sentence = np.cumsum([word.after_break for word in encoded.words])
         distance = positions[None] - positions[:, None]
         same_sentence = sentence[None] == sentence[:, None]
-        # True for a first word (row) and a last word (column) between which a literal can be.
+        # True if a literal can begin with the row's word and end with the column's word.
         self._can_be_literal = (distance >= 0) & (distance < MAX_LITERAL_WORDS) & same_sentence
 
     def next_sub_queries(
         self, prefixes: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
     ) -> NextSubQueries:
-        """Return the scores of the next templates after each prefix, all of the same length.
+        """Return the scores of the next template after each prefix; all prefixes are equally long.
 
         A prefix is a sequence of sub-queries, each a template's number and its literals.
         """
@@ -127,10 +127,10 @@ class EncodedQuestion:
     def literals(
         self, decoded: Sequence[Floats], templates: Sequence[int], slots: Sequence[int]
     ) -> list[Span | None]:
-        """Return the most probable span of each of n literals; ``None`` without words.
+        """Return the most probable span of each literal, or ``None`` if the question has no words.
 
         A literal is within one sentence and has at most ``MAX_LITERAL_WORDS`` words. ``decoded``
-        and ``templates`` belong to its sub-query, in which it has the index in ``slots``.
+        and ``templates`` belong to its sub-query; ``slots`` has the literal's index in it.
         """
         if not templates:
             return []
@@ -142,9 +142,9 @@ class EncodedQuestion:
         )
         return [self._best_span(start, end) for start, end in zip(starts, ends, strict=True)]
 
-    def _best_span(self, start: Floats, end: Floats) -> Span | None:
+    def _best_span(self, start_logits: Floats, end_logits: Floats) -> Span | None:
         if not self.input.words:
             return None
-        scores = start[self.input.first][:, None] + end[self.input.last][None]
+        scores = start_logits[self.input.first][:, None] + end_logits[self.input.last][None]
         index = int(np.where(self._can_be_literal, scores, -np.inf).argmax())
         return divmod(index, len(self.input.words))

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 MAX_TOKENS = 192
 #: Maximum numbers of sub-queries of a message, and of literals of a sub-query.
 MAX_SUB_QUERIES, MAX_SLOTS = 6, 4
-#: Maximum number of characters of a context value, a single word, that the network reads.
+#: Maximum number of characters of a context value that the network reads; the value is one word.
 MAX_VALUE_CHARACTERS = 20
-#: Indices of the first and the last word.
+#: Indices of a span's first and last word.
 Span = tuple[int, int]
 
 

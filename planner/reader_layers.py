@@ -18,11 +18,11 @@ from casewright.planner.parser.layers import (
     softmax,
 )
 
-#: Factor between a cosine and a logit.
+#: Factor that turns a cosine into a logit.
 SHARPNESS = 14.0
 #: Dimensions of an attention head.
 HEAD = 64
-_SELF, _CROSS = "decoder.self_attn", "decoder.multihead_attn"
+_SELF_ATTENTION, _CROSS_ATTENTION = "decoder.self_attn", "decoder.multihead_attn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ReaderLayers:
 
     def __init__(self, weights: Weights) -> None:
         split_weights = dict(weights)
-        for name in (_SELF, _CROSS):
+        for name in (_SELF_ATTENTION, _CROSS_ATTENTION):
             # The network's weights have query, key and value concatenated.
             for kind in ("weight", "bias"):
                 parts = np.split(weights[f"{name}.in_proj_{kind}"], 3)
@@ -81,14 +81,14 @@ class ReaderLayers:
         self._norms = [LayerNorm(weights, f"decoder.{name}") for name in names]
         self._memory_norm = LayerNorm(weights, "memory")
         self._final_norm = LayerNorm(weights, "norm")
-        self._self, self._cross = (
+        self._self_attention, self._cross_attention = (
             [Linear(split_weights, f"{name}.{part}") for part in (0, 1, 2, "out_proj")]
-            for name in (_SELF, _CROSS)
+            for name in (_SELF_ATTENTION, _CROSS_ATTENTION)
         )
         self._feed_forward_in, self._feed_forward_out = (
             Linear(weights, f"decoder.linear{n}") for n in (1, 2)
         )
-        self._out, self._mix = Linear(weights, "out"), Perceptron(weights, "mix")
+        self._to_latents, self._mix = Linear(weights, "out"), Perceptron(weights, "mix")
         self._prototypes = _normalised(weights["prototypes"]).T * np.float32(SHARPNESS)
         self._bias = weights["bias"][:-1]
         self._pointer_queries, self._pointer_keys = (
@@ -99,7 +99,7 @@ class ReaderLayers:
     def memory(self, states: Floats, mask: NDArray[np.integer]) -> Memory:
         """Return the memory of token states (n, tokens, size); the mask is 0 for padding."""
         normalised = self._memory_norm(states)
-        _, keys, values, _ = self._cross
+        _, keys, values, _ = self._cross_attention
         return Memory(
             states,
             attention_mask=(mask == 0)[:, None, None] * MASKED_SCORE,
@@ -113,7 +113,7 @@ class ReaderLayers:
     ) -> NextSubQueries:
         """Return the scores of the next sub-query after n prefixes; see ``ReaderNetwork.decode``.
 
-        ``memory`` has one message, which is broadcast to all n, or n messages.
+        ``memory`` has n messages, or one message, which is broadcast to all n prefixes.
         """
         inputs = (
             self._template_embedding[previous_templates]
@@ -121,19 +121,19 @@ class ReaderLayers:
             + literal_weights @ memory.states
         )
         # The next sub-query is decoded at the last position, which attends to all positions.
-        query, keys, values, out = self._self
+        query, keys, values, out = self._self_attention
         normalised = self._norms[0](inputs)
         attended = _attention(
             *map(_heads, (query(normalised[:, -1:]), keys(normalised), values(normalised)))
         )
         residual = inputs[:, -1:] + out(attended)
-        query, _, _, out = self._cross
+        query, _, _, out = self._cross_attention
         queries = _heads(query(self._norms[1](residual)))
         residual += out(_attention(queries, memory.keys, memory.values, memory.attention_mask))
         inner = self._feed_forward_in(self._norms[2](residual))
         residual += self._feed_forward_out(np.maximum(inner, 0))
         decoded = self._final_norm(residual)[:, 0]
-        latents = _normalised(self._out(decoded))
+        latents = _normalised(self._to_latents(decoded))
         return NextSubQueries(decoded, latents, latents @ self._prototypes + self._bias)
 
     def point(
@@ -145,7 +145,7 @@ class ReaderLayers:
     ) -> tuple[Floats, Floats]:
         """Return logits over tokens for the starts and the ends of n literals, each (n, tokens).
 
-        ``memory`` has one message, which is broadcast to all n, or n messages; see
+        ``memory`` has n messages, or one message, which is broadcast to all n literals. See
         ``ReaderNetwork.point``.
         """
         inputs = self._template_embedding[templates] + self._slot_embedding[slots]

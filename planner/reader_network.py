@@ -2,7 +2,7 @@
 
 A sentence encoder with LoRA adapters (Hu et al. 2021) returns a state for each token. A decoder of
 one layer attends to the states and returns, for each sub-query, a latent: a unit vector that is
-close to the latents of sub-queries with the same template. It serves as a learned facet for
+close to the latents of sub-queries with the same template. This latent is a learned facet for
 retrieving plan cases (MCBR-RAG's L_j). Pointers find literals as spans of the message (Vinyals et
 al. 2015, "Pointer Networks").
 
@@ -80,13 +80,13 @@ class ReaderNetwork(nn.Module):
         positions = self.place(torch.arange(count, device=device))
         decoder_inputs = self.form(previous_templates) + positions + literal_weights @ states
         causal_mask = torch.ones(count, count, dtype=torch.bool, device=device).triu(1)
-        states = self.decoder(
+        outputs = self.decoder(
             decoder_inputs,
             self.memory(states),
             tgt_mask=causal_mask,
             memory_key_padding_mask=mask == 0,
         )
-        decoded: Tensor = self.norm(states)
+        decoded: Tensor = self.norm(outputs)
         return decoded
 
     def latents(self, decoded: Tensor) -> Tensor:
@@ -109,8 +109,8 @@ class ReaderNetwork(nn.Module):
 
         Args:
             decoded: The sub-query's state (batch, size).
-            template: Number of its template (batch,).
-            slot: Index of the literal in its template (batch,).
+            template: Number of the sub-query's template (batch,).
+            slot: Index of the literal in the template (batch,).
             states: Token states (batch, width, size).
         """
         literal = self.form(template) + self.slot(slot)

@@ -40,10 +40,10 @@ class PlanRequest:
     Attributes:
         context: Known facts as a JSON object, for example the open page.
         history: Earlier turns, which inform the plan; a plan cannot refer to them.
-        fixed: Finished steps with results, with which the new plan begins; see ``continued``.
+        fixed: Finished steps with results; the new plan begins with them. See ``continued``.
         failures: Finished calls without results, each with the reason; the calls may refer to steps
             of ``fixed``. Casewright words the reasons: a planner must not read retrieved text.
-        excess: Returns how a plan exceeds the budget, as a sentence, or "". The static checks never
+        excess: Returns a sentence on how a plan exceeds the budget, or "". The static checks never
             call it. The plan parser and the grammar keep to the budget; steps of other planners
             that exceed it are removed before the run.
     """

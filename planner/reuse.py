@@ -42,7 +42,7 @@ class _OneBlasThread:
         with self._lock:
             if not self._active:
                 self._limit = controller.limit(limits=1, user_api="blas")
-                # Another thread may restore the setting.
+                # This call lets another thread restore the setting.
                 OpenBLASController.clear_controlling_thread()
             self._active += 1
 
@@ -61,9 +61,9 @@ ONE_BLAS_THREAD = _OneBlasThread()
 
 
 class ScoredPlan(NamedTuple):
-    """A plan for a request, which may break static checks, with its confidence.
+    """A plan for a request, with its confidence; the plan may break static checks.
 
-    ``score`` is its log-probability, if the source computes one; for the other fields see
+    ``score`` is the plan's log-probability, if the source computes one; for the other fields see
     ``PlanResult``.
     """
 
@@ -113,7 +113,7 @@ class ReusePlanner:
             plans: Iterator[ScoredPlan] = islice(self._source.scored_plans(request), MAX_PLANS)
             if request.failures:
                 # The most probable plan is usually the one that has just failed. Its literal may
-                # have been too narrow, so the failed call is repeated with the whole question.
+                # have been too narrow, so the call is repeated with the whole question.
                 plans = (
                     scored._replace(plan=plan)
                     for scored in plans

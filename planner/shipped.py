@@ -49,7 +49,7 @@ def adapter_example_count(folder: Path | None = None) -> int:
 def has_adapter(folder: Path | None = None) -> bool:
     """Return True if a folder, by default the packaged one, contains an adapter."""
     adapter = folder or FOLDER
-    # Training writes the card last.
+    # Training writes the card last, so an interrupted training leaves none.
     return (adapter / CARD).is_file() and (adapter / ADAPTER_WEIGHTS).is_file()
 
 

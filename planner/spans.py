@@ -11,13 +11,13 @@ _RUN = r"(?!\p{M})\w[\w\p{M}]*"
 RUNS = re.compile(_RUN)
 #: A word, with apostrophes, hyphens, dots and slashes inside.
 _WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
-#: Characters of a break, which no literal may contain between words.
+#: Characters that make a break between words; a literal must not contain a break.
 _BREAK = frozenset(".?!;:\n()")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Word of a question, its range in characters, and True if a break is before it."""
+    """Word of a question, its range in characters, and True if a break is before the word."""
 
     text: str
     start: int

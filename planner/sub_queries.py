@@ -1,8 +1,8 @@
-"""Decomposes a plan into sub-queries, and combines sub-queries to a plan.
+"""Decomposes a plan into sub-queries, and combines sub-queries into a plan.
 
-A message may contain several questions. A sub-query answers one of these: it is a step whose
-results no other step needs, with all steps on which it depends. Sub-queries of different plan cases
-can be combined to a new plan.
+A message may contain several questions. A sub-query answers one of them. It has a step whose
+results no other step needs, and all steps on which this step depends. Sub-queries of different
+plan cases can be combined into a new plan.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ def joined_plan(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
     """Return the plan of sub-queries in order, each with the texts for its open literals."""
     steps: list[Step] = []
     for sub_query, texts in sub_queries:
-        remaining = iter(texts)
+        remaining_texts = iter(texts)
         for step in sub_query.steps:
             number = len(steps) + 1
             step = step.renumbered({ref.step: number - ref.step for ref in step.references()})
             arguments = [
-                (name, Literal(next(remaining)) if value == OPEN else value)
+                (name, Literal(next(remaining_texts)) if value == OPEN else value)
                 for name, value in step.arguments
             ]
             steps.append(Step(step.tool, tuple(arguments)))
@@ -104,7 +104,7 @@ def joined_plan(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
 
 
 def without_no_evidence(plan: Plan) -> Plan:
-    """Return a plan without ``no_evidence``, unless that is its only step."""
+    """Return a plan without ``no_evidence``, unless the plan calls only this tool."""
     numbers = [n for n, step in enumerate(plan.steps, 1) if step.tool != NO_EVIDENCE.name]
     return sub_plan(plan, numbers)[0] if numbers else plan
 

@@ -1,6 +1,6 @@
 """Plans that combine sub-queries of plan cases, by beam search with a trained reader.
 
-For each next sub-query, the reader scores the templates, and the words that are their literals.
+For each next sub-query, the reader scores the templates, and the words that may be literals.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ BEAM = 4
 #: Confidence below which the user is asked what was meant. Of the first questions of the shop's 48
 #: tuning conversations, 4 have a lower confidence, and 3 of these have wrong plans.
 ASKS_BELOW = 0.6
-#: The log-probability of a plan with an untrained tool may be below its source's highest one by so
-#: many nats for each nat of surprise, which is minus the log-probability of the reader's best plan.
+#: Nats by which a plan with an untrained tool may be less probable than its source's best plan, for
+#: each nat of surprise. The surprise is minus the log-probability of the reader's best plan.
 #: Of 10 to 30, the values from 15 on plan the validation toolboxes and the shop about equally well.
 SURPRISE_WEIGHT = 20.0
 
@@ -49,16 +49,16 @@ class _Hypothesis:
 
     @property
     def repeats(self) -> bool:
-        """True if the last sub-query repeats an earlier one, words included, and is independent."""
+        """True if the last sub-query repeats an earlier one with its words, and is independent."""
         *earlier, last = zip(self.sub_queries, (spans for _, spans in self.inputs), strict=True)
         return last in earlier and last[0].reach == 0
 
     def extended(self, score: float, *sub_queries: SubQuery) -> _Hypothesis:
-        """Return the hypothesis with another sub-query, or without one the complete hypothesis."""
+        """Return the hypothesis with one more sub-query, or with none at the message's end."""
         return _Hypothesis(self.score + score, self.inputs, (*self.sub_queries, *sub_queries))
 
 
-#: A hypothesis without its last ``inputs``, the last template's number, and the decoder's state.
+#: Hypothesis that lacks its last ``inputs``; number of its last template; state of the decoder.
 _Candidate = tuple[_Hypothesis, int, NDArray[np.float32]]
 
 

@@ -1,4 +1,4 @@
-"""Reuses the plan of a case if its question has the words of the message, except for literals."""
+"""Reuses a case's plan if message and question have the same words, except for literals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.stores import Case
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Position of a literal, with its arguments (step index, parameter) and a maximum of words."""
+    """Position of a literal; arguments (step index, parameter) with it; maximum number of words."""
 
     arguments: tuple[tuple[int, str], ...]
     max_words: int
@@ -101,7 +101,7 @@ def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
 def _alignments(
     parts: Sequence[str | _Slot], words: Sequence[Word], normalized_words: Sequence[str], start: int
 ) -> Iterator[list[tuple[_Slot, tuple[int, int]]]]:
-    """Yield alignments of the parts with the words from ``start`` on: slots with word ranges."""
+    """Yield alignments of parts and the words from ``start`` on, as slots with word ranges."""
     if not parts:
         if start == len(words):
             yield []

@@ -9,7 +9,7 @@ from typing import Literal
 
 Kind = Literal["pronoun", "ordinal", "other", "price", "attribute", "several"]
 
-#: Ordinals, each with the index in a list.
+#: Ordinals, each with its index in a list.
 _ORDINALS = {
     **{word: index for index, word in enumerate(("first", "second", "third", "fourth", "fifth"))},
     **{word: index for index, word in enumerate(("1st", "2nd", "3rd", "4th", "5th"))},
@@ -25,7 +25,7 @@ _SEVERAL = re.compile(
 )
 #: "Which", as in "which is lighter?", refers to the last entities, unless "or" names alternatives.
 _WHICH = re.compile(r"^(?:and )?(which) (?:is|are|has|have|do|does|would)\b(?!.*\bor\b)", re.I)
-#: Words that may follow "the second" or "the other" directly, without a noun.
+#: Words that may follow "the second" or "the other" directly if there is no noun.
 _NEXT_WORDS = (
     r"is|are|was|has|have|had|do|does|did|can|could|will|would|need|needs|come|comes|cost|weigh|in"
 )
@@ -156,7 +156,7 @@ def back_references(text: str) -> list[BackReference]:
     references: list[BackReference] = []
     # Words after the first sentence refer to that sentence, not to an earlier turn.
     sentence = _SENTENCE_END.search(text)
-    limit = sentence.end() if sentence else len(text)
+    sentence_end = sentence.end() if sentence else len(text)
     expletives = [match.span() for match in _EXPLETIVE.finditer(text)]
 
     def add(kind: Kind, pattern: re.Pattern[str], position: int = 0) -> None:
@@ -164,7 +164,7 @@ def back_references(text: str) -> list[BackReference]:
             start, end = match.span()
             is_expletive = any(left <= start < right for left, right in expletives)
             overlaps = any(start < other.end and other.start < end for other in references)
-            if start > limit or is_expletive or overlaps or start == end:
+            if start > sentence_end or is_expletive or overlaps or start == end:
                 continue
             if kind == "ordinal":
                 position = _ORDINALS[match[1].casefold()]
@@ -235,7 +235,7 @@ def refers_to_page(phrase: str) -> bool:
 
 
 def with_noun(text: str, noun: str) -> str | None:
-    """Return a question with a noun instead of "one" or "anything"; ``None`` if it has neither.
+    """Return a question with a noun instead of "one" or "anything"; ``None`` if both are absent.
 
     "One" that refers to a named entity, as in "the red one", is not replaced.
     """

@@ -121,7 +121,7 @@ class _FollowUp:
         if not self._references:
             yield from self._plans_with_full_names()
         if self._plan_without_history is not None and _has_no_arguments(self._plan_without_history):
-            # Few plan cases contain words such as "and" at the beginning.
+            # The questions of few plan cases begin with words such as "and".
             text = back.without_conjunction(self._text)
             for plan in self._plans_for(text) if text != self._request.question else ():
                 yield plan, text
@@ -142,7 +142,7 @@ class _FollowUp:
         is_indefinite = phrase.split()[0].casefold() in ("something", "anything")
         if is_indefinite or back.of_kinds(references, "pronoun", "several"):
             return
-        if self._last_is_about_topic():
+        if self._last_turn_is_about_topic():
             yield self._topic_plan()
             return
         referents = (self._conversation.referent(reference) for reference in references)
@@ -220,7 +220,7 @@ class _FollowUp:
             if self._is_about_page():
                 return
             subject = self._conversation.subject()
-            if self._last_is_about_topic() and self._continues_topic():
+            if self._last_turn_is_about_topic() and self._continues_topic():
                 page_plan = next(self._plans_for(text, self._page_context), None)
                 if subject is None or (page_plan is not None and self._only_passes_text(page_plan)):
                     yield self._topic_plan()
@@ -267,7 +267,7 @@ class _FollowUp:
             yield concatenated(plan, self._rebinding.bound_to_entities(plan, entities[-1:])), text
 
     def _named_plan(self, plan: Plan, entity: Mention) -> Plan | None:
-        """Return the plan with searches for the entity instead of "it"; ``None`` without any."""
+        """Return the plan with searches for the entity instead of "it"; ``None`` without these."""
         names = {}
         for index, step in enumerate(plan.steps):
             value = self._rebinding.name_in(step)
@@ -310,10 +310,10 @@ class _FollowUp:
             asks_about_part = back.begins_like_question(text) and back.has_definite_noun(text)
             if subject is not None and asks_about_part:
                 yield from self._plans_about_entities([subject], self._text, refers_back=False)
-            elif back.has_conjunction(self._text) and self._last_is_about_topic():
+            elif back.has_conjunction(self._text) and self._last_turn_is_about_topic():
                 yield self._topic_plan()
 
-    def _last_is_about_topic(self) -> bool:
+    def _last_turn_is_about_topic(self) -> bool:
         """Return True if the last turn is not about an entity, but for example about a policy."""
         turn = self._last_turn
         is_about_entity = bool(turn.plan_entities or turn.answer_entities)
@@ -336,7 +336,7 @@ class _FollowUp:
         )
 
     def _topic_plan(self) -> tuple[Plan, str]:
-        """Return a plan that calls the last tool with both questions, and the joined questions."""
+        """Return a plan that calls the last tool with both questions as one text, and this text."""
         topic = f"{self._last_turn.question} {self._text}"[-MAX_TOPIC_CHARACTERS:]
         step = self._last_turn.plan.steps[-1]
         step = Step(step.tool, tuple((name, QuestionRef()) for name, _ in step.arguments))
@@ -368,7 +368,7 @@ class _FollowUp:
 
 
 def _with_name_replaced(turn: PlannedTurn, name: str) -> str:
-    """Return the question of a turn with this name instead of that of its entity."""
+    """Return the question of a turn with this name instead of its entity's name."""
     for entity in turn.plan_entities:
         start = turn.question.casefold().find(entity.name.casefold())
         if start >= 0:

@@ -69,7 +69,7 @@ def mentions_in(answer: str, tool: str = "") -> list[Mention]:
 
     The mentions are the items of the answer's list, or else the names in its running text: adjacent
     capitalised words and numbers. A repeated entity has the text of its first mention and the
-    position of its last. ``tool`` is the tool that finds the entities by name.
+    position of its last mention. ``tool`` is the tool that finds the entities by name.
     """
     # Earlier answers are unchecked, and a literal must be valid Unicode.
     answer = answer[:MAX_ANSWER_CHARACTERS].encode(errors="replace").decode()
@@ -105,7 +105,7 @@ def _text_mentions(answer: str, tool: str) -> list[Mention]:
 
 
 def mention_by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
-    """Return the first mention whose name, or else text, has a word that begins with ``word``."""
+    """Return the first mention in whose name, or else text, a word begins with ``word``."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.I)
     name_matches = (mention for mention in mentions if pattern.search(mention.name))
     text_matches = (mention for mention in mentions if pattern.search(mention.text))

@@ -1,4 +1,4 @@
-"""Changes plans so that they are about named entities instead of the open page's, or back."""
+"""Changes plans about the open page's entity into plans about named entities, or the reverse."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Rebinding:
         return not fields.isdisjoint(self.page_fields)
 
     def bound_to_entities(self, plan: Plan, entities: Sequence[Mention]) -> Plan:
-        """Return the plan with steps that find entities by name instead of the page."""
+        """Return the plan with steps that find entities by name instead of the page's fields."""
         steps = [
             Step(entity.tool, ((self.finders[entity.tool], Literal(entity.name)),))
             for entity in entities

@@ -53,7 +53,7 @@ def planned_turn(question: str, answer: str, plan: Plan, rebinding: Rebinding) -
 
 
 class ConversationEntities:
-    """Finds the entities of earlier turns, given the earliest first, to which a question refers."""
+    """Finds entities of earlier turns to which a question refers; the earliest turn comes first."""
 
     def __init__(self, turns: Sequence[PlannedTurn]) -> None:
         self.turns = turns
@@ -74,7 +74,7 @@ class ConversationEntities:
         return next(filter(None, lists), ())
 
     def last_two(self) -> list[Mention]:
-        """Return the first two of a list in the last turn, or else the last two subjects."""
+        """Return the first two entities of the last turn's list, or else the last two subjects."""
         if len(self.last_turn.plan_entities) > 1 or len(self.last_turn.answer_entities) > 1:
             return list(self.last_list()[:2])
         entities: list[Mention] = []
@@ -85,7 +85,7 @@ class ConversationEntities:
         return entities[1::-1] if len(entities) > 1 else []
 
     def referent(self, reference: BackReference) -> Mention | None:
-        """Return the entity to which the words refer, if it is known."""
+        """Return the entity to which a reference points, if the entity is known."""
         entities, subject = self.last_list(), self.subject()
         match reference.kind:
             case "ordinal":
