@@ -35,7 +35,7 @@ class CaseConventions:
 
     def __init__(self, schema: Schema, cases: Sequence[ReadCase]) -> None:
         self._schema = schema
-        #: By side of a span (0: start, 1: end), the numbers of cases with a word inside and outside.
+        #: By side of a span (0: start, 1: end), numbers of cases with a word inside and outside.
         self._inside: tuple[Counter[str], Counter[str]] = Counter(), Counter()
         self._outside: tuple[Counter[str], Counter[str]] = Counter(), Counter()
         #: Parameters whose argument is a text of digits in some case.
