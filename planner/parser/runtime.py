@@ -34,7 +34,7 @@ MAX_CACHED, MAX_TOOLS = 16, 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedToolbox:
-    """A toolbox ready for planning. It keeps ``cases`` alive, since the cache's key has its id."""
+    """A toolbox ready for planning. It keeps ``cases`` alive, since the cache key has their id."""
 
     cases: Sequence[PlanCase]
     schema: Schema
