@@ -80,8 +80,8 @@ def write_batch(
 class _MaskedCache:
     """A cache with a mask (rows, columns), True if the column contains a token of the row.
 
-    A step adds as many columns as any row has new tokens. Rows with fewer new tokens are padded on
-    the left, so that every row's last token is in the last column. The mask excludes the padding.
+    A step adds as many columns as a row has new tokens at most. Rows with fewer are padded on the
+    left, so that every row's last token is in the last column. The mask excludes the padding.
     """
 
     def __init__(self, cache: KVCache, row_count: int) -> None:

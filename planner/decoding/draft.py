@@ -57,8 +57,8 @@ def continuation(draft: str, written: str) -> str:
     """Return the part of a draft that continues the written text.
 
     If the draft does not start with the text, the part starts after the longest suffix of the text
-    that the draft contains. It ends with the line in which it starts, since later tokens would
-    often be rejected. The part is empty if the suffix is shorter than ``MIN_OVERLAP``.
+    that the draft contains. The part ends with its first line: later tokens would often be
+    rejected, which costs time. It is empty if the suffix is shorter than ``MIN_OVERLAP``.
     """
     if draft.startswith(written):
         return draft[len(written) :]
