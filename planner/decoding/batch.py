@@ -59,12 +59,12 @@ def write_batch(
     masked_cache = _MaskedCache(cache, len(rows))
     active = rows
     while unfinished := [row for row in active if not row.ended]:
-        # Dropping finished rows copies the others, so it waits until half of the rows are finished.
+        # Dropping finished rows copies the others, so rows stay until half of them are finished.
         if 2 * len(unfinished) <= len(active):
             masked_cache.keep([index for index, row in enumerate(active) if not row.ended])
             active = unfinished
         try:
-            # A finished row reads tokens too; the result is ignored.
+            # A finished row reads a token too; its logits are ignored.
             tokens = [[0] if row.ended else row.unread for row in active]
             logits = masked_cache.read(model, tokens, limits)
         except DecodingError as error:
@@ -80,8 +80,8 @@ def write_batch(
 class _MaskedCache:
     """A cache with a mask (rows, columns), True if the column contains a token of the row.
 
-    A step adds as many columns as the longest row has new tokens. Shorter rows are padded on the
-    left, so that every row's last token is in the last column; the mask excludes the padding.
+    A step adds as many columns as a row has new tokens at most. Rows with fewer are padded on the
+    left, so that every row's last token is in the last column. The mask excludes the padding.
     """
 
     def __init__(self, cache: KVCache, row_count: int) -> None:

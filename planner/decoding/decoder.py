@@ -26,7 +26,7 @@ class Decoder:
     Args:
         prefix_bytes: Memory for the key/value states of the most recently used prompt prefixes.
         prefix_folder: Folder in which processes share the states of prefixes, up to
-            ``PREFIX_FILE_BYTES``; not used if it is ``None`` or the model has no ``identity``.
+            ``PREFIX_FILE_BYTES``; ``None`` for no files. A model without ``identity`` has none.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class Decoder:
 
         With a draft (speculative decoding), the model reads the draft's tokens in one step and
         keeps those that it would choose itself. The plan needs fewer steps and is the same as
-        without a draft, unless two tokens are almost equally probable: floating-point sums have
-        another order, which changes the choice rarely in float32 and sometimes in bfloat16.
+        without a draft, unless two tokens are almost equally probable. Then the other order of the
+        floating-point sums changes the choice, rarely in float32 and sometimes in bfloat16.
 
         Raises:
             DecodingError: A limit was reached, or the prompt exceeds the model's context.
@@ -118,7 +118,7 @@ class Decoder:
     def session(
         self, head: Sequence[int], limits: DecodingLimits | None = None
     ) -> Iterator[DecodingSession]:
-        """Open a session with a prefix; while it is open, the decoder writes nothing else.
+        """Open a session with a prefix; while the session is open, the decoder writes nothing else.
 
         Raise ``DecodingError`` if the deadline passes before the prefix is read.
         """

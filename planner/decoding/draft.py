@@ -14,14 +14,14 @@ from casewright.errors import GrammarError
 from casewright.planner.decoding.matcher import Matcher
 from casewright.planner.language_model import LanguageModel
 
-#: Minimum number of characters of the written text's suffix in the draft.
+#: Minimum number of characters of a written text's suffix that is searched in the draft.
 MIN_OVERLAP = 4
 
 
 def propose(
     model: LanguageModel, draft: str, matcher: Matcher, written: Sequence[int], limit: int
 ) -> list[list[int]]:
-    """Return proposals for the model's next choices: a token each, and the forced tokens after it.
+    """Return proposals for the next choices; each is a token and the forced tokens after it.
 
     Args:
         draft: A text, which may be empty or an invalid plan.
@@ -57,8 +57,8 @@ def continuation(draft: str, written: str) -> str:
     """Return the part of a draft that continues the written text.
 
     If the draft does not start with the text, the part starts after the longest suffix of the text
-    that the draft contains, and ends with that line: more tokens would often be rejected, which
-    costs time. The part is empty if that suffix has fewer than ``MIN_OVERLAP`` characters.
+    that the draft contains. The part ends with its first line: later tokens would often be
+    rejected, which costs time. It is empty if the suffix is shorter than ``MIN_OVERLAP``.
     """
     if draft.startswith(written):
         return draft[len(written) :]

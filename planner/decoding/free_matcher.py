@@ -1,6 +1,6 @@
 """Unconstrained decoding: the model may write any text, until its end token.
 
-Measurements use it as a control: it shows what a grammar guarantees, such as known tools only.
+Measurements use it as a control, to show what a grammar guarantees, such as known tools only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from casewright.planner.language_model import LanguageModel
 def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
     """Return the ids of all text tokens and end tokens, ascending.
 
-    Other special tokens, and output rows of the network without a token, are left out.
+    Other special tokens are left out, as are the network's logits that belong to no token.
     """
     tokenizer = model.grammar_tokenizer
     ids = range(tokenizer.vocab_size)

@@ -1,7 +1,7 @@
 """A cache of key/value states with spare columns; a column holds the states of one token per row.
 
-Transformers' dynamic cache copies all states at every step; here a step writes into the columns
-after the filled ones. To remove a finished plan, the decoder reduces the length.
+Transformers' dynamic cache copies all states at every step. This cache writes new states into the
+columns after the filled ones. To remove a finished plan, the decoder reduces the length.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class KVCache(Cache):
             layer.length = length
 
     def load(self, states: States, rows: int = 1) -> None:
-        """Replace the content by rows that are copies of these states."""
+        """Replace the content by ``rows`` copies of these states."""
         for layer, pair in zip(self._kv_layers, states.layers, strict=True):
             if layer.keys is not None and layer.keys.shape[0] != rows:
                 layer.keys = layer.values = None

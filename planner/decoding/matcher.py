@@ -32,11 +32,11 @@ class Matcher(Protocol):
         """True if no token can follow."""
 
 
-#: A function that chooses an allowed token by logits ``(vocabulary,)`` and the matcher.
+#: A function that chooses an allowed token, given logits ``(vocabulary,)`` and the matcher.
 Choose = Callable[[NDArray[np.float32], Matcher], int]
 
 
 def greedy(logits: NDArray[np.float32], matcher: Matcher) -> int:
-    """Return the most probable allowed token, the first of equally probable ones."""
+    """Return the most probable allowed token; if several are equally probable, the first."""
     allowed = matcher.allowed()
     return int(allowed[np.argmax(logits[allowed])])

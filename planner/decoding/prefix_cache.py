@@ -1,6 +1,6 @@
 """Prefix cache: key/value states of prompt prefixes (``Prompt.head``), in memory and files.
 
-The prefix is most of what a model reads for its first plan, and is the same in every process, so
+The prefix is most of what a model reads for its first plan. It is the same in every process, so
 processes share the files. A file's name is a digest of everything on which its states depend.
 """
 
@@ -66,7 +66,7 @@ class PrefixCache:
 class PrefixFiles:
     """Files of the prefixes of one model; other models and processes may use the same folder.
 
-    A damaged or unreadable file is ignored, and written again. If the folder is not writable,
+    A damaged or unreadable file is ignored and written anew. If the folder is not writable,
     nothing is cached.
 
     Attributes:
@@ -129,9 +129,9 @@ class PrefixFiles:
     def _remove_least_recent(self) -> None:
         # Processes that were killed leave .part files.
         files = [f for f in self.folder.iterdir() if f.suffix in (".safetensors", ".part")]
-        oldest = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in files)
-        excess_bytes = sum(size for _, size, _ in oldest) - self.max_bytes
-        for _, size, file in oldest:
+        by_age = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in files)
+        excess_bytes = sum(size for _, size, _ in by_age) - self.max_bytes
+        for _, size, file in by_age:
             if excess_bytes <= 0:
                 break
             file.unlink(missing_ok=True)

@@ -23,8 +23,8 @@ class PrefixTree:
     """Texts that a model has read after the same tokens.
 
     Attributes:
-        children: Index of a token's node, by the index of its parent node and the token. Node 0 is
-            the last token before the texts.
+        children: Index of a token's node, by the parent node's index and the token. Node 0 is the
+            last token before the texts.
         logits: Logits after each node, (nodes, vocabulary).
     """
 
@@ -68,12 +68,12 @@ def read_tree(
 ) -> PrefixTree:
     """Return the tree of texts that follow the cache's content and the ``unread`` tokens.
 
-    The call appends columns of the tree to the cache; reset its length afterwards.
+    The call appends the tree's columns to the cache; reset the cache's length afterwards.
 
     Args:
         cache: States of one row.
         unread: Tokens before all texts; at least one.
-        texts: Texts in tokens, none of them empty. Their last tokens are not read.
+        texts: Tokens of the texts, at least one each. The last token of a text is not read.
     """
     children: dict[tuple[int, int], int] = {}
     node_tokens, paths = [unread[-1]], [[0]]

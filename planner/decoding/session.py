@@ -38,7 +38,7 @@ class DecodingSession:
         limits.check_time()
         start = self._cache.length
         tree = read_tree(self._model, self._cache, self._unread, continuations)
-        # The call has read the unread tokens. The last is read again, for the logits after it.
+        # The call has read the unread tokens. Their last is read again, for the logits after it.
         self._cache.set_length(start + len(self._unread) - 1)
         self._unread = self._unread[-1:]
         return tree
@@ -54,7 +54,7 @@ class DecodingSession:
         """Write until the matcher is finished or the model chooses an end token.
 
         Forced tokens and accepted tokens of a draft take no forward pass of their own: the model
-        reads them with other tokens. For the draft see ``Decoder.write``.
+        reads them with other tokens. For ``draft`` see ``Decoder.write``.
 
         Raises:
             DecodingError: A limit was reached, or the sequence exceeds the model's context.
@@ -78,10 +78,10 @@ class DecodingSession:
         proposals.
         """
         # The model chooses after the unread tokens, and after each proposal.
-        ends = list(accumulate(map(len, proposals), initial=len(self._unread)))
+        stops = list(accumulate(map(len, proposals), initial=len(self._unread)))
         tokens = [*self._unread, *chain.from_iterable(proposals)]
         start = self._cache.length
-        logits = read(self._model, self._cache, tokens, limits, [end - 1 for end in ends])
+        logits = read(self._model, self._cache, tokens, limits, [stop - 1 for stop in stops])
         accepted = 0
         for row_logits, proposal in zip_longest(logits, proposals):
             self._unread = plan.extend(row_logits)
@@ -89,5 +89,5 @@ class DecodingSession:
                 break
             accepted += 1
         # The states of rejected proposals are dropped.
-        self._cache.set_length(start + ends[accepted])
+        self._cache.set_length(start + stops[accepted])
         return accepted

@@ -43,7 +43,7 @@ def read(
     Args:
         cache: States of one row.
         tokens: Tokens to read, at least one.
-        positions: Indices into ``tokens``, ascending; logits are returned after these tokens.
+        positions: Indices into ``tokens``, ascending; the logits after these tokens are returned.
 
     Returns:
         Logits of shape ``(positions, vocabulary)``.
@@ -58,7 +58,7 @@ def read(
         columns = torch.arange(cache.length, cache.length + chunk.shape[1]).to(model.device)
         chunk_positions = positions_within(positions, start, CHUNK_TOKENS)
         needs_at_most_last = chunk_positions in ([], [chunk.shape[1] - 1])
-        # A number keeps that many of the last logits; a tensor keeps the logits at its positions.
+        # A number n keeps the last n logits; a tensor keeps the logits at its positions.
         keep = 1 if needs_at_most_last else torch.tensor(chunk_positions, device=model.device)
         logits = forward(model, cache, chunk, columns[None], logits_to_keep=keep)[0]
         logit_parts.append(logits[: len(chunk_positions)])

@@ -22,8 +22,8 @@ class Written:
         model_steps: Number of steps; in each, the model reads tokens and chooses the next one. The
             first step reads the prompt's tail, in several forward passes if the tail is long.
         forced: Number of tokens that the grammar forced.
-        drafted: Number of choices that the draft had proposed, each of which saved a step. Forced
-            tokens after them are not counted here.
+        drafted: Number of choices that the draft had proposed. Each saved a step. The forced tokens
+            after these choices are not counted here.
         prompt_tokens: Number of tokens of the prompt, prefix included.
         prefix_cached: True if the key/value states of the prefix were cached.
     """

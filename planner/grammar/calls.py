@@ -30,7 +30,7 @@ class Expression:
     Attributes:
         text: The expression in Lark.
         parametric: True if it can contain a reference to an earlier step.
-        needs_step: True if it must contain such a reference, which needs a step with results.
+        needs_step: True if it must contain such a reference, and so needs a step with results.
     """
 
     text: str
@@ -47,8 +47,8 @@ class Calls:
     Args:
         request_terminals: Names of the terminals that the request defines.
         result_condition: Lark condition that an earlier step has results, for ``REFERENCE_RULE``.
-            If it is empty, references are those of the terminal ``REFERENCE``, if the request
-            defines it.
+            If the condition is empty, references are those of the terminal ``REFERENCE``. A request
+            without this terminal has none.
 
     Attributes:
         by_tool: Pairs of a tool and the expression of its calls. A tool is left out if a required
@@ -71,10 +71,10 @@ class Calls:
     def rule(self, name: str, alternatives: list[Expression]) -> Expression:
         """Define a rule and return the expression that refers to it."""
         parametric = any(alternative.parametric for alternative in alternatives)
-        reference = f"{name}::_" if parametric else name
-        self.rules.append(f"{reference}:{'|'.join(map(self._alternative, alternatives))}")
+        rule_name = f"{name}::_" if parametric else name
+        self.rules.append(f"{rule_name}:{'|'.join(map(self._alternative, alternatives))}")
         needs_step = all(alternative.needs_step for alternative in alternatives)
-        return Expression(reference, parametric, needs_step)
+        return Expression(rule_name, parametric, needs_step)
 
     def _alternative(self, expression: Expression) -> str:
         # Without a condition, text before a reference could be a dead end; a reference has one.
@@ -82,7 +82,7 @@ class Calls:
         return f"{expression.text} {self._result_condition}" if conditional else expression.text
 
     def _optional(self, argument: str, value: Expression) -> str:
-        """Return an optional argument, which is left out if no step has the result it needs."""
+        """Return an optional argument; one that needs a step with results gets this condition."""
         return f'({argument} {self._result_condition}|"")' if value.needs_step else f"({argument})?"
 
     def _call(self, tool: ToolSpec) -> Expression | None:
@@ -146,8 +146,8 @@ class Calls:
             values = self._expressions(scalars, takes_step=takes_step)
             item_values = self._expressions(items, takes_step=takes_step) if takes_list else []
             if item := self._as_one_rule("e", item_values):
-                sequence = f'{item.text}(", "{item.text}){{0,{MAX_LIST_ITEMS - 1}}}'
-                values.append(Expression(f'"["{sequence}"]"', item.parametric, item.needs_step))
+                items_text = f'{item.text}(", "{item.text}){{0,{MAX_LIST_ITEMS - 1}}}'
+                values.append(Expression(f'"["{items_text}"]"', item.parametric, item.needs_step))
             self._values[key] = self._as_one_rule("v", values)
         return self._values[key]
 

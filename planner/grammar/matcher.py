@@ -41,7 +41,7 @@ class PlanMatcher:
         return matcher
 
     def consume_forced(self) -> list[int]:
-        """Consume and return the forced tokens without end tokens; empty if there is a choice."""
+        """Consume and return the forced tokens, without end tokens; none if there is a choice."""
         forced: list[int] = []
         while not self.finished:
             tokens = self._matcher.compute_ff_tokens()
@@ -74,7 +74,7 @@ class PlanMatcher:
         return mask
 
     def consume(self, token: int) -> None:
-        """Advance by a token; if it is not allowed, raise ``GrammarError`` without a change."""
+        """Advance by a token; if it is not allowed, stay and raise ``GrammarError``."""
         if token not in self._token_ids:
             raise GrammarError(f"There is no token {token}. Choose one of the allowed tokens.")
         self._consume([token])

@@ -22,13 +22,13 @@ from casewright.planner.plan import Plan, Step
 from casewright.planner.request import PlanRequest
 from casewright.tools import Source, ToolSpec
 
-#: The last line, instead of a step, of a plan that is written line by line.
+#: The last line of a plan that is written line by line; the other lines are steps.
 DONE = "done"
 #: The grammar of a line of free text: 8 to 200 characters and a line feed.
 FREE_LINE = "start: /[^\\n]{8,200}\\n/"
 #: First line of a grammar that forces no tokens. llguidance tokenizes forced text, and tokenizers
 #: change some texts: the name of a special token becomes that token, and a letter with a combining
-#: mark becomes one character. Such forced tokens would not match the grammar, and no other tokens
+#: mark becomes one character. Such forced tokens would not match the grammar, but no other tokens
 #: would be allowed. So nothing is forced if the toolbox or the question contains such a text.
 NO_FORCING = '%llguidance {"no_forcing":true}\n'
 
@@ -108,7 +108,7 @@ class PlanGrammar:
     def _matcher(
         self, request: PlanRequest, start: str, terminals: dict[str, str], max_steps: int | None
     ) -> PlanMatcher:
-        """Return a matcher for at most ``max_steps`` steps, or for one line if it is ``None``."""
+        """Return a matcher for at most ``max_steps`` steps; with ``None``, for a single line."""
         request_terminals = frozenset(terminals)
         # The toolbox's fingerprint would be a wrong key: it joins choices without escaping quotes.
         tools = tuple(ToolSpec(t.name, "", t.parameters, t.results) for t in request.toolbox)

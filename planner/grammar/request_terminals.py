@@ -21,7 +21,7 @@ from casewright.planner.spans import RUNS
 from casewright.tools import Parameter
 from casewright.tools.alias import NAME
 
-# For the name of a context fields' terminal, a parameter of the terminal's kind.
+# A parameter of each kind, by the name of the kind's terminal for context fields.
 _PARAMETERS = {name: Parameter("value", kind=kind) for kind, name in CONTEXT_TERMINALS.items()}
 # No span contains this piece, since the question's white space is normalised.
 _BOUNDARY = "\n"
@@ -30,7 +30,7 @@ _BOUNDARY = "\n"
 def context_terminals(context: Mapping[str, Any]) -> dict[str, str]:
     """Return the definitions of the context's terminals, by name.
 
-    There is one for each kind of parameter that a field fits. The terminals match the first
+    Each kind of parameter that a field fits has a terminal. The terminals match the first
     ``MAX_CONTEXT_FIELDS`` fields that are not null and whose names are identifiers of at most
     ``MAX_NAME_CHARACTERS`` characters.
     """
@@ -65,7 +65,7 @@ def span_terminal(question: str) -> str:
         return f"{SPAN}:{quoted(text)}"
     word_characters = set().union(*words)
     gap_characters = set().union(*gaps) - word_characters
-    # Alternately a word and the gap after it.
+    # Words and the gaps between them, alternately.
     pieces = [words[0]]
     for gap, word in zip(gaps, words[1:], strict=True):
         # A character may be part of a word at one position and of a gap at another; no span crosses
@@ -92,7 +92,7 @@ def _words_and_gaps(question: str) -> tuple[list[str], list[str]]:
     runs = [run.span() for run in islice(RUNS.finditer(folded), MAX_QUESTION_WORDS + 1)]
     if len(folded) != len(normalised):
         sizes = [len(char.casefold()) for char in normalised]
-        # Positions in the case-folded text, mapped to those in the text before folding.
+        # Maps positions in the case-folded text to positions in the text before folding.
         unfolded = {position: n for n, position in enumerate(accumulate(sizes, initial=0))}
         runs = [(unfolded[a], unfolded[b]) for a, b in runs if a in unfolded and b in unfolded]
     if len(question) > MAX_QUESTION_CHARACTERS or len(runs) > MAX_QUESTION_WORDS:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 
-# The plan language has no such limits. They stop models that would never end a text or a list.
+# The plan language lacks these limits. They stop models that would never end a text or a list.
 #: Maximum number of characters of a literal or a span, between its quotes.
 MAX_TEXT_CHARACTERS = 120
-#: Maximum number of items of a list; a list has at least one.
+#: Maximum number of items of a list; a list has at least one item.
 MAX_LIST_ITEMS = 8
 #: Maximum index, from 0, of a result in a reference.
 MAX_RESULT_INDEX = 9
@@ -32,8 +32,8 @@ INTEGER = "I"
 # Escapes are those of json.dumps, so that a text has a single form. No literal starts with a space.
 _FIRST_CHARACTER = r'([^"\\\x00-\x20]|\\["\\])'
 _LATER_CHARACTER = r'([^"\\\x00-\x1f]|\\["\\nt])'
-#: Terminals for all requests. Numbers have at most 15 digits, no exponent, and as in Python no
-#: trailing zero in a fraction.
+#: Terminals for all requests. Numbers have at most 15 digits and no exponent. Their fractions have
+#: no trailing zero, as in Python.
 DEFINITIONS = {
     LITERAL: f'{LITERAL}:/"{_FIRST_CHARACTER}{_LATER_CHARACTER}{{0,{MAX_TEXT_CHARACTERS - 1}}}"/',
     NUMBER: rf"{NUMBER}:/0|-?[1-9][0-9]{{0,14}}|-?(0|[1-9][0-9]{{0,10}})\.(0|[0-9]{{0,3}}[1-9])/",

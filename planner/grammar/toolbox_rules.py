@@ -27,19 +27,19 @@ class _StepClasses:
     """Encoding of the result fields of a plan's earlier steps, for the check of references.
 
     The class of a step is the set of its result fields. Classes are numbered from 1; class 0 has no
-    result fields. A rule of llguidance can have a parameter of 64 bits (its docs/parametric.md),
-    which encodes the class of each earlier step: with one bit per class if that fits, since such
+    result fields. A rule of llguidance can have a parameter of 64 bits (its docs/parametric.md). It
+    encodes the class of each earlier step: with one bit per class if the bits suffice, since such
     rules compile faster, else as a number. For n classes, a number takes b = ceil(log2(n + 1))
-    bits. The last step needs none, so a plan has at most 64 / b + 1 steps, rounded down: 13 for 31
-    classes, 11 for 63, 10 for 127. If a request admits more steps, the grammar allows only these;
-    no check is dropped. ``field_sets`` are the sets of class 1, class 2 and so on.
+    bits. The last step needs no bits, so a plan has at most 64 / b + 1 steps, rounded down: 13 for
+    31 classes, 11 for 63, 10 for 127. If a request admits more steps, the grammar allows only this
+    many; no check is dropped. ``field_sets`` are the sets of class 1, class 2 and so on.
     """
 
     def __init__(self, field_sets: list[tuple[str, ...]], max_steps: int, bits: int) -> None:
         self.field_sets = field_sets
         width = len(field_sets).bit_length()
-        encodable = bits // width + 1 if width else MAX_GRAMMAR_STEPS
-        self.max_steps = min(max_steps, MAX_GRAMMAR_STEPS, encodable)
+        encodable_steps = bits // width + 1 if width else MAX_GRAMMAR_STEPS
+        self.max_steps = min(max_steps, MAX_GRAMMAR_STEPS, encodable_steps)
         self._bit_per_class = len(field_sets) * (self.max_steps - 1) <= bits
         self._width = len(field_sets) if self._bit_per_class else width
 
@@ -72,7 +72,7 @@ def line_rules(toolbox: Sequence[ToolSpec], request_terminals: Set[str]) -> Tool
 
 
 class _Counters:
-    """Bits of the parameter, above those of the classes, that count calls of tools with a budget.
+    """Bits of the parameter, above the classes' bits, that count calls of tools with a budget.
 
     If the bits do not suffice, the tools that may be called most often are not counted.
 
@@ -120,7 +120,7 @@ def _result_fields(tool: ToolSpec) -> tuple[str, ...]:
 
 
 def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str]:
-    """Return the rules of the lines: ``kN`` for step N and later ones, ``mN`` for later ones only.
+    """Return the rules of lines: ``kN`` for step N and later steps, ``mN`` for later steps only.
 
     ``uNxG`` is ``kN`` with a counted call of group G.
     """
@@ -142,7 +142,7 @@ def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> lis
         for group, ((class_number, tool_name), name) in enumerate(names.items()):
             line = f"{name} m{step}::{classes.parameter_after(step, class_number)}"
             if tool_name:
-                # The rule contains the whole line: llguidance removes a rule of a single symbol.
+                # The rule contains the whole line, since llguidance removes a single-symbol rule.
                 lines.append(f"u{step}x{group}::_:{line}")
                 line = f"u{step}x{group}::incr({counters.ranges[tool_name]})"
                 line += counters.condition(tool_name)

@@ -13,8 +13,8 @@ from casewright.planner.language_model.source import ADAPTER, ADAPTER_WEIGHTS, r
 def merge_adapter(network: Any, folder: Path) -> Any:
     """Return the network with an adapter merged into its weights.
 
-    Decoding is then as fast as without an adapter. Merged weights are rounded to the network's
-    dtype.
+    Decoding is then as fast as without an adapter. The merged weights are rounded to the dtype of
+    the network.
 
     Raises:
         ImportError: PEFT is not installed.
@@ -47,8 +47,8 @@ def merge_adapter(network: Any, folder: Path) -> Any:
         raise _adapter_error(folder, one_line(error).rstrip(".")) from error
     # PEFT ignores weights that do not match.
     if mismatched := sorted((stored - loadable) | (required - stored)):
-        owner = "network" if mismatched[0] in stored else "adapter"
-        example = f"for example, {mismatched[0]} is not in the {owner}"
+        lacking_part = "network" if mismatched[0] in stored else "adapter"
+        example = f"for example, {mismatched[0]} is not in the {lacking_part}"
         raise _adapter_error(folder, f"{len(mismatched)} of its weights do not fit; {example}")
     if not hasattr(model, "merge_and_unload"):
         raise _adapter_error(folder, "it changes prompts, not weights")

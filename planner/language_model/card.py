@@ -1,6 +1,6 @@
-"""The card of a model that was trained to plan; it contains a hash of the training prompt.
+"""The card of a model that was trained to plan; the card has a hash of the training prompt.
 
-If a prompt differs from the training prompt, the model plans worse without an error.
+If a prompt differs from the training prompt, the model plans worse, and no error is raised.
 """
 
 from __future__ import annotations

@@ -40,21 +40,21 @@ def find_device(name: str | None) -> torch.device:
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name is None:
         return torch.device("cuda:0" if gpus else "cpu")
-    kind, _, number = name.partition(":")
-    if kind == "cuda" and int(number or 0) >= gpus:
+    kind, _, index = name.partition(":")
+    if kind == "cuda" and int(index or 0) >= gpus:
         count = f"PyTorch sees {gpus} of them" if gpus else "PyTorch sees no GPU"
         raise InputError(
             f"This machine has no device {name!r}: {count}. Give cpu, or omit the device."
         )
     if kind == "mps" and not torch.backends.mps.is_available():
         raise InputError("This machine has no device 'mps'. Give cpu, or omit the device.")
-    return torch.device("cuda", int(number or 0)) if kind == "cuda" else torch.device(kind)
+    return torch.device("cuda", int(index or 0)) if kind == "cuda" else torch.device(kind)
 
 
 def find_dtype(name: str | None, device: torch.device) -> torch.dtype:
     """Return a dtype, by default bfloat16 on CUDA and float32 elsewhere.
 
-    Raise ``InputError`` if the device does not support it.
+    Raise ``InputError`` if the device does not support the dtype.
     """
     import torch
 
@@ -78,7 +78,7 @@ def _fastest_on_cpu() -> torch.dtype:
     import torch
 
     def seconds(dtype: torch.dtype) -> float:
-        # The size of a small model's layer and of a planner's prompt.
+        # The sizes of a planner's prompt and of a small model's layer.
         states, weights = torch.ones(128, 576, dtype=dtype), torch.ones(1536, 576, dtype=dtype)
         return min(timeit.repeat(lambda: states @ weights.T, number=1, repeat=8))
 

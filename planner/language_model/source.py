@@ -68,7 +68,7 @@ def find_source(name: str | Path, adapter: str | Path | None) -> ModelSource:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; raise ``InputError`` if it cannot be read or has none."""
+    """Return the JSON object in a file; raise ``InputError`` if no object can be read."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -96,7 +96,7 @@ def _base_folder(adapter: Path) -> Path:
 def _find_folder(name: str | Path, markers: tuple[str, ...]) -> Path:
     """Return a model's folder: a local one, SmolLM2's, or a Hugging Face model's.
 
-    Raise ``InputError`` if it does not exist or contains none of the marker files.
+    Raise ``InputError`` if the folder does not exist or contains none of the marker files.
     """
     text = str(name)
     if not text.strip():

@@ -49,7 +49,7 @@ class Votes(Generic[T]):
         states: Addends to the states of the toolbox's nodes (nodes, size).
         weights: Weights of the cases (cases,); their sum is below 1.
         tools: Measures of the cases that call each tool (tools, 4): total weight, highest cosine to
-            the message, scaled logarithm of their number, scaled logarithm of the total weight.
+            the message, scaled logarithms of the cases' number and of the total weight.
         kinds: Votes for the kinds of arguments, then the scaled logarithm of the number of cases
             that call the parameter's tool (parameters, KIND_COUNT + 1).
         choices: Votes for the parameters' choices (choices,).
@@ -74,7 +74,7 @@ class CaseData:
     swapped, and ``calls`` is Boolean.
 
     Attributes:
-        keys: Keys by which messages are compared with those of the cases (cases, key).
+        keys: Keys of the cases' messages, for the comparison with other messages (cases, key).
         vectors: Mean states of the messages (cases, width); in the arrays mapped to (cases, size).
         spans: Mean states of each argument's words (spans, width); in the arrays (spans, size).
         span_case: Index of the case of each span.
@@ -136,7 +136,7 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
 
     Returns:
         ``ids``, ``mask`` (tools, tokens); ``nodes`` (nodes, tools × tokens) and ``examples``
-        (tools, tools × tokens), weights whose rows sum to one; ``parameters``, ``tools``, features.
+        (tools, tools × tokens), weights whose rows sum to one; ``parameters``, ``tools``: features.
     """
     token_count = max(map(len, schema.cards))
     tool_count = len(schema.cards)
@@ -171,9 +171,9 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
     Returns:
         ``relations`` (nodes, nodes), the same for all messages; ``links`` (n, words + context
         fields, context fields + the toolbox's nodes, LINK_CHANNELS), 1 for a link. Channel 0: a
-        node's name or a context field's value contains the word; 1: a node's description contains
-        it; 2: context field and node have the same name; 3: they have similar names. ``present``
-        (n, nodes), False for padding.
+        node's name or a context field's value contains the word. 1: a node's description contains
+        the word. 2: the names of a context field and a node are equal. 3: the names are similar.
+        ``present`` (n, nodes), False for padding.
     """
     words = _axis_length(message.words for message in messages)
     fields = _axis_length(message.fields for message in messages)
@@ -211,12 +211,12 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
 
 
 def name_likeness(schema: Schema) -> Array:
-    """Return flags of equal and of similar names (parameters, result fields, 2)."""
+    """Return flags for equal and for similar names (parameters, result fields, 2)."""
     return _likeness(schema, [name for _, name in schema.results])
 
 
 def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
-    """Return flags of equal and of similar names (n, parameters, context fields, 2)."""
+    """Return flags for equal and for similar names (n, parameters, context fields, 2)."""
     fields = _axis_length(message.fields for message in messages)
     likenesses = np.zeros((len(messages), len(schema.parameters), fields, 2), dtype=np.float32)
     for row, message in enumerate(messages):

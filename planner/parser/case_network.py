@@ -79,20 +79,20 @@ class Cases(nn.Module):
 
 
 def with_sign(votes: Tensor) -> Tensor:
-    """Return each vote with a flag, 1 if the vote is positive (…, 2), for votes (…)."""
+    """Return pairs (…, 2) of a vote and a flag, 1 if the vote is positive, for votes (…)."""
     return torch.stack([votes, (votes > 0).float()], -1)
 
 
 def next_tool_votes(cases: CaseData, weights: Tensor, previous_tools: Tensor, tools: int) -> Tensor:
     """Return the cases' votes for each next tool and for the end (n, places, tools + 1, 4).
 
-    Two measures are the weight of the cases that begin with the same tools and continue with this
-    one, and its share. Two are the weight of the cases in which this tool follows the previous one
-    at any place, and its share.
+    The first measure is the weight of the cases that begin with the plan's tools and then call this
+    tool. The third is the weight of the cases in which this tool follows the previous one at any
+    place. The second and the fourth are the shares of these weights among all next tools.
 
     Args:
         weights: Weights of the cases (n, cases).
-        previous_tools: Tool before each place (n, places): first ``tools``, after the end -1.
+        previous_tools: Tool before each place (n, places); ``tools`` at the start, -1 past the end.
         tools: Number of tools; as an index, it stands for a plan's start and end.
     """
     places = previous_tools.shape[1]
@@ -101,8 +101,8 @@ def next_tool_votes(cases: CaseData, weights: Tensor, previous_tools: Tensor, to
     measures_by_place = []
     for place in range(places):
         if place:
-            same_tool = cases.sequences[None, :, min(place, cases.sequences.shape[1]) - 1]
-            matching = matching & (same_tool == previous_tools[:, place, None])
+            case_tools = cases.sequences[None, :, min(place, cases.sequences.shape[1]) - 1]
+            matching = matching & (case_tools == previous_tools[:, place, None])
         following = cases.sequences[:, min(place, cases.sequences.shape[1] - 1)]
         next_tools = functional.one_hot(following.clamp(min=0), tools + 1).float()
         next_tools = next_tools * (following >= 0)[:, None]

@@ -14,7 +14,7 @@ from casewright.planner.parser.plan_reading import NUMBER, SPAN, Argument, ReadS
 from casewright.planner.parser.schema import Schema
 from casewright.tools import Parameter, Source
 
-#: Minimum number of plan cases with a word at the end of a span or beside it.
+#: Minimum number of plan cases with a word at a span's start or end, inside or outside of it.
 MIN_CASES = 4
 #: Minimum share of these cases that include the word, or that leave it out.
 MIN_AGREEMENT = 0.8
@@ -29,13 +29,13 @@ _CODE = re.compile(
 class CaseConventions:
     """Adapts a plan's arguments to the conventions of plan cases and of the tools' examples.
 
-    The network adopts few conventions of plan cases: it leaves articles out, as in its training,
-    even if a domain's annotated messages include them.
+    The network adopts few conventions of plan cases. For example, its spans leave out articles, as
+    in its training, even if the spans of a domain's annotated messages include articles.
     """
 
     def __init__(self, schema: Schema, cases: Sequence[ReadCase]) -> None:
         self._schema = schema
-        #: For a span's start and end, the numbers of cases with a word inside and outside of it.
+        #: By side of a span (0: start, 1: end), numbers of cases with a word inside and outside.
         self._inside: tuple[Counter[str], Counter[str]] = Counter(), Counter()
         self._outside: tuple[Counter[str], Counter[str]] = Counter(), Counter()
         #: Parameters whose argument is a text of digits in some case.
@@ -88,17 +88,17 @@ class CaseConventions:
             last -= 1
         return replace(argument, spans=((first, last),))
 
-    def _is_inside(self, end: int, words: Sequence[str], word: int, message: Message) -> bool:
-        """Return True if cases include this word at this end, and a space joins it to the span."""
-        if not 0 <= word < len(words) or self._share_inside(end, words[word]) < MIN_AGREEMENT:
+    def _is_inside(self, side: int, words: Sequence[str], word: int, message: Message) -> bool:
+        """Return True if cases include this word on this side, and a space joins it to the span."""
+        if not 0 <= word < len(words) or self._share_inside(side, words[word]) < MIN_AGREEMENT:
             return False
-        left = word if end == 0 else word - 1
+        left = word if side == 0 else word - 1
         gap = message.question[message.words[left][1] : message.words[left + 1][0]]
         return gap == " "
 
-    def _share_inside(self, end: int, word: str) -> float:
-        """Return the share of cases that include a word at this end; 0.5 if there are too few."""
-        inside, outside = self._inside[end][word], self._outside[end][word]
+    def _share_inside(self, side: int, word: str) -> float:
+        """Return the share of cases that include a word on this side; 0.5 for too few cases."""
+        inside, outside = self._inside[side][word], self._outside[side][word]
         return inside / (inside + outside) if inside + outside >= MIN_CASES else 0.5
 
 

@@ -11,7 +11,7 @@ from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan, context_fields
 from casewright.tools import Toolbox
 
-#: Value of a context field of which only the name is known.
+#: Value of a context field if only the field's name is known.
 PLACEHOLDER = "given"
 
 

@@ -37,8 +37,8 @@ class JointLayers:
             norm = f"{layer}.norm_after"
             states, residual = graph.residual(residual, attended, f"{layer}.out", norm)
             inner = graph.gelu(states, f"{layer}.forward_layer.0")
-            layer = f"{layer}.forward_layer.2"
-            states, residual = graph.residual(residual, inner, layer, norms[number + 1])
+            output = f"{layer}.forward_layer.2"
+            states, residual = graph.residual(residual, inner, output, norms[number + 1])
         memory = graph.linear(states, *(f"{name}.memory" for name in (*STEPS, ARGUMENT)))
         memory = graph.reshape(memory, -1, 6, heads, HEAD_SIZE)
         memory = graph.node("Transpose", memory, perm=[1, 2, 0, 3])
@@ -82,7 +82,7 @@ class StepLayers:
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
         states, residual = graph.layer_norm("inputs", f"{STEPS[0]}.norms.0"), "inputs"
-        for layer, after in zip(STEPS, (f"{STEPS[1]}.norms.0", "step_norm"), strict=True):
+        for layer, next_norm in zip(STEPS, (f"{STEPS[1]}.norms.0", "step_norm"), strict=True):
             qkv = graph.affine(f"{layer}.own")
             heads = len(weights["step_norm.bias"]) // HEAD_SIZE
             attended = graph.node(
@@ -93,7 +93,7 @@ class StepLayers:
                 last = graph.node("Constant", value_ints=(-1,))
                 attended = graph.node("Gather", attended, last, axis=1)
                 residual = graph.node("Gather", residual, last, axis=1)
-            states, residual = _cross_attend(graph, attended, residual, layer, after, heads)
+            states, residual = _cross_attend(graph, attended, residual, layer, next_norm, heads)
         # One thread: for so few rows, waking a second one takes longer than the computation.
         inputs = {"inputs": np.float32, **_memory_inputs(*STEPS)}
         self._session = graph.session(inputs, states, threads=1)
@@ -138,9 +138,9 @@ class ArgumentLayers:
 
 
 def _cross_attend(
-    graph: Graph, attended: str, residual: str, layer: str, after: str, heads: int
+    graph: Graph, attended: str, residual: str, layer: str, next_norm: str, heads: int
 ) -> tuple[str, str]:
-    """Add the part of a decoding layer after self-attention; return its states and residual."""
+    """Add all of a decoding layer that follows self-attention; return states and residual."""
     states, residual = graph.residual(residual, attended, f"{layer}.own_out", f"{layer}.norms.1")
     # All rows attend to the same joint states.
     query = graph.reshape(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD_SIZE)
@@ -149,7 +149,7 @@ def _cross_attend(
     attended = graph.node("Reshape", attended, graph.node("Shape", states))
     states, residual = graph.residual(residual, attended, f"{layer}.out", f"{layer}.norms.2")
     inner = graph.gelu(states, f"{layer}.forward_layer.0")
-    return graph.residual(residual, inner, f"{layer}.forward_layer.2", after)
+    return graph.residual(residual, inner, f"{layer}.forward_layer.2", next_norm)
 
 
 def _memory_inputs(*layers: str) -> dict[str, type]:

@@ -22,7 +22,7 @@ class Linear:
         self._bias = weights[f"{name}.bias"]
 
     def __call__(self, states: Floats) -> Floats:
-        """Return the output, in one product for all states, which reads the weights once."""
+        """Return the output; a single product for all states reads the weights only once."""
         flat = states.reshape(-1, states.shape[-1]) @ self._weight
         flat += self._bias
         return flat.reshape(*states.shape[:-1], flat.shape[-1])
@@ -71,7 +71,7 @@ class LayerNorm:
 
 
 def softmax(scores: Floats) -> Floats:
-    """Return probabilities along the last axis."""
+    """Return the probabilities of scores along the last axis."""
     probabilities: Floats = np.exp(scores - scores.max(-1, keepdims=True))
     probabilities /= np.add.reduce(probabilities, -1, keepdims=True)
     return probabilities

@@ -62,7 +62,7 @@ class DecodingLayer(nn.Module):
         """Return states (n, places, size) after the layer.
 
         Args:
-            mask: True where a place may attend to a place (n or 1, 1, places or 1, places).
+            mask: True where a row may attend to a column (n or 1, 1, places or 1, places).
             memory: Keys and values from ``keys_values``.
             present: True for joint states that are not padding (n, 1, 1, nodes).
         """

@@ -42,10 +42,10 @@ _QUOTES = "\"'`“”‘’«»"
 
 
 def with_listed_choices(parameter: Parameter) -> Parameter:
-    """Return a parameter with the choices that its description lists; remove the list.
+    """Return a parameter with the choices that its description lists, and without the list.
 
     Requests and OpenAPI files often list the values of a text only in its description. Other values
-    stay valid. The parameter is returned unchanged if it has choices, takes no text, or its
+    stay valid. The parameter is returned unchanged if it has choices or takes no text, or if its
     description does not list two or more alternatives.
     """
     if parameter.choices or Source.LITERAL not in parameter.sources or not parameter.fits(""):

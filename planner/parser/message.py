@@ -141,10 +141,10 @@ def stem(word: str) -> str:
 
 def _features(question: str, words: Sequence[tuple[int, int]]) -> list[list[float]]:
     """Return features of words (words, WORD_FEATURES), from the words and the gaps before them."""
-    features, end = [], 0
+    features, previous_end = [], 0
     for start, word_end in words:
-        word, gap = question[start:word_end], question[end:start]
-        starts_sentence = not end or not _BREAKS.isdisjoint(gap)
+        word, gap = question[start:word_end], question[previous_end:start]
+        starts_sentence = not previous_end or not _BREAKS.isdisjoint(gap)
         features.append(
             [
                 float(word[0].isupper() and not starts_sentence),
@@ -155,7 +155,7 @@ def _features(question: str, words: Sequence[tuple[int, int]]) -> list[list[floa
                 float(not _QUOTES_AND_COMMA.isdisjoint(gap)),
             ]
         )
-        end = word_end
+        previous_end = word_end
     return features
 
 

@@ -21,7 +21,7 @@ class OptionMasks:
 
     Attributes:
         plain: Mask of the plain kinds (parameters, PLAIN_COUNT).
-        choices: Mask of choices (parameters, choices).
+        choices: Mask of the choices that belong to a parameter (parameters, choices).
         result_tool: Index of the tool of each result field (fields,).
         steps: True for parameters that may refer to a step (parameters,).
         no_evidence: Index of the tool ``no_evidence``.
@@ -33,8 +33,8 @@ class OptionMasks:
         plain = [_plain_mask(parameter) for parameter in parameters]
         self.plain: Mask = np.array(plain, dtype=bool).reshape(-1, PLAIN_COUNT)
         self.choices: Mask = np.zeros((len(parameters), len(schema.choices)), dtype=bool)
-        for choice, (number, _) in enumerate(schema.choices):
-            self.choices[number, choice] = True
+        for choice, (parameter, _) in enumerate(schema.choices):
+            self.choices[parameter, choice] = True
         self.result_tool = np.array([tool for tool, _ in schema.results], dtype=np.int64)
         takes_step = [Source.STEP in parameter.sources for parameter in parameters]
         self.steps: Mask = np.array(takes_step, dtype=bool)
@@ -62,14 +62,14 @@ class OptionMasks:
     def context_of(self, message: Message, context: Mapping[str, Any], width: int) -> Mask:
         """Return a mask of the context fields that a parameter may take (parameters, width)."""
         mask = np.zeros((len(self.schema.parameters), width), dtype=bool)
-        for number, (_, parameter) in enumerate(self.schema.parameters):
+        for row, (_, parameter) in enumerate(self.schema.parameters):
             if Source.CONTEXT in parameter.sources:
                 fits = [parameter.fits(context[name]) for name in message.fields]
-                mask[number, : len(fits)] = fits
+                mask[row, : len(fits)] = fits
         return mask
 
     def unrelated_of(self, message: Message) -> Mask:
-        """Return a mask of the fields with unrelated names, if a field has the parameter's name.
+        """Return a mask of fields with unrelated names; False if no field has the parameter's name.
 
         The shape is (parameters, max(1, context fields) + result fields).
         """

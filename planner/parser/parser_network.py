@@ -34,7 +34,7 @@ from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL
 
 #: Size of all states but the encoder's, number of attention heads, number of joint layers.
 SIZE, HEADS, LAYERS = 256, 8, 3
-#: Texts in a batch of the encoder: ``SMALL_BATCH`` for at most 24 texts, else ``BATCH``.
+#: Number of texts per batch of the encoder: ``SMALL_BATCH`` for at most 24 texts, else ``BATCH``.
 SMALL_BATCH, BATCH = 4, 10
 
 
@@ -102,8 +102,8 @@ class Memory:
 class ParserNetwork(nn.Module):
     """Encoder, joint layers and decoder of the plan parser.
 
-    Methods take steps or arguments of several messages: ``rows`` has each one's message (an index
-    into ``memory``), ``places`` its step. Without rows, item i belongs to message i.
+    Methods take steps or arguments of several messages. ``rows`` has the index of each item's
+    message in ``memory``, ``places`` that of its step. Without rows, item i belongs to message i.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
@@ -175,7 +175,7 @@ class ParserNetwork(nn.Module):
         return self._run(states, mask, 0, self.frozen)
 
     def _run(self, states: Tensor, mask: Tensor, first: int, stop: int | None) -> Tensor:
-        """Return states after layers ``first:stop``, computed in batches of similar lengths."""
+        """Return states after layers ``first:stop``, in batches of texts of similar lengths."""
         lengths = mask.sum(-1)
         order = lengths.argsort()
         outputs = []
@@ -239,14 +239,14 @@ class ParserNetwork(nn.Module):
             ],
             1,
         )
-        # The biases have a first axis of layers; ``JointLayer`` takes one layer's part.
-        related = self.relation(pairs["relations"]).permute(2, 0, 1)
-        related = related.unflatten(0, (LAYERS, 1, HEADS))
-        links = self.link(pairs["links"]).permute(3, 0, 1, 2)
-        links = links.unflatten(0, (LAYERS, HEADS)).transpose(1, 2)
-        hidden = hidden_bias(pairs["present"][:, None, None])
+        # The first axis of the biases is that of the layers; ``JointLayer`` takes one layer's part.
+        relation_bias = self.relation(pairs["relations"]).permute(2, 0, 1)
+        relation_bias = relation_bias.unflatten(0, (LAYERS, 1, HEADS))
+        link_bias = self.link(pairs["links"]).permute(3, 0, 1, 2)
+        link_bias = link_bias.unflatten(0, (LAYERS, HEADS)).transpose(1, 2)
+        padding_bias = hidden_bias(pairs["present"][:, None, None])
         for index, layer in enumerate(self.layers):
-            states = layer(states, related[index], links[index], hidden)
+            states = layer(states, relation_bias[index], link_bias[index], padding_bias)
         states, present = self.norm(states), pairs["present"]
         word_count, field_count = encoded.words.shape[1], encoded.fields.shape[1]
         return Memory(states, present, word_count, field_count, sizes, votes, cases)
@@ -392,7 +392,7 @@ class ParserNetwork(nn.Module):
         )
 
     def span_logits(self, memory: Memory, states: Tensor, rows: Tensor) -> Tensor:
-        """Return logits of spans (arguments, first words, MAX_SPAN_WORDS), by length - 1."""
+        """Return logits of spans by first word, length - 1 (arguments, words, MAX_SPAN_WORDS)."""
         words = memory.states[:, : memory.word_count]
         query = states[:, None]
         first_scores = dots(query, self.span_first(words)[rows])[:, 0]

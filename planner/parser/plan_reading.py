@@ -14,7 +14,7 @@ from casewright.tools import Parameter
 #: three to a node: a choice, a context field or a result field.
 OMIT, QUESTION, TRUE, FALSE, SPAN, NUMBER, CHOICE, CONTEXT, STEP = range(9)
 KIND_COUNT = 9
-#: Number of plain kinds, OMIT to NUMBER, which have one logit; the others have one for each node.
+#: Number of plain kinds, OMIT to NUMBER, with one logit each; the others have one for each node.
 PLAIN_COUNT = 6
 #: Number of results of a step to which the parser can refer.
 MAX_RESULTS = 4
@@ -30,11 +30,11 @@ class Argument:
         parameter: Index of the parameter in the schema.
         kind: One of the kinds above.
         spans: First and last word of every occurrence of the argument's text in the message; in a
-            plan of the parser, of the chosen occurrence.
+            plan that the parser wrote, only of the chosen occurrence.
         numbers: Indices of the message's numbers that have the argument's value.
         node: Index of the choice, context field or result field.
         step: Index of the step to which the argument refers.
-        index: Index of the result of that step.
+        index: Index, among this step's results, of the result to which the argument refers.
     """
 
     parameter: int
@@ -77,7 +77,7 @@ def pointed_nodes(
 
 
 def number_for(parameter: Parameter, number: Number) -> int | float | None:
-    """Return a number's value, an ``int`` if it is whole; ``None`` for an inadmissible fraction."""
+    """Return a number's value, an ``int`` if it is whole; ``None`` if a fraction does not fit."""
     if number.value == int(number.value):
         return int(number.value)
     return number.value if parameter.fits(number.value) else None
@@ -131,7 +131,7 @@ def _argument(
 
 
 def _approximate_spans(text: str, message: Message) -> tuple[tuple[int, int], ...]:
-    """Return the span from the first to the last word of a text, if half of its stems occur."""
+    """Return the span that covers all words with stems of a text, if half of the stems occur."""
     stems = {stem(word) for word in words_in(text)}
     words = [index for index, word_stem in enumerate(message.stems) if word_stem in stems]
     if words and 2 * len({message.stems[index] for index in words}) >= len(stems):
@@ -140,7 +140,7 @@ def _approximate_spans(text: str, message: Message) -> tuple[tuple[int, int], ..
 
 
 def write_plan(steps: Sequence[ReadStep], schema: Schema, message: Message) -> Plan:
-    """Return the plan that steps with pointers stand for."""
+    """Return steps with pointers as a plan; the reverse of ``read_plan``."""
     plan_steps = []
     for step in steps:
         arguments = (

@@ -64,7 +64,7 @@ class PointerLayers:
         argument_embeddings: Embeddings of kinds, then of indices of results (…, size).
         root: The root of the states' size, by which products are divided.
         keys: Vectors (…, size), by name, that multiply an argument's state for every message.
-        bias: Addend to the products with the first keys, which are those of ``_STATE_MAPS``.
+        bias: Addend to the products with the first keys; these are the keys of ``_STATE_MAPS``.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -103,7 +103,7 @@ class Pointers:
             np.concatenate([with_sign(votes.fields), joint.name_flags], -1),
             number_features[0],
         )
-        #: Sum of the weights of the cases in which a tool follows another (tools + 1, tools + 1).
+        #: Weight of the cases in which the column's tool follows the row's (tools + 1, tools + 1).
         self._pairs = np.tensordot(votes.weights, joint.cases.pairs, 1)
         self._choice_scores, self._context_scores = choice[:, 0], context[..., 0]
         self._field_scores = field[..., 0]
@@ -119,8 +119,8 @@ class Pointers:
         self._keys = np.concatenate([*keys.values()]).T
         stops = pairwise(np.cumsum([0, *map(len, keys.values())]).tolist())
         self._columns = {name: slice(*bounds) for name, bounds in zip(keys, stops, strict=True)}
-        # The keys include the weights of the query's affine map, so that a state is multiplied with
-        # the keys and no query is computed.
+        # The tool keys include the weights of the query's affine map. So states are multiplied with
+        # the tool keys directly, and no query is computed.
         tools_and_end = np.concatenate([self._tools, layers.end[None]])
         tool_keys: Floats = linear["tool_key"](tools_and_end) / layers.root
         self._tool_keys = (tool_keys @ layers.query[0]).T
@@ -173,7 +173,7 @@ class Pointers:
     def argument_rows(
         self, states: Floats, tools: Sequence[int], parameters: NDArray[np.int64]
     ) -> Floats:
-        """Return each argument's products with all keys, in a row for the methods below.
+        """Return a row for each argument, its products with all keys, for the methods below.
 
         Args:
             states: States of the steps (n, size).
@@ -194,7 +194,7 @@ class Pointers:
 
         Args:
             rows: Rows of the arguments, from ``argument_rows``.
-            step: Index of their step.
+            step: Index of the arguments' step.
 
         Returns:
             (arguments, options): plain kinds, choices, context fields, result fields by step.
@@ -214,7 +214,7 @@ class Pointers:
         return np.concatenate(parts, 1)
 
     def span_logits(self, rows: Floats) -> Floats:
-        """Return logits of spans (n, first words, MAX_SPAN_WORDS), by length - 1."""
+        """Return logits of spans by first word, length - 1 (n, words, MAX_SPAN_WORDS)."""
         first, last = rows[:, self._columns["first"]], rows[:, self._columns["last"]]
         joined = rows[:, self._columns["span_join"]][:, None] * self._first_keys
         products = joined @ self._last_keys
@@ -236,18 +236,18 @@ class Pointers:
         node_weights = np.zeros((len(steps), len(joint.states)), np.float32)
         parameter_weights = np.zeros((len(steps), len(self._parameters)), np.float32)
         embedding_weights = np.zeros((len(steps), len(layers.argument_embeddings)), np.float32)
-        words = len(joint.message.words)
+        word_count = len(joint.message.words)
         for row, step in enumerate(steps):
             for argument in step.arguments:
                 share = 1 / len(step.arguments)
-                first, last = pointed_nodes(
-                    argument, joint.message, joint.schema, words, joint.fields
+                first, stop = pointed_nodes(
+                    argument, joint.message, joint.schema, word_count, joint.fields
                 )
-                node_weights[row, first:last] += share / max(1, last - first)
+                node_weights[row, first:stop] += share / max(1, stop - first)
                 parameter_weights[row, argument.parameter] += share
                 embedding_weights[row, argument.kind] += share
                 embedding_weights[row, KIND_COUNT + argument.index] += share
-        # The mean of the maps of all arguments is the map of their mean.
+        # The maps are affine: the mean of the mapped arguments equals their mapped mean.
         inputs: Floats = layers.linear["took"](node_weights @ joint.states)
         inputs += embedding_weights @ layers.argument_embeddings
         inputs += layers.linear["took_for"](parameter_weights @ self._parameters)

@@ -1,4 +1,4 @@
-"""The plan parser's network without torch, which encodes toolboxes, plan cases and messages."""
+"""The plan parser's network without torch: encodes toolboxes, plan cases and messages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ArrayNetwork:
         return ReadToolbox(schema, self._node_states(schema), name_likeness(schema), case_data)
 
     def join(self, toolbox: ReadToolbox, message: Message) -> Pointers:
-        """Return the scores for the plans of a message, which has at least one word."""
+        """Return the scores for the plans of a message with at least one word."""
         schema, cases = toolbox.schema, toolbox.cases
         vector, words, fields = self._encode(message)
         votes = self._votes(vector, cases, message.fields)
@@ -98,7 +98,7 @@ class ArrayNetwork:
         return Pointers(self._pointing, joint)
 
     def _encode(self, message: Message) -> tuple[Floats, Floats, Floats]:
-        """Return the mean states of a message's question, its words and its context fields."""
+        """Return the mean states of a message's question, of each word and each context field."""
         states = self._token_states(message.ids, message.types)
         arrays = message_arrays([message])
         question = states[: message.types.index(1) if 1 in message.types else None]

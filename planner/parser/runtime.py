@@ -34,7 +34,7 @@ MAX_CACHED, MAX_TOOLS = 16, 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedToolbox:
-    """A toolbox ready for planning; it keeps ``cases``, since the cache's key contains their id."""
+    """A toolbox ready for planning. It keeps ``cases`` alive, since the cache key has their id."""
 
     cases: Sequence[PlanCase]
     schema: Schema
@@ -106,7 +106,7 @@ class ParserRuntime:
             if steps is not None and message.words:
                 readable.append((message, steps))
         if not readable:
-            # Arrays need at least one case. The message of this case resembles no other.
+            # Arrays need at least one case. The message of this case resembles no other message.
             readable = [(read_message(self._tokenizer, "-", {}), [])]
         encoded = self._network.toolbox(schema, readable)
         conventions = CaseConventions(schema, readable)

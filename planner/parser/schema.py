@@ -23,8 +23,8 @@ MAX_CARD, MAX_DESCRIPTION, MAX_PARAMETER, MAX_CHOICE, MAX_FIELD, MAX_EXAMPLE = 2
 #: Types of nodes in the joint layers.
 WORD_NODE, FIELD_NODE, TOOL_NODE, PARAMETER_NODE, CHOICE_NODE, RESULT_NODE = range(6)
 NODE_TYPES = 6
-#: Relations of nodes: the 36 pairs of types, then these, then the distances between words, from
-#: -MAX_DISTANCE to MAX_DISTANCE.
+#: Relations of nodes: the 36 pairs of types, then the five below, then the distances between
+#: words, from -MAX_DISTANCE to MAX_DISTANCE.
 OWN_TOOL, OWN_PARAMETER, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
 FIRST_DISTANCE = 41
 MAX_DISTANCE = 4
@@ -89,7 +89,7 @@ class Schema:
 
     @property
     def first_choice(self) -> int:
-        """Index of the first choice's node, after those of tools and parameters."""
+        """Index of the first choice's node; the nodes of tools and parameters come before it."""
         return len(self.tools) + len(self.parameters)
 
     @property
@@ -102,7 +102,7 @@ class Schema:
         return [n for n, (owner, _) in enumerate(self.parameters) if owner == tool]
 
     def name_relations(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """Return the ``likeness`` of each parameter's name to each name (parameters, names)."""
+        """Return the ``likeness`` of each parameter's name to these names (parameters, names)."""
         rows = [[likeness(p.name, name) for name in names] for _, p in self.parameters]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
 
@@ -185,7 +185,7 @@ class Schema:
 
     def tool_features(self) -> NDArray[np.float32]:
         """Return each tool's features, in addition to its card (tools, TOOL_FEATURES)."""
-        # No message states these tools' required arguments: they come from the context or a step.
+        # No message states these tools' required arguments; the context or a step supplies them.
         other_sources = {Source.CONTEXT, Source.STEP}
         dependent_tools = {
             tool
@@ -202,7 +202,7 @@ class Schema:
 # The same few names are compared for every message.
 @lru_cache(maxsize=10_000)
 def likeness(parameter: str, field: str) -> int:
-    """Return SAME_NAME, LIKE_NAME for two names with a common word or ending, or 0."""
+    """Return SAME_NAME for equal names, LIKE_NAME for a common word or ending, else 0."""
     words, field_words = words_in(parameter), words_in(field)
     if words == field_words:
         return SAME_NAME

@@ -33,18 +33,18 @@ from casewright.planner.parser.pointing import Pointers
 BEAM, MAX_TOOLS, MAX_VALUES = 3, 3, 2
 #: Number of spans that are tried for each argument if two arguments of a step would share a word.
 MAX_SPANS = 8
-#: Penalty in nats for sharing a word, which no two arguments of a training step do.
+#: Penalty in nats if two arguments of a step share a word; no training plan has such arguments.
 OVERLAP_COST = 30.0
 #: Penalty in nats for a reference to a field with another name than the parameter, although some
 #: field has the parameter's name: -log of the share of such references in the training plans.
 OTHER_FIELD_COST = 5.8
 #: Minimum probability of ``no_evidence`` for a plan with it: messages without an answer are more
-#: frequent in training than in use. From 0.8 to 0.95, the validation toolboxes are planned about
+#: frequent in training than in use. Values from 0.8 to 0.95 plan the validation toolboxes about
 #: equally well; the highest is used, since questions for two or three tools look like small talk.
 MIN_NO_EVIDENCE = 0.95
 #: Log-probability below which an option counts as masked.
 MIN_LOG_PROBABILITY = -50.0
-#: One option of a parameter: its possible arguments with their log-probabilities.
+#: One option of a parameter: the option's possible arguments with their log-probabilities.
 _ScoredOption = list[tuple[Argument, float]]
 #: Indices with their log-probabilities, the most probable first.
 _Ranking = list[tuple[int, float]]
@@ -64,7 +64,7 @@ class _Hypothesis:
 
     Attributes:
         inputs: The decoder's inputs for the start and for each step.
-        tools: The number of tools, which stands for the start, then the tools of the steps.
+        tools: First the toolbox's number of tools, for the plan's start; then the steps' tools.
     """
 
     steps: tuple[ReadStep, ...]
@@ -111,7 +111,7 @@ class PlanSearch:
         #: Penalties of each parameter's options (parameters, options).
         self._costs = np.concatenate([no_costs, field_costs, np.tile(result_costs, (1, PLACES))], 1)
         has_value = self._allowed.any(1)
-        #: Masks of the callable tools: if no earlier step has results, and if a step has results.
+        #: Masks of the callable tools: first if no earlier step has results, then if a step has.
         self._callable = [
             options.callable_with(has_value | (options.steps & has_results))
             for has_results in (False, True)
@@ -121,8 +121,8 @@ class PlanSearch:
         """Return plans of at most ``most_steps`` and PLACES - 1 steps, the most probable first."""
         active = [_Hypothesis((), 0.0, (self._pointers.start,), (len(self._schema.tools),))]
         plans: list[ScoredSteps] = []
-        for number in range(min(most_steps, PLACES - 1) + 1):
-            states, scores = self._score(active, must_end=number >= most_steps)
+        for place in range(min(most_steps, PLACES - 1) + 1):
+            states, scores = self._score(active, must_end=place >= most_steps)
             top_tools = _top(scores[:, :-1], MAX_TOOLS)
             drafts = []
             for row, hypothesis in enumerate(active):
@@ -137,7 +137,7 @@ class PlanSearch:
             drafts = sorted(drafts, key=lambda draft: -draft.score)[: 2 * BEAM]
             if len(plans) >= BEAM:
                 drafts = [draft for draft in drafts if draft.score > plans[BEAM - 1].score]
-            if not drafts or not (active := self._extend(active, states, drafts, number)):
+            if not drafts or not (active := self._extend(active, states, drafts, place)):
                 break
         return plans
 
@@ -160,7 +160,7 @@ class PlanSearch:
         return states, scores
 
     def _usable_tools(self, hypothesis: _Hypothesis, must_end: bool) -> NDArray[np.bool_]:
-        """Return a mask of the tools, and last the end, that may come next (tools + 1,)."""
+        """Return a mask (tools + 1,) of the tools that may come next; the last item is the end."""
         called = {step.tool for step in hypothesis.steps}
         has_results = not called.isdisjoint(self._options.result_tool.tolist())
         usable = np.append(self._callable[has_results], bool(called))
@@ -180,10 +180,10 @@ class PlanSearch:
         return not self._beyond(write_plan(steps, self._schema, self._message))
 
     def _extend(
-        self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], number: int
+        self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], place: int
     ) -> list[_Hypothesis]:
         """Return the most probable hypotheses that are one step longer."""
-        options_by_draft = self._best_options(active, states, drafts, number)
+        options_by_draft = self._best_options(active, states, drafts, place)
         candidates = [
             (draft.score + score, draft, arguments)
             for draft, options in zip(drafts, options_by_draft, strict=True)
@@ -199,14 +199,14 @@ class PlanSearch:
         best = list(islice(affordable, BEAM))
         if not best:
             return []
-        inputs = self._pointers.step_inputs([step for _, _, step in best], number)
+        inputs = self._pointers.step_inputs([step for _, _, step in best], place)
         return [
             _Hypothesis((*base.steps, step), score, (*base.inputs, row), (*base.tools, step.tool))
             for (score, base, step), row in zip(best, inputs, strict=True)
         ]
 
     def _best_options(
-        self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], number: int
+        self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], place: int
     ) -> list[list[list[_ScoredOption]]]:
         """Return the most probable options of each draft's parameters."""
         options_by_draft: list[list[list[_ScoredOption]]] = [[] for _ in drafts]
@@ -224,7 +224,7 @@ class PlanSearch:
         results = np.stack(masks)[[drafts[n].row for n in draft_of]]
         results &= self._options.steps[parameter_of, None]
         allowed = np.concatenate([self._allowed[parameter_of], results], 1)
-        logits = self._pointers.option_logits(rows, parameter_of, number)
+        logits = self._pointers.option_logits(rows, parameter_of, place)
         scores = log_softmax(np.where(allowed, logits, MASKED_SCORE)) - self._costs[parameter_of]
         allowed_numbers = self._allowed_numbers[parameter_of]
         numbers = np.where(allowed_numbers, self._pointers.number_logits(rows), MASKED_SCORE)
@@ -295,7 +295,7 @@ def _top(scores: Floats, count: int) -> list[_Ranking]:
 def _combinations(
     by_parameter: Sequence[Sequence[_ScoredOption]],
 ) -> Iterator[tuple[tuple[Argument, ...], float]]:
-    """Yield all parameters' best options, then variants with one parameter's next options."""
+    """Yield the parameters' best options, then variants with another option of one parameter."""
     best = [options[0] for options in by_parameter]
     yield _without_overlap(best)
     for number, options in enumerate(by_parameter):
@@ -320,7 +320,7 @@ def _without_overlap(options: Sequence[_ScoredOption]) -> tuple[tuple[Argument, 
         beam = sorted(candidates, key=lambda item: -item[0])[:MAX_SPANS]
     if beam[0][0] < -OVERLAP_COST:
         return beam[0][1], beam[0][0]
-    # Combinations that share a word are impossible; the others receive their probability.
+    # Combinations that share a word are impossible; their probability goes to the others.
     scores = np.array([score for score, *_ in beam])
     mass = sum(np.logaddexp.reduce([score for _, score in arguments]) for arguments in options)
     return beam[0][1], float(scores[0] + min(0.0, mass) - np.logaddexp.reduce(scores))

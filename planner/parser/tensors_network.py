@@ -36,7 +36,7 @@ def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
 
 
 def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: EncodedMessages) -> CaseData:
-    """Return plan cases as tensors without ``context``; ``encoded`` are their messages."""
+    """Return plan cases as tensors, without ``context``; ``encoded`` are the cases' messages."""
     spans = case_spans(cases)
     words = encoded.words
     pooling = np.zeros((len(spans), words.shape[1]), np.float32)
@@ -61,7 +61,7 @@ def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: EncodedMess
 def with_fields(
     case_data: CaseData, schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]
 ) -> CaseData:
-    """Return the cases with ``context``: the use of the messages' context fields."""
+    """Return the cases with ``context``: the cases' use of the messages' context fields."""
     return replace(case_data, context=tensor(case_fields(schema, cases, messages)))
 
 

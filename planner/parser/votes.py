@@ -32,7 +32,7 @@ class CaseVoting:
         self._nodes = Perceptrons(weights, *nodes)
 
     def keys(self, vectors: Floats) -> Floats:
-        """Return the keys of messages (n, key), unit vectors, for their vectors (n, encoder)."""
+        """Return the keys (n, key), unit vectors, of messages with these vectors (n, encoder)."""
         keys = vectors @ self._key
         unit: Floats = keys / np.linalg.norm(keys, axis=-1, keepdims=True).clip(1e-12)
         return unit
@@ -49,11 +49,11 @@ class CaseVoting:
         """
         arrays = case_arrays(schema, cases)
         spans = case_spans(cases)
-        means = [words[case][first : last + 1].mean(0) for case, _, first, last in spans]
+        span_means = [words[case][first : last + 1].mean(0) for case, _, first, last in spans]
         return CaseData(
             keys=self.keys(vectors),
             vectors=self._vector(vectors),
-            spans=self._span(np.array(means, np.float32).reshape(-1, vectors.shape[1])),
+            spans=self._span(np.array(span_means, np.float32).reshape(-1, vectors.shape[1])),
             span_case=spans[:, 0],
             span_parameter=spans[:, 1] == np.arange(len(schema.parameters))[:, None],
             calls=arrays["calls"].T > 0,
@@ -90,9 +90,9 @@ class CaseVoting:
         choices = (parameter_weights[cases.parameter_of] * cases.choices).sum(-1)
         results = (parameter_weights[:, None] @ cases.fields)[:, 0]
         context = np.zeros((len(parameter_weights), max(1, len(fields))), np.float32)
-        for number, name in enumerate(fields):
+        for field, name in enumerate(fields):
             if name in cases.context:
-                context[:, number] = (parameter_weights * cases.context[name]).sum(-1)
+                context[:, field] = (parameter_weights * cases.context[name]).sum(-1)
         span_weights = parameter_weights[:, cases.span_case] * cases.span_parameter
         span_weights = span_weights / span_weights.sum(-1, keepdims=True).clip(1e-6)
         result_votes = results.max(0, initial=0)
@@ -103,5 +103,5 @@ class CaseVoting:
 
 
 def with_sign(votes: Floats) -> Floats:
-    """Return each vote with a flag, 1 if the vote is positive (…, 2), for votes (…)."""
+    """Return pairs (…, 2) of a vote and a flag, 1 if the vote is positive, for votes (…)."""
     return np.stack([votes, (votes > 0).astype(np.float32)], -1)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "weights"
 WEIGHTS, CARD = "parser.safetensors", "parser.json"
 FORMAT = 2
-#: Addend to the probability that a plan is wrong, so that no plan is certain. It was chosen on the
-#: validation toolboxes.
+#: Addend to the probability that a plan is wrong, so that no plan is certain. The value was chosen
+#: on the validation toolboxes.
 LEAST_ERROR = 1e-4
 
 
@@ -36,7 +36,7 @@ class ParserCard:
             of being right, fitted on toolboxes that the training left out.
         asks_below: Confidence below which the user is asked what was meant.
         training: Recipe, corpus and figures of the training, for information.
-        format: Version of the file format; format 1 maps a log-probability, not a certainty.
+        format: Version of the file format; in format 1, the curve maps log-probabilities.
     """
 
     slope: float = 1.0
@@ -70,7 +70,7 @@ def is_parser(folder: Path = FOLDER) -> bool:
 
 
 def read_card(folder: Path = FOLDER) -> ParserCard:
-    """Return a plan parser's card; raise ``InputError`` without a parser of a known format."""
+    """Return a plan parser's card; raise ``InputError`` if there is none of a known format."""
     try:
         content = json.loads((folder / CARD).read_text(encoding="utf-8"))
         (folder / WEIGHTS).stat()
@@ -127,16 +127,16 @@ def unwritable_error(folder: Path, error: OSError) -> InputError:
 
 
 def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
-    """Return all weights by name; those that the folder lacks are the packaged encoder's.
+    """Return all weights by name; weights that the folder lacks come from the packaged encoder.
 
-    Raise ``InputError`` if the folder's file cannot be read.
+    Raise ``InputError`` if the weights in the folder cannot be read.
     """
     base = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
     return base | _read_trained(folder)
 
 
 def trained_weights(folder: Path) -> dict[str, Tensor]:
-    """Return the weights of a plan parser's file; raise ``InputError`` if it cannot be read."""
+    """Return the weights of a plan parser's file; raise ``InputError`` if it is unreadable."""
     import torch
 
     return {name: torch.from_numpy(weight) for name, weight in _read_trained(folder).items()}
