@@ -77,7 +77,7 @@ class AnnotationReport:
         added: Number of new annotated queries in the output.
         already: Number of lines whose id and query were in the output already.
         problems: The problem of each line in ``rest``.
-        rest: The lines that are no annotated queries.
+        rest: The lines that are not yet annotated queries.
     """
 
     added: int = 0
@@ -108,7 +108,7 @@ def annotate(
 ) -> AnnotationReport:
     """Add the correct lines of a sheet (``sheet_lines``) to the output, without repetitions.
 
-    ``classes`` are those of ``checked_record``.
+    ``classes`` are further valid classes, as in ``checked_record``.
     """
     report = AnnotationReport()
     output_keys = {_key(record) for record in output.records}

@@ -47,7 +47,7 @@ def distinct(texts: Sequence[str], excluded: Sequence[str] = ()) -> list[int]:
 
 
 def check_pools(*pools: Vectors) -> None:
-    """Raise ``InputError`` if pools are not finite arrays (n, d) of one d."""
+    """Raise ``InputError`` if pools are not finite arrays (n, d) with one d for all."""
     shapes = [np.shape(pool) for pool in pools]
     if any(len(shape) != 2 for shape in shapes) or len({shape[1] for shape in shapes}) > 1:
         raise InputError(
@@ -66,9 +66,9 @@ def blocks(count: int, size: int) -> Iterator[slice]:
 def _cosines(
     vectors: Vectors, columns: Vectors, rows: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[slice, slice, Floats]]:
-    """Yield blocks of the cosines of vectors (n, d) and columns (m, d), after their two slices.
+    """Yield blocks of the cosines of vectors (n, d) and columns (m, d), with their two slices.
 
-    With ``rows``, only these vectors are compared; a copy of all of them would fill the memory.
+    With ``rows``, only these vectors are compared; they are copied block by block.
     """
     for row_part in blocks(len(vectors) if rows is None else len(rows), ROWS):
         block = unit_vectors(vectors[row_part if rows is None else rows[row_part]])
@@ -115,7 +115,7 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
     covered = np.zeros(count)
     if len(earlier_picks) and count:
         covered = np.maximum(best_similarity(vectors, earlier_picks), 0.0)
-    # A candidate's first gain is its decrease if another pick covered every query fully.
+    # Full coverage would lower a candidate's gain to 0, so the decrease is the first gain.
     gains = _gain_decreases(vectors, np.arange(count), covered, np.full(count, np.inf))
     picks: list[int] = []
     for _ in range(size):

@@ -40,7 +40,7 @@ class _Api(Record):
 
 
 def read_toolalpaca(path: Path) -> Iterator[calls.Conversion]:
-    """Yield a conversion for each instruction of a folder or file, without credentials."""
+    """Yield a conversion for each instruction of a folder or file; credentials are omitted."""
     for file in calls.files_of(path, *FILES):
         for number, record in read_records(file, _Api):
             questions, golden = record.Instructions, record.Golden_Answers
