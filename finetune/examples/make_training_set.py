@@ -139,14 +139,14 @@ def _query_examples(
     with progress_bar("Making examples of queries", len(facts.chosen) * data.copies) as advance:
         # The splits share no drawn toolbox, so no validation prompt has a training prompt's head.
         for is_validation, queries in enumerate(splits):
-            for copy, varied, rng in vary_in_groups(
+            for copy, group, rng in vary_in_groups(
                 queries, variation, encoder, seed=data.seed, copies=data.copies
             ):
-                for item in varied:
-                    examples = task_examples(item, data.ttg, rng, copy)
-                    by_query[str(item.query.record.id)] += examples
+                for varied in group:
+                    examples = task_examples(varied, data.ttg, rng, copy)
+                    by_query[str(varied.query.record.id)] += examples
                     facts.validation_ids.update(example.id for example in examples if is_validation)
-                advance(len(varied))
+                advance(len(group))
     return without_duplicates(chain.from_iterable(by_query.values()))
 
 

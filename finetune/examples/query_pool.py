@@ -32,12 +32,12 @@ def query_pool(
     ``InputError`` names the query if two queries share an id, an id or class is not Unicode, or a
     gold plan is not valid for its request. ``InputError`` is also raised if no query is left.
     """
-    test_questions = {question_key(question) for question in measuring}
+    test_keys = {question_key(question) for question in measuring}
     with_ids = []
     for number, query in enumerate(queries, 1):
         id_ = f"query-{number}" if query.record.id is None else str(query.record.id)
         with_ids.append(replace(query, record=query.record.model_copy(update={"id": id_})))
-    usable = [query for query in with_ids if question_key(query.query) not in test_questions]
+    usable = [query for query in with_ids if question_key(query.query) not in test_keys]
     ids: set[str] = set()
     for query in usable:
         id_ = str(query.record.id)

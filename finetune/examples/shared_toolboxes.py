@@ -49,10 +49,10 @@ class AddedTools:
         same_purpose = (tools @ tools.T >= SAME_TOOL_SIMILARITY) | (names[:, None] == names)
         adding_questions = questions[[self._rows[query.record.id] for query in adders]]
         self._conflicts = questions @ adding_questions.T >= SAME_QUESTION_SIMILARITY
-        self._similar = np.zeros((len(adders), len(adders)), bool)
+        self._have_similar_tools = np.zeros((len(adders), len(adders)), bool)
         for tool_index, owner in enumerate(owners):
             self._conflicts[:, owner] |= questions @ tools[tool_index] >= WANTED_TOOL_SIMILARITY
-            self._similar[owner, owners[same_purpose[tool_index]]] = True
+            self._have_similar_tools[owner, owners[same_purpose[tool_index]]] = True
 
     def may_see(self, query: AnnotatedQuery, leaders: Sequence[AnnotatedQuery]) -> bool:
         """Return True if a query needs none of the tools that the leaders add."""
@@ -68,7 +68,7 @@ class AddedTools:
         column = self._columns[query.record.id]
         return self.may_see(query, leaders) and all(
             self.may_see(leader, [query])
-            and not self._similar[column, self._columns[leader.record.id]]
+            and not self._have_similar_tools[column, self._columns[leader.record.id]]
             for leader in leaders
         )
 

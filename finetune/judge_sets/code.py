@@ -166,9 +166,9 @@ def ask_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion
     Functions and wordings are drawn with a seed. If several files have a function's symbol, the
     question names the file.
     """
-    symbol_counts = Counter(function.symbol for function in definitions)
+    symbol_counts = Counter(definition.symbol for definition in definitions)
     sample: list[PackageDefinition] = []
-    for package in sorted({function.package for function in definitions}):
+    for package in sorted({definition.package for definition in definitions}):
         candidates = [f for f in definitions if f.package == package and f.is_askable]
         candidates.sort(key=lambda function: (function.source, function.symbol))
         random.Random(f"{SEED} {package}").shuffle(candidates)

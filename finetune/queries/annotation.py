@@ -130,8 +130,8 @@ def annotate(
                 output_keys.add(_key(query))
                 report.added += 1
                 continue
-            name = str(record.get("id") or "")
-            problem = Problem(number, name, "The plan is empty.", "Write it.", empty=True)
+            id_ = str(record.get("id") or "")
+            problem = Problem(number, id_, "The plan is empty.", "Write it.", empty=True)
         report.problems.append(problem)
         report.rest.append(text)
     return report
@@ -150,14 +150,14 @@ def rest_file(output: Path, path: Path | None = None) -> Path:
 def _problem(line: int, record: Any, error: Exception) -> Problem:
     if record is ...:
         return Problem(line, "", f"The line is no JSON: {error}.", "Correct it.")
-    name = record.get("id") if isinstance(record, Mapping) else None
-    name = "" if name is None else str(name)
+    given_id = record.get("id") if isinstance(record, Mapping) else None
+    id_ = "" if given_id is None else str(given_id)
     cause = error if isinstance(error, PlanError) else error.__cause__
     if isinstance(cause, PlanError):
-        return Problem(line, name, f"{cause.step or 'plan'}: {cause.rule}", cause.mend)
+        return Problem(line, id_, f"{cause.step or 'plan'}: {cause.rule}", cause.mend)
     # Messages of Casewright say first what is wrong, then what to do.
     reason, full_stop, mend = str(error).partition(". ")
-    return Problem(line, name, reason + (full_stop and "."), mend or "Correct the record.")
+    return Problem(line, id_, reason + (full_stop and "."), mend or "Correct the record.")
 
 
 def _key(record: Mapping[str, Any]) -> tuple[str, str]:

@@ -29,8 +29,8 @@ DECIMALS = 6
 EXTREMES = 0.05
 Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
 METHODS: tuple[Method, ...] = get_args(Method)
-#: Numbers that make two draws of one seed differ: the initial pool, and a random sample.
-_INITIAL, _RANDOM = 1, 2
+#: Numbers that make the draws of an initial pool and of a random sample differ for one seed.
+_INITIAL_DRAW, _RANDOM_DRAW = 1, 2
 
 
 def distinct(texts: Sequence[str], excluded: Sequence[str] = ()) -> list[int]:
@@ -202,7 +202,7 @@ def sample(
     control. ``InputError`` if a pool is empty or no array of vectors, or has too few queries.
     """
     if method == "random":
-        return _draw(len(large), size, [seed, _RANDOM])
+        return _draw(len(large), size, [seed, _RANDOM_DRAW])
     if method == "facility_location":
         return sorted(facility_location(large, size, chosen=initial))
     check_pools(initial, large)
@@ -232,14 +232,14 @@ def choose_queries(
     count = _initial_size(unique, settings)
     size = settings.size or 2 * count
     if settings.method == "random":
-        return [unique[row] for row in _draw(len(unique), size, [seed, _RANDOM])]
+        return [unique[row] for row in _draw(len(unique), size, [seed, _RANDOM_DRAW])]
     if not count < size <= len(unique):
         raise InputError(
             f"sampling: {size:,} queries are wanted, {count:,} of them as the initial pool, and "
             f"there are {len(unique):,} different ones. Set size to {count + 1:,} or more, up to "
             f"{len(unique):,}; or lower initial."
         )
-    initial = _draw(len(unique), count, [seed, _INITIAL])
+    initial = _draw(len(unique), count, [seed, _INITIAL_DRAW])
     others = sorted(set(range(len(unique))) - set(initial))
     vectors = encoder.embed([query.query for query in unique])
     pools, extremes = (vectors[initial], vectors[others]), settings.extremes
@@ -252,7 +252,7 @@ def initial_queries(
 ) -> list[AnnotatedQuery]:
     """Return the initial pool of ``choose_queries``, with the same errors."""
     unique = _unique(queries)
-    rows = _draw(len(unique), _initial_size(unique, settings), [seed, _INITIAL])
+    rows = _draw(len(unique), _initial_size(unique, settings), [seed, _INITIAL_DRAW])
     return [unique[row] for row in rows]
 
 

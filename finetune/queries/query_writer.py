@@ -88,13 +88,13 @@ def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Plan
             by_shape[shape(query.plan)].append(query)
     kinds = []
     # The sort is stable: equally frequent shapes stay in the order of the file.
-    for template, group in sorted(by_shape.items(), key=lambda item: -len(item[1])):
+    for plan_shape, group in sorted(by_shape.items(), key=lambda item: -len(item[1])):
         # An even sample, since neighbours in a file are often similar.
         sample = group[:: max(1, len(group) // EXAMPLES)][:EXAMPLES]
         examples = [
             {"query": q.query, "context": q.record.context, "plan": str(q.plan)} for q in sample
         ]
-        kinds.append(PlanKind(template, "", tuple(examples)))
+        kinds.append(PlanKind(plan_shape, "", tuple(examples)))
     used = {tool for group in by_shape.values() for query in group for tool in query.plan.tools}
     for tool in toolbox:
         if tool.name not in used:
