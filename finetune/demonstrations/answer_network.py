@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: For each question, for each of its answers, the log-probabilities of its tokens.
+#: The log-probabilities of the tokens of each answer to each question.
 Logprobs = list[list[list[float]]]
 #: Allowed relative difference between log-probabilities from one row and from separate rows.
 _TOLERANCE = 1e-2
@@ -110,7 +110,7 @@ class AnswerNetwork:
 
     @torch.inference_mode()
     def _accepts_masks(self, vocabulary: int) -> bool:
-        """Return True if the network gives the same log-probabilities in one row and in several."""
+        """Return True if ``score_together`` and ``score_separately`` agree on a sample."""
         tokens = [token % vocabulary for token in (7, 11, 13, 17, 19, 23)]
         sample = AnswerTokens(tuple(tokens[:2]), (tuple(tokens[2:5]), tuple(tokens[3:])), (0, 0))
         self._takes_answer_masks = True

@@ -46,7 +46,7 @@ class AnswerTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._plain = PlainTokenizer.of(tokenizer.backend_tokenizer.to_str())
         bos = tokenizer.bos_token_id
-        # If only the chat template adds the first token, the model was still trained with it.
+        # If only the chat template adds the BOS token, the model was still trained with it.
         template = tokenizer.chat_template
         starts_with_bos = bos in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
         self._bos = (bos,) if starts_with_bos and bos is not None else ()

@@ -1,4 +1,4 @@
-"""Calibration searches the shares of relevance, diversity and quality that help a model most.
+"""Calibration finds the shares of relevance, diversity and quality that help a model most.
 
 The benefit of a setting is the mean of a measure over the questions, as in RAGSys (section 5.3,
 Figure 1). Each setting selects with ``MarginalSelector``, as a planner does.
@@ -46,8 +46,8 @@ class SettingChoice:
     """The best setting of a sweep.
 
     Attributes:
-        benefit: The setting's mean benefit; optimistic, since the setting was chosen by it.
-        gain: The benefit minus that of λ_d = λ_b = 1, with the 95 % interval.
+        benefit: The setting's mean benefit; optimistic, because the choice maximised it.
+        gain: The benefit minus the benefit of λ_d = λ_b = 1, with its 95 % interval.
         lambda_d_interval: The range of the best λ_d in 95 % of bootstrap samples of the questions.
         as_good: The settings that are not significantly worse, by a paired 95 % interval.
     """
@@ -63,7 +63,7 @@ class SettingChoice:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The scoring that is not recorded yet; ``seconds`` is ``None`` without a record of scores."""
+    """The cost of scores that are not recorded; ``seconds`` is ``None`` if it was not estimated."""
 
     questions: int
     answers: int
@@ -158,7 +158,7 @@ class Sweep:
 class PreparedCalibration:
     """A calibration after the selection of demonstrations, before the scoring.
 
-    ``selections`` has the questions' demonstrations: a row for each setting, then a random one.
+    ``selections`` has the questions' demonstrations: a row for each setting, last a random row.
     """
 
     sweep: Sweep
@@ -329,7 +329,7 @@ def _held_out_benefits(
     chosen = np.empty(questions)
     for fold in set(fold_of.tolist()):
         held_out = fold_of == fold
-        # A few questions may all be in one fold, which then is not held out.
+        # If all questions are in one fold, that fold is not held out.
         others = benefit[:-1, ~held_out] if (~held_out).any() else benefit[:-1]
         chosen[held_out] = benefit[_best_index(settings, others.mean(axis=1)), held_out]
     rows = {"chosen": chosen, "nearest": benefit[settings.index(NEAREST)], "random": benefit[-1]}

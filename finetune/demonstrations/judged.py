@@ -90,8 +90,8 @@ class JudgedQuestion:
 class CaseReading:
     """Reads a store's cases as demonstrations, and as questions with answers.
 
-    ``component`` is the component of the problem that has the question. ``group`` is the metadata
-    field that has the case's group; see ``JudgedQuestion``.
+    ``component`` names the problem's component that holds the question. ``group`` names the
+    metadata field that holds the case's group; see ``JudgedQuestion``.
     """
 
     component: str
@@ -101,7 +101,7 @@ class CaseReading:
     def of(
         cls, store: CaseStore, component: str | None = None, group: str = "group"
     ) -> CaseReading:
-        """Return the reading of a store; by default, ``component`` is that of its first facet."""
+        """Return a store's reading; the default component is the first one of the first facet."""
         return cls(component or store.schema.facets[0].components[0], group)
 
     def demonstration(self, case: Case) -> Demonstration:

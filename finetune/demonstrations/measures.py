@@ -41,7 +41,7 @@ Questions = Sequence[JudgedQuestion]
 
 @dataclass(frozen=True, slots=True)
 class ChosenDemonstrations:
-    """A question's demonstrations, the best one last, and their pairs' mean cosine, if known."""
+    """A question's demonstrations, the best one last, and the mean cosine of their pairs."""
 
     demonstrations: tuple[Demonstration, ...] = ()
     cosine: float | None = None
@@ -184,7 +184,7 @@ def score_all(scorer: AnswerScorer, prompts: Sequence[AnswerPrompt]) -> list[Log
 def prompts_of(
     questions: Questions, selections: Sequence[Sequence[ChosenDemonstrations]]
 ) -> list[AnswerPrompt]:
-    """Return the prompts of all questions without demonstrations, then with those of each row."""
+    """Return the questions' prompts without demonstrations, then with each row's demonstrations."""
     rows = [[ChosenDemonstrations()] * len(questions), *selections]
     return [chosen.prompt(q) for row in rows for chosen, q in zip(row, questions, strict=True)]
 

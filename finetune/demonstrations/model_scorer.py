@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of tokens of a forward pass, with padding; more would exceed a CPU's caches.
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
-#: Number of prompts that are sorted by length together, so that a batch has similar lengths.
+#: Number of prompts that are sorted by length at a time, so that a batch has similar lengths.
 WINDOW = 256
 #: Number of values of each weight tensor in the fingerprint; any training changes all tensors.
 _SAMPLED_VALUES = 64
@@ -112,7 +112,7 @@ def _fingerprint(model: LanguageModel) -> str:
     for name, weight in sorted(model.network.state_dict().items()):
         values = weight.detach().reshape(-1)
         last, count = max(len(values) - 1, 0), min(_SAMPLED_VALUES, len(values))
-        # float32 would round indices above 2^24, and might exceed the last one.
+        # float32 would round indices above 2^24, and so might exceed the last index.
         indices = torch.linspace(0, last, count, dtype=torch.float64).long()
         sampled: torch.Tensor = values[indices.to(values.device)].float().cpu()
         digest.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())

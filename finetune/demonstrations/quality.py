@@ -36,7 +36,7 @@ def measure_quality(
     reading = reading or CaseReading.of(store)
     source = f"{scorer.signature}, log p(answer | question)"
     cases = [case for case in store.all() if case.quality is None or case.quality_by != source]
-    # Each question's answers by case id; they share one prompt.
+    # The answers to each question by case id; answers to one question share a prompt.
     answers: dict[str, dict[str, str]] = {}
     for case in cases:
         demonstration = reading.demonstration(case)

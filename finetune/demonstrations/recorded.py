@@ -36,7 +36,7 @@ class RecordedScorer:
             )
 
     def key(self, prompt: AnswerPrompt) -> str:
-        """Return the scorer's key."""
+        """Return the wrapped scorer's key for a prompt."""
         return self.scorer.key(prompt)
 
     def tokens(self, prompts: Sequence[AnswerPrompt]) -> int:
@@ -53,7 +53,7 @@ class RecordedScorer:
         """Yield each prompt's index and its answers' likelihoods; stored ones come first."""
         keys = [self.key(prompt) for prompt in prompts]
         stored = self._read_stored(keys)
-        # The indices of all prompts with a key.
+        # The indices of the prompts with each key that is not stored.
         indices_by_key: dict[str, list[int]] = {}
         for index, key in enumerate(keys):
             if key in stored:

@@ -16,8 +16,8 @@ from casewright.tools import NO_EVIDENCE
 
 #: Maximum numbers of steps and characters of a joined message.
 MAX_STEPS, MAX_CHARACTERS = 8, 320
-#: Templates that join two messages; the first one occurs twice, so it has double probability. {0}
-#: and {1} are the messages with their final punctuation marks, {a} and {b} are without these.
+#: Templates that join two messages. The first template is listed twice to double its probability.
+#: {0} and {1} are the complete messages; {a} and {b} lack the final punctuation marks.
 JOINS = (
     "{0} {1}",
     "{0} {1}",
@@ -52,7 +52,7 @@ _UNCAPITALISED = frozenset(_UNCAPITALISED_TEXT.split())
 def with_joined_queries(
     queries: Sequence[AnnotatedQuery], share: float, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Return messages of one toolbox, of which a share is joined, two or three to a message."""
+    """Return the messages of one toolbox after a share of these is joined in twos or threes."""
     shuffled = rng.sample(queries, len(queries))
     sample = [query for query in shuffled if _is_composable(query)][: round(share * len(queries))]
     sampled_ids = set(map(id, sample))
@@ -71,7 +71,7 @@ def joined_queries(
 
 
 def _join_at_random(unused: list[AnnotatedQuery], rng: random.Random) -> Iterator[AnnotatedQuery]:
-    """Yield messages joined in twos or threes, or alone if they fit no other; empty ``unused``."""
+    """Yield the messages, joined in twos or threes where possible; this empties ``unused``."""
     while unused:
         query = unused.pop()
         for _ in range(1 if rng.random() < 0.85 else 2):

@@ -41,7 +41,7 @@ BARE_SHARE = 0.7
 def guest_queries(
     toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: Random
 ) -> list[AnnotatedQuery]:
-    """Return guests, drawn from the other toolboxes. A guest's record adds the tools it needs."""
+    """Return guests from the other toolboxes; a guest's record adds the tools of its plan."""
     pool = [(box, query) for box in others for query in box.queries]
     shuffled_pool = rng.sample(pool, len(pool))
     guests = (_make_guest(toolbox, box, query, rng) for box, query in shuffled_pool)
@@ -89,7 +89,7 @@ def with_decoys(queries: Sequence[AnnotatedQuery], count: int, rng: Random) -> l
 def _make_guest(
     toolbox: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: Random
 ) -> AnnotatedQuery | None:
-    """Return a message of ``box`` as a guest; ``None`` if its record cannot add its tools."""
+    """Return a message of ``box`` as a guest; ``None`` if its tools cannot be added."""
     names = sorted(set(query.plan.tools))
     has_known_tool = any(name in toolbox or name == NO_EVIDENCE.name for name in names)
     parameters = _called_parameters(query.plan)
@@ -133,7 +133,7 @@ def _called_parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
 
 
 def _tool_record(tool: ToolSpec, parameter_names: frozenset[str], *, bare: bool) -> dict[str, Any]:
-    """Return the record of a tool with these parameters; ``bare`` keeps only descriptions."""
+    """Return a tool's record with the named parameters; ``bare`` keeps only their descriptions."""
     record = next(iter(toolbox_to_records(Toolbox([tool]))))
     record.pop("example", None)
     declared = record["parameters"]
@@ -178,8 +178,8 @@ class CorpusSettings(Section):
         guests: Messages of other toolboxes, with their tools.
         strangers: Messages of other toolboxes that none of the toolbox's tools answers.
         composed: Messages that are joined to longer messages.
-        decoys: In toolboxes with follow-ups, messages that need no history, but are shown with that
-            of another message.
+        decoys: Messages that need no history, but get the history of another message; only for
+            toolboxes with follow-ups.
         domain_guests: Guests of the domain's toolbox.
         domain_strangers: Strangers of the domain's toolbox.
         validation: Messages of a validation toolbox.
@@ -197,7 +197,7 @@ class CorpusSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class CorpusExamples:
-    """Examples for training, examples for validation in the form of serving, and their figures."""
+    """Training examples, validation examples as in serving, and the examples' figures."""
 
     train: list[TrainingExample]
     validation: list[TrainingExample]

@@ -28,11 +28,11 @@ class DataSection(Section):
         queries: JSON Lines of annotated queries, instead of the domain's queries.
         toolbox: A JSON file of tools, instead of a domain.
         pools: A JSON file of alternative names and descriptions, instead of the domain's.
-        distractors: A JSON file of tools that no plan needs, which TEvo adds.
+        distractors: A JSON file of tools that TEvo adds and that no plan needs.
         copies: Number of prompts for each query.
         validation: Share of the queries and of the instructions for validation; similar queries
             stay together.
-        seed: The seed of every draw.
+        seed: The seed of all random draws.
         sampling: The choice of queries.
         tevo: The variation of prompts.
         ttg: The tasks for each query.

@@ -87,7 +87,7 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
     for example in examples:
         is_validation = example.id in facts.validation_ids
         if example.id not in planning_ids:
-            # The source decides, so that an instruction and its evolution are in one split.
+            # The source decides the split, so an instruction and its evolution share one.
             source = example.source
             is_validation = query_pool.in_validation(source, data.validation, seed=data.seed)
         splits[VALIDATION if is_validation else TRAIN].append(example)
@@ -137,16 +137,16 @@ def _query_examples(
     )
     by_query: dict[str, list[TrainingExample]] = {str(q.record.id): [] for q in facts.chosen}
     with progress_bar("Making examples of queries", len(facts.chosen) * data.copies) as advance:
-        # Splits do not share toolboxes, so no prompt head of the validation is in training.
+        # The splits share no drawn toolbox, so no validation prompt has a training prompt's head.
         for is_validation, queries in enumerate(splits):
-            for copy, varied, rng in vary_in_groups(
+            for copy, group, rng in vary_in_groups(
                 queries, variation, encoder, seed=data.seed, copies=data.copies
             ):
-                for item in varied:
-                    examples = task_examples(item, data.ttg, rng, copy)
-                    by_query[str(item.query.record.id)] += examples
+                for varied in group:
+                    examples = task_examples(varied, data.ttg, rng, copy)
+                    by_query[str(varied.query.record.id)] += examples
                     facts.validation_ids.update(example.id for example in examples if is_validation)
-                advance(len(varied))
+                advance(len(group))
     return without_duplicates(chain.from_iterable(by_query.values()))
 
 
@@ -156,7 +156,7 @@ def _manifest(
     data: DataSection,
     inputs: TrainingInputs,
 ) -> dict[str, Any]:
-    """Return the JSON-plain manifest. It has no times or paths: equal sets have equal manifests."""
+    """Return the JSON-plain manifest. It has no times or paths, so equal sets have equal ones."""
     examples = list(chain.from_iterable(splits.values()))
     instruction_count = sum(map(_is_instruction, examples))
     plan_count = len(examples) - instruction_count
@@ -193,7 +193,7 @@ def _manifest(
         "instructions": {
             "pool": facts.instruction_pool_size,
             "taken": instruction_count,
-            # The paper's Table 3 is best at six to one planning task.
+            # In the paper's Table 3, six instructions for each planning task are best.
             "per_planning_task": round(instruction_count / plan_count, 4) if plan_count else None,
             "licences": {
                 Path(source.path).name: source.licence

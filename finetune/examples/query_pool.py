@@ -30,14 +30,14 @@ def query_pool(
     """Return the checked annotated queries without the test questions ``measuring``.
 
     ``InputError`` names the query if two queries share an id, an id or class is not Unicode, or a
-    gold plan is not valid for its request. It is also raised if no query is left.
+    gold plan is not valid for its request. ``InputError`` is also raised if no query is left.
     """
-    test_questions = {question_key(question) for question in measuring}
+    test_keys = {question_key(question) for question in measuring}
     with_ids = []
     for number, query in enumerate(queries, 1):
         id_ = f"query-{number}" if query.record.id is None else str(query.record.id)
         with_ids.append(replace(query, record=query.record.model_copy(update={"id": id_})))
-    usable = [query for query in with_ids if question_key(query.query) not in test_questions]
+    usable = [query for query in with_ids if question_key(query.query) not in test_keys]
     ids: set[str] = set()
     for query in usable:
         id_ = str(query.record.id)
@@ -105,6 +105,6 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
 
 
 def in_validation(key: str, share: float, *, seed: int = 0) -> bool:
-    """Return True if a key's hash selects it for validation, as it selects a share of all keys."""
+    """Return True if a key's hash puts the key into the share of all keys for validation."""
     digest = hashlib.blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") < share * 2**64

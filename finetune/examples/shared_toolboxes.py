@@ -1,7 +1,7 @@
 """Groups queries under one drawn toolbox each, so that the prompts of a group have the same head.
 
 A toolbox is drawn for its *leaders*: one query, or several queries that add tools. Its *members*
-are further queries whose plans it can run, and whose plans are still right with the added tools.
+are further queries. Their plans call only its tools, and no added tool makes these plans wrong.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.tools import tool_from_record
 
-#: Cosines above which two tools may have the same purpose, a question may need a tool, and two
-#: questions may need the same tool. They were chosen by hand on the shop's queries with the
-#: packaged encoder: nearly all conflicting pairs exceed them, and few random pairs do.
+#: Minimum cosines of two tools that may have the same purpose, of a question and a tool that it may
+#: need, and of two questions that may need the same tool. They were chosen by hand on the shop's
+#: queries with the packaged encoder: nearly all conflicting pairs and few random pairs exceed them.
 SAME_TOOL_SIMILARITY, WANTED_TOOL_SIMILARITY, SAME_QUESTION_SIMILARITY = 0.35, 0.2, 0.25
 
 
@@ -49,10 +49,10 @@ class AddedTools:
         same_purpose = (tools @ tools.T >= SAME_TOOL_SIMILARITY) | (names[:, None] == names)
         adding_questions = questions[[self._rows[query.record.id] for query in adders]]
         self._conflicts = questions @ adding_questions.T >= SAME_QUESTION_SIMILARITY
-        self._similar = np.zeros((len(adders), len(adders)), bool)
+        self._have_similar_tools = np.zeros((len(adders), len(adders)), bool)
         for tool_index, owner in enumerate(owners):
             self._conflicts[:, owner] |= questions @ tools[tool_index] >= WANTED_TOOL_SIMILARITY
-            self._similar[owner, owners[same_purpose[tool_index]]] = True
+            self._have_similar_tools[owner, owners[same_purpose[tool_index]]] = True
 
     def may_see(self, query: AnnotatedQuery, leaders: Sequence[AnnotatedQuery]) -> bool:
         """Return True if a query needs none of the tools that the leaders add."""
@@ -63,18 +63,18 @@ class AddedTools:
     def may_join(self, query: AnnotatedQuery, leaders: Sequence[AnnotatedQuery]) -> bool:
         """Return True if a query that adds tools may become one of the leaders.
 
-        Its tools and theirs must differ in purpose, and no question may need another query's tools.
+        Its tools must have other purposes than the leaders', and no query may need another's tools.
         """
         column = self._columns[query.record.id]
         return self.may_see(query, leaders) and all(
             self.may_see(leader, [query])
-            and not self._similar[column, self._columns[leader.record.id]]
+            and not self._have_similar_tools[column, self._columns[leader.record.id]]
             for leader in leaders
         )
 
 
-#: Maximum number of queries that add tools to one toolbox. With one such query a toolbox, few
-#: prompts would list only the domain's tools.
+#: Maximum number of queries that add tools to one toolbox. If each of these queries had its own
+#: toolbox, few prompts would list only the domain's tools.
 MAX_LEADERS = 4
 
 
@@ -111,9 +111,9 @@ class _Queues:
         self._group_size = variation.settings.queries_per_toolbox
         self._queries = sorted(queries, key=lambda query: str(query.record.id))
         self._added_tools = AddedTools(self._queries if self._group_size > 1 else (), encoder)
-        self._needed = {query.record.id: frozenset(query.plan.tools) for query in queries}
+        self._called_tools = {query.record.id: frozenset(query.plan.tools) for query in queries}
         names = frozenset(variation.toolbox.names)
-        self._removed = {
+        self._removed_tools = {
             query.record.id: names.difference(query.record.request(variation.toolbox).toolbox.names)
             for query in queries
             if query.record.tools_removed
@@ -152,8 +152,8 @@ class _Queues:
         tools = set(drawn.toolbox.names)
 
         def fits(query: AnnotatedQuery) -> bool:
-            id_ = query.record.id
-            can_run = self._needed[id_] <= tools and tools.isdisjoint(self._removed.get(id_, ()))
+            id_, removed = query.record.id, self._removed_tools.get(query.record.id, ())
+            can_run = self._called_tools[id_] <= tools and tools.isdisjoint(removed)
             return can_run and self._added_tools.may_see(query, leaders)
 
         _move_fitting(self._others, members, self._group_size - len(leaders), fits)

@@ -40,8 +40,8 @@ class TevoSettings(Section):
         distractors: Maximum number of added tools that no plan needs.
         shots: Maximum number of plan cases in the tail; the number is drawn.
         random_shots: Share of plan cases that are random queries instead of similar ones.
-        queries_per_toolbox: Maximum number of queries with one toolbox and so one prompt head; a
-            training with ``shared_heads`` computes the head once for them.
+        queries_per_toolbox: Maximum number of queries that share one toolbox and its prompt head.
+            A training with ``shared_heads`` computes the head once for these queries.
     """
 
     enabled: bool = True
@@ -97,7 +97,7 @@ class Renaming:
     def rename_tool(self, tool: ToolSpec) -> ToolSpec:
         """Return the tool with the new names and without its example.
 
-        A parameter keeps its sources, choices and type, even if inferred from its old name.
+        A parameter keeps its sources, choices and type, even if its old name implied these.
         """
         names = self._names_of(tool.name)
         new_names = names.parameters
@@ -133,8 +133,8 @@ def draw_renaming(
 ) -> Renaming:
     """Draw names for the tools of a prompt, distinct among the tools and within each tool.
 
-    If several tools return a field and their pools have a common name for it, it is renamed equally
-    in all of them. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.
+    A result field of several tools gets the same name in all of them, if their pools share a name
+    for it. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.
     """
     taken_keys = {key_of(tool.name) for tool in tools}
     result_names = _draw_result_names(tools, pools, settings.rename_results, rng)
@@ -191,7 +191,7 @@ def _draw_name(names: Sequence[str], taken: set[str], rng: Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A toolbox with its original names, and their renaming; ``changed`` if not as in serving."""
+    """A toolbox with original names and their renaming; ``changed`` if it differs from serving."""
 
     toolbox: Toolbox
     renaming: Renaming
@@ -201,7 +201,7 @@ class DrawnToolbox:
 def draw_toolbox(
     leaders: Sequence[AnnotatedQuery], variation: PromptVariation, rng: Random
 ) -> DrawnToolbox:
-    """Return a random toolbox with all tools that the plans of ``leaders``, at least one, need.
+    """Return a random toolbox with all tools that the plans of the leaders (at least one) call.
 
     The first leader's record may change the toolbox in any way; the other records may add tools.
     ``InputError`` if a record's request is not valid, ``ToolError`` if two queries add different
@@ -236,7 +236,7 @@ def _draw_subset(
     if rng.random() < settings.drop_tools:
         others = rng.sample(others, rng.randint(0, len(others)))
     names, missing = set[str](), {*needed, *others}
-    # A tool is only included with the tools that its description names.
+    # If a tool is included, the tools that its descriptions name are included, too.
     while missing:
         names |= missing
         tools = [tool for tool in toolbox if tool.name in names]

@@ -45,7 +45,7 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 
 def _absolute_path(path: str, info: ValidationInfo) -> str:
-    """Return a set's path in a recipe as an absolute path; a path that code gives is unchanged."""
+    """Return the absolute form of a recipe's path to a set; a path that code gives is unchanged."""
     if info.context is None or not path:
         return path
     resolved, set_reader = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
@@ -128,7 +128,7 @@ class Toolset:
             elif key in seen_keys:
                 reason = "a repeated question"
             elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in listed):
-                # Queries are drawn for a prompt by the names of the tools that their plans call.
+                # A prompt's sampled queries are found by tool names, so a name must mean one tool.
                 reason = "a tool with the name of a different tool"
             if reason:
                 refused[f"{source.reader}: {reason}"] += 1
@@ -154,15 +154,15 @@ def _names_of(toolbox: Toolbox) -> list[str]:
 
 #: Maximum number of tools of a toolbox besides ``no_evidence``, unless a query needs more.
 MAX_TOOLS = 8
-#: Maximum number of queries that are tried as members whose tools a group's toolbox lacks.
+#: Maximum number of queries that a group tries to add along with tools that its toolbox lacks.
 MAX_TRIED = 64
 
 
 class ToolsetGroups:
     """Draws groups of at most ``group_size`` queries of a set, each with one toolbox.
 
-    A tool that a query does not list is its *rival* if it is similar to the question or to a tool
-    that the query's plan calls. No query is in a group whose toolbox has a rival of it.
+    A tool is a *rival* of a query if the query does not list it, and it is similar to the question
+    or to a tool that the query's plan calls. A group's toolbox has no rival of the group's queries.
     """
 
     def __init__(self, toolset: Toolset, encoder: Encoder, group_size: int) -> None:
@@ -200,7 +200,7 @@ class ToolsetGroups:
         others = [name for name in self._set.listed_tools[leader] if name not in needed]
         count = min(len(others), max(0, MAX_TOOLS - len(needed)))
         # With fewer tools, more queries fit into the group. A query that needs no tool keeps as
-        # many as possible: its example teaches that none of them answers.
+        # many tools as possible: its example teaches that none of these tools answers.
         if self._group_size > 1 and needed:
             count = rng.randint(0, count)
         return [*needed, *rng.sample(others, count)]
@@ -237,7 +237,7 @@ class ToolsetGroups:
         rows = zip_longest(*(filter(is_usable, by_need[need]) for need in needs))
         in_turn = (id_ for row in rows for id_ in row if id_ is not None)
         members += list(islice(in_turn, self._group_size - len(members)))
-        # So later groups do not test queries that have a group.
+        # Later groups then do not test queries that already have a group.
         for need in needs:
             by_need[need] = [id_ for id_ in by_need[need] if id_ in waiting and id_ not in members]
 

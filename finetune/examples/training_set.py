@@ -80,7 +80,7 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
         with TemporaryDirectory(
             prefix=f".{folder.name}-", dir=parent, ignore_cleanup_errors=True
         ) as temporary:
-            # A subfolder becomes the set's folder: others may not read the temporary folder.
+            # A subfolder becomes the set's folder, since others may not read the temporary folder.
             new_folder, old_folder = Path(temporary, "new"), Path(temporary, "old")
             new_folder.mkdir()
             for name, examples in ((TRAIN, data.train), (VALIDATION, data.validation)):

@@ -74,8 +74,8 @@ def _with_instruction(prompt: Prompt, *parts: str) -> Prompt:
 def query_from_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     """Return the task to write the query from the plan; the answer is the annotated question.
 
-    Since many questions have the same plan, the prompt quotes the plan's spans of the question. The
-    task does not apply to a plan without spans.
+    Many questions have the same plan, so the prompt quotes the plan's literals that are spans of
+    the question. The task does not apply to a plan without such literals.
     """
     varied = subject.varied
     texts = dict.fromkeys(text for _, _, text in text_literals(varied.plan))
@@ -180,7 +180,7 @@ def _draw_listing(plan: Plan, rng: random.Random) -> list[int] | None:
         listing = rng.sample(steps, len(steps))
         if listing != steps and _run_order(plan, listing) == steps:
             return listing
-    # A step that is listed directly before the step that it needs still runs directly after that.
+    # If a step needs the step directly before it, swapping the two keeps the run order.
     later = rng.choice(dependent)
     steps[later - 1], steps[later] = later, later - 1
     return steps
@@ -211,8 +211,8 @@ def provided_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | No
     """Return the task to plan with only the provided tools, which may lack one that is needed.
 
     One tool is removed from the toolbox, or by an instruction that lists the allowed tools. The
-    answer is the plan without the sub-queries that need the tool, or else ``no_evidence``. The task
-    does not apply to a plan without tools, nor to a query that accepts other tools.
+    answer is the plan of the sub-queries that do not call the tool; without any, ``no_evidence``.
+    The task does not apply to a plan without tools, nor to a query that accepts other tools.
     """
     varied = subject.varied
     toolbox, plan = varied.request.toolbox, varied.plan

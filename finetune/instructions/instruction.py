@@ -31,7 +31,7 @@ class Instruction:
     """An instruction and its answer.
 
     Attributes:
-        id: Unique in the data set; for an evolved instruction, with the names of its constraints.
+        id: Unique in the data set; the id of an evolved instruction names its constraints.
         source: The data set and the position of the instruction in it.
         original: The prompt before constraints were added; empty if none were.
     """

@@ -74,7 +74,7 @@ class InstructionSettings(Section):
 
 
 #: Maximum number of attempts to evolve each instruction; each draws constraints anew.
-_ROUNDS = 3
+_MAX_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _evolve_first(
     """Return ``count`` evolved instructions with different prompts, from the start of a pool."""
     evolver = RuleEvolver(rng, settings.constraints)
     evolved: dict[str, Instruction] = {}
-    for instruction in chain.from_iterable(repeat(pool, _ROUNDS)):
+    for instruction in chain.from_iterable(repeat(pool, _MAX_ATTEMPTS)):
         if len(evolved) == count:
             break
         candidate = evolver.evolve(instruction)

@@ -1,9 +1,9 @@
 """Evolves instructions by rules, which add one to three constraints that the answer satisfies.
 
 In Evol-Instruct (Xu et al. 2023, arXiv:2304.12244, section 3.2) a model adds constraints and writes
-a new answer. A rule adds a constraint that the existing answer satisfies; it may have to put a text
-around the answer. As in IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and table 1), the
-wording of a constraint varies, and a program verifies the constraint.
+a new answer. Here, a rule adds a constraint that the existing answer satisfies; some rules first
+add a text to the answer. As in IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and table 1),
+the wording of a constraint varies, and a program verifies the constraint.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _propose_excluded_word(prompt: str, answer: str, rng: random.Random) -> Prop
 
 
 def _new_words(text: str, other: str) -> list[str]:
-    """Return a text's words of four letters or more that the other text has in no form."""
+    """Return a text's words of four letters or more, if the other text has no form of them."""
     other_forms = content_words(other)
     words = {word for word in _LONG_WORD.findall(text.lower()) if has_word(text, word)}
     return sorted(w for w in words if (forms := content_words(w)) and not forms & other_forms)

@@ -4,9 +4,9 @@ Files are read and split as by ``ingest``. The relevant cases of a question are 
 function, so the splitter determines the labels, not a search or a judge. Questions ask only for
 functions and methods, because "all of class C" is ambiguous.
 
-The questions of the first set name a function. Those of the second set, written by hand, describe a
-function without its name and in other words than its docstring: a filter by names does not help,
-and a search mostly finds only the chunk that resembles the question, such as the signature.
+The questions of the first set name a function. The questions of the second set, written by hand,
+avoid the function's name and the words of its docstring. So a filter by names does not help, and a
+search mostly finds only the chunk that resembles the question, such as the signature.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class PackageDefinition:
 
     @property
     def key(self) -> str:
-        """File and symbol: the id of the function's question, which determines the half."""
+        """File and symbol: the id of the function's question, which determines its half."""
         return f"{self.source}:{self.symbol}"
 
     @property
@@ -166,9 +166,9 @@ def ask_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion
     Functions and wordings are drawn with a seed. If several files have a function's symbol, the
     question names the file.
     """
-    symbol_counts = Counter(function.symbol for function in definitions)
+    symbol_counts = Counter(definition.symbol for definition in definitions)
     sample: list[PackageDefinition] = []
-    for package in sorted({function.package for function in definitions}):
+    for package in sorted({definition.package for definition in definitions}):
         candidates = [f for f in definitions if f.package == package and f.is_askable]
         candidates.sort(key=lambda function: (function.source, function.symbol))
         random.Random(f"{SEED} {package}").shuffle(candidates)
@@ -213,9 +213,9 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
                 missing.append(name)
                 continue
             versions[folder] = installed.version
-            for new_cases, new_functions in _read_package(folder, installed.version, path, store):
+            for new_cases, new_definitions in _read_package(folder, installed.version, path, store):
                 cases += new_cases
-                definitions += new_functions
+                definitions += new_definitions
     return CodeCorpus(cases, definitions, {"packages": versions, "packages_missing": missing})
 
 

@@ -132,11 +132,11 @@ def holds_scifact(folder: Path) -> bool:
 
 
 def scifact_set(folder: Path) -> FeedbackSet:
-    """Return the claims of SciFact that cite abstracts, with cited and some other abstracts.
+    """Return the claims of SciFact that cite abstracts, with the cited and some other abstracts.
 
-    Claims and abstracts are ordered by the SHA-256 of their ids. The set is easier than with all
-    abstracts. ``InputError`` if a line cannot be parsed, an id is not unique, or an abstract is
-    missing.
+    Claims and abstracts are ordered by the SHA-256 of their ids. A set with all
+    abstracts would be harder. ``InputError`` if a line cannot be parsed, an id is not unique, or an
+    abstract is missing.
     """
     corpus = dict(read_lines(folder / CORPUS, _abstract, "SciFact's abstracts"))
     claims = _claims(folder)

@@ -41,7 +41,7 @@ class LabelledQuestion:
 class LabelledSet:
     """A store of cases, and labelled questions about them, to train a judge with.
 
-    ``strategies`` are the searches of later rounds; the judge is trained on the rounds of each.
+    ``strategies`` are the searches of later rounds; the judge is trained on each strategy's rounds.
     ``origin`` has facts about the set, which are stored with the judge.
     """
 
@@ -105,7 +105,7 @@ class FeedbackSet:
 
 
 def schema_of(name: str, kind: CaseKind, encoder: Encoder, *, titled: bool = True) -> CaseSchema:
-    """Return the schema of a set: for code that of ``ingest``, else text and maybe title."""
+    """Return a set's schema: for code, the schema of ``ingest``; else facets text and title."""
     collection = re.sub(r"[^A-Za-z0-9_-]", "_", f"bench_feedback_{name}")
     if kind == "code":
         return document_schema(encoder, collection)

@@ -77,7 +77,7 @@ class AnnotationReport:
         added: Number of new annotated queries in the output.
         already: Number of lines whose id and query were in the output already.
         problems: The problem of each line in ``rest``.
-        rest: The lines that are no annotated queries.
+        rest: The lines that are not yet annotated queries.
     """
 
     added: int = 0
@@ -108,7 +108,7 @@ def annotate(
 ) -> AnnotationReport:
     """Add the correct lines of a sheet (``sheet_lines``) to the output, without repetitions.
 
-    ``classes`` are those of ``checked_record``.
+    ``classes`` are further valid classes, as in ``checked_record``.
     """
     report = AnnotationReport()
     output_keys = {_key(record) for record in output.records}
@@ -130,8 +130,8 @@ def annotate(
                 output_keys.add(_key(query))
                 report.added += 1
                 continue
-            name = str(record.get("id") or "")
-            problem = Problem(number, name, "The plan is empty.", "Write it.", empty=True)
+            id_ = str(record.get("id") or "")
+            problem = Problem(number, id_, "The plan is empty.", "Write it.", empty=True)
         report.problems.append(problem)
         report.rest.append(text)
     return report
@@ -150,14 +150,14 @@ def rest_file(output: Path, path: Path | None = None) -> Path:
 def _problem(line: int, record: Any, error: Exception) -> Problem:
     if record is ...:
         return Problem(line, "", f"The line is no JSON: {error}.", "Correct it.")
-    name = record.get("id") if isinstance(record, Mapping) else None
-    name = "" if name is None else str(name)
+    given_id = record.get("id") if isinstance(record, Mapping) else None
+    id_ = "" if given_id is None else str(given_id)
     cause = error if isinstance(error, PlanError) else error.__cause__
     if isinstance(cause, PlanError):
-        return Problem(line, name, f"{cause.step or 'plan'}: {cause.rule}", cause.mend)
+        return Problem(line, id_, f"{cause.step or 'plan'}: {cause.rule}", cause.mend)
     # Messages of Casewright say first what is wrong, then what to do.
     reason, full_stop, mend = str(error).partition(". ")
-    return Problem(line, name, reason + (full_stop and "."), mend or "Correct the record.")
+    return Problem(line, id_, reason + (full_stop and "."), mend or "Correct the record.")
 
 
 def _key(record: Mapping[str, Any]) -> tuple[str, str]:

@@ -29,8 +29,8 @@ DECIMALS = 6
 EXTREMES = 0.05
 Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
 METHODS: tuple[Method, ...] = get_args(Method)
-#: Numbers that make two draws of one seed differ: the initial pool, and a random sample.
-_INITIAL, _RANDOM = 1, 2
+#: Numbers that make the draws of an initial pool and of a random sample differ for one seed.
+_INITIAL_DRAW, _RANDOM_DRAW = 1, 2
 
 
 def distinct(texts: Sequence[str], excluded: Sequence[str] = ()) -> list[int]:
@@ -47,7 +47,7 @@ def distinct(texts: Sequence[str], excluded: Sequence[str] = ()) -> list[int]:
 
 
 def check_pools(*pools: Vectors) -> None:
-    """Raise ``InputError`` if pools are not finite arrays (n, d) of one d."""
+    """Raise ``InputError`` if pools are not finite arrays (n, d) with one d for all."""
     shapes = [np.shape(pool) for pool in pools]
     if any(len(shape) != 2 for shape in shapes) or len({shape[1] for shape in shapes}) > 1:
         raise InputError(
@@ -66,9 +66,9 @@ def blocks(count: int, size: int) -> Iterator[slice]:
 def _cosines(
     vectors: Vectors, columns: Vectors, rows: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[slice, slice, Floats]]:
-    """Yield blocks of the cosines of vectors (n, d) and columns (m, d), after their two slices.
+    """Yield blocks of the cosines of vectors (n, d) and columns (m, d), with their two slices.
 
-    With ``rows``, only these vectors are compared; a copy of all of them would fill the memory.
+    With ``rows``, only these vectors are compared; they are copied block by block.
     """
     for row_part in blocks(len(vectors) if rows is None else len(rows), ROWS):
         block = unit_vectors(vectors[row_part if rows is None else rows[row_part]])
@@ -115,7 +115,7 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
     covered = np.zeros(count)
     if len(earlier_picks) and count:
         covered = np.maximum(best_similarity(vectors, earlier_picks), 0.0)
-    # A candidate's first gain is its decrease if another pick covered every query fully.
+    # Full coverage would lower a candidate's gain to 0, so the decrease is the first gain.
     gains = _gain_decreases(vectors, np.arange(count), covered, np.full(count, np.inf))
     picks: list[int] = []
     for _ in range(size):
@@ -202,7 +202,7 @@ def sample(
     control. ``InputError`` if a pool is empty or no array of vectors, or has too few queries.
     """
     if method == "random":
-        return _draw(len(large), size, [seed, _RANDOM])
+        return _draw(len(large), size, [seed, _RANDOM_DRAW])
     if method == "facility_location":
         return sorted(facility_location(large, size, chosen=initial))
     check_pools(initial, large)
@@ -232,14 +232,14 @@ def choose_queries(
     count = _initial_size(unique, settings)
     size = settings.size or 2 * count
     if settings.method == "random":
-        return [unique[row] for row in _draw(len(unique), size, [seed, _RANDOM])]
+        return [unique[row] for row in _draw(len(unique), size, [seed, _RANDOM_DRAW])]
     if not count < size <= len(unique):
         raise InputError(
             f"sampling: {size:,} queries are wanted, {count:,} of them as the initial pool, and "
             f"there are {len(unique):,} different ones. Set size to {count + 1:,} or more, up to "
             f"{len(unique):,}; or lower initial."
         )
-    initial = _draw(len(unique), count, [seed, _INITIAL])
+    initial = _draw(len(unique), count, [seed, _INITIAL_DRAW])
     others = sorted(set(range(len(unique))) - set(initial))
     vectors = encoder.embed([query.query for query in unique])
     pools, extremes = (vectors[initial], vectors[others]), settings.extremes
@@ -252,7 +252,7 @@ def initial_queries(
 ) -> list[AnnotatedQuery]:
     """Return the initial pool of ``choose_queries``, with the same errors."""
     unique = _unique(queries)
-    rows = _draw(len(unique), _initial_size(unique, settings), [seed, _INITIAL])
+    rows = _draw(len(unique), _initial_size(unique, settings), [seed, _INITIAL_DRAW])
     return [unique[row] for row in rows]
 
 

@@ -46,7 +46,7 @@ def correction_record(
 def keep_correction(file: Path, record: Mapping[str, Any], max_bytes: int | None = None) -> Outcome:
     """Add an annotated message to a file, or replace the message with the same ``message_key``.
 
-    The file is JSON Lines of annotated messages, and created if missing. ``InputError`` if it
+    The file holds annotated messages as JSON Lines; it is created if missing. ``InputError`` if it
     cannot be read or written, would have more than ``max_bytes`` bytes, or has a line that is no
     annotated message.
     """

@@ -84,8 +84,8 @@ def template_drafts(
     """Yield drafts of five kinds in turn; some may be alike, or have plans that are not valid.
 
     The kinds are the tools' examples, messages with other values, messages with other choices, two
-    joined messages, and small talk. The originals that are changed or joined are the examples and
-    ``queries``. ``seed`` determines the pairs that are joined, and the templates.
+    joined messages, and small talk. The examples and ``queries`` are the originals of changed
+    and of joined messages. ``seed`` determines the pairs that are joined, and the templates.
     """
     # The values of an example's context fields are not known.
     examples = [replace(case, context={}) for case in example_cases(toolbox)]
@@ -106,7 +106,7 @@ def template_drafts(
 
 
 def _with_new_values(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
-    """Yield messages in which a literal is replaced by the parameter's text in another message."""
+    """Yield messages in which a literal is replaced by another message's text for its parameter."""
     values: dict[str, list[str]] = defaultdict(list)
     for draft in drafts:
         for _, name, text in text_literals(draft.plan):
@@ -133,7 +133,7 @@ def _replace_text(
 ) -> Iterator[PlanCase]:
     """Yield the draft with a replaced literal in its plan, and replaced words in its message.
 
-    ``literals`` and ``words`` are pairs of old and new. Yield nothing if both literals are equal,
+    ``literals`` and ``words`` are pairs (old, new). Yield nothing if both literals are equal,
     or the old words do not occur exactly once in the message.
     """
     old, new = literals

@@ -51,13 +51,13 @@ def _read_values(path: Path) -> Iterator[tuple[str, int, Any]]:
         try:
             entries = json.loads(text)
         except (ValueError, RecursionError) as error:
-            # A file of text may begin with a bracket, too.
+            # A file of plain text may begin with a bracket, too.
             if path.suffix.lower() == ".json":
                 raise InputError(f"{path} is no JSON list: {error}.") from error
         else:
             yield from (("entry", number, value) for number, value in enumerate(entries, 1))
             return
-    # Not splitlines: a text of JSON may contain other line separators.
+    # ``splitlines`` would also split at other line separators, which JSON texts may contain.
     for number, line in enumerate(text.split("\n"), 1):
         if not (value := line.strip()):
             continue
@@ -126,7 +126,7 @@ class ResumedLines:
         self.records: list[dict[str, Any]] = []
         *complete, last_line = (read_text(path) if path.exists() else "").split("\n")
         for number, line in enumerate((*complete, last_line), 1):
-            # Only the last line may be incomplete: the beginning of a record, after a killed run.
+            # Only the last line may be incomplete: a killed run leaves the beginning of a record.
             record = _parsed_json(line)
             if isinstance(record, dict) and isinstance(record.get("query"), str):
                 self.records.append(record)

@@ -45,7 +45,7 @@ ROLE = """\
 You write training data for a planner of look-ups: questions that different people might ask, each \
 with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
 tone and spelling as real people do; never write two questions alike."""
-#: Number of calls for a kind besides those that suffice if all generated queries are usable.
+#: Number of additional calls for a kind, for the case that some generated queries are unusable.
 SPARE_CALLS = 2
 #: Maximum number of earlier questions in a request, which the model must not repeat.
 MAX_EARLIER = 10
@@ -88,13 +88,13 @@ def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Plan
             by_shape[shape(query.plan)].append(query)
     kinds = []
     # The sort is stable: equally frequent shapes stay in the order of the file.
-    for template, group in sorted(by_shape.items(), key=lambda item: -len(item[1])):
+    for plan_shape, group in sorted(by_shape.items(), key=lambda item: -len(item[1])):
         # An even sample, since neighbours in a file are often similar.
         sample = group[:: max(1, len(group) // EXAMPLES)][:EXAMPLES]
         examples = [
             {"query": q.query, "context": q.record.context, "plan": str(q.plan)} for q in sample
         ]
-        kinds.append(PlanKind(template, "", tuple(examples)))
+        kinds.append(PlanKind(plan_shape, "", tuple(examples)))
     used = {tool for group in by_shape.values() for query in group for tool in query.plan.tools}
     for tool in toolbox:
         if tool.name not in used:
@@ -185,7 +185,7 @@ def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
 
 
 class SeenQuestions:
-    """The known questions; a repetition has the same text as one, or a cosine above a threshold."""
+    """The known questions; a repetition has the text of one, or a cosine to it above a limit."""
 
     def __init__(self, encoder: Encoder, threshold: float) -> None:
         self._encoder = encoder
@@ -213,7 +213,7 @@ class SeenQuestions:
 
 @dataclass(slots=True)
 class WritingReport:
-    """The generated queries as records, and the reason why the run ended early, or no text."""
+    """The generated queries as records; ``stopped`` tells why the run ended early, or is empty."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     stopped: str = ""
@@ -222,9 +222,9 @@ class WritingReport:
 class QueryWriter:
     """Generates queries with plans by a chat model.
 
-    The annotated ``queries`` give shapes and examples. A new query must differ from them, and from
-    the ``excluded`` questions, such as a test set, which the model does not see. ``seconds`` is the
-    timeout of a call.
+    The annotated ``queries`` give shapes and examples. A new query must differ from these and from
+    the ``excluded`` questions, for example a test set; the model does not see the latter.
+    ``seconds`` is the timeout of a call.
     """
 
     def __init__(

@@ -27,8 +27,8 @@ class PoolFigures:
 
     Attributes:
         coverage: Mean over the large pool of the highest similarity to the sample.
-        coverage_with_initial: The same for the sample with the initial pool.
-        mean_similarity: Mean over all pairs of the sample; ``None`` for one query.
+        coverage_with_initial: The coverage by the sample together with the initial pool.
+        mean_similarity: Mean similarity of all pairs in the sample; ``None`` for one query.
         near_duplicates: Share of queries whose similarity to another one exceeds ``SAME_GROUP``.
     """
 
@@ -47,7 +47,7 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
     similarity_to_sample, count = choose.best_similarity(large, sample), len(sample)
     to_others = choose.best_similarity(sample, sample, skip_self=True) if count > 1 else np.zeros(1)
     unit = unit_vectors(sample)
-    # The squared length of the vectors' sum is the sum of all similarities, also to themselves.
+    # The squared length of the vectors' sum is the sum of all pairs' cosines and self-cosines.
     total = float((unit.sum(axis=0) ** 2).sum() - (unit * unit).sum())
     return PoolFigures(
         queries=count,
@@ -65,7 +65,7 @@ class SampledPool:
     Attributes:
         sheet: The sample as records to annotate.
         read_count: Number of queries in the large pool's file.
-        distinct_count: Number of different queries in it that are not in the initial pool.
+        distinct_count: Number of different queries in this file that are not in the initial pool.
         figures: Figures by the sample's name: ``initial``, the method, ``random``.
         seconds: Seconds of ``embedding``, and of each method.
     """
@@ -125,7 +125,7 @@ def sample_pool(
     seed: int = 0,
     compare: bool = False,
 ) -> SampledPool:
-    """Return a sample of the large pool, and figures of it, the initial pool and a random sample.
+    """Return a sample of the large pool, with figures that compare it to other samples.
 
     Raises ``InputError`` if there are too few queries, or no such method.
 

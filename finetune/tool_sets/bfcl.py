@@ -12,9 +12,9 @@ from casewright.finetune.records import Record, read_records
 from casewright.finetune.tool_sets import calls
 from casewright.planner import is_span
 
-#: The start of file names, the folder of the answers, and the category without a fitting function.
+#: The start of file names, the folder of the answers, and the category whose functions do not fit.
 PREFIX, GOLD_FOLDER, IRRELEVANCE = "BFCL_v4_", "possible_answer", "irrelevance"
-#: The categories of one turn whose questions choose among functions; other files are refused.
+#: The single-turn categories whose questions choose among functions; other files are refused.
 CATEGORIES = ("multiple", "parallel_multiple", "live_parallel_multiple", IRRELEVANCE)
 
 
@@ -37,9 +37,9 @@ def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
     """Yield a conversion for each record of a folder, or of one category's file.
 
     The answers are in the folder ``possible_answer``. A required argument gets the first of its
-    allowed values. An argument is optional if the empty text is among these values. Then the first
-    value is often the tool's default: the argument gets the first value that is a span of the
-    question, or is left out. If no function fits, the plan is ``no_evidence()``.
+    allowed values. An argument is optional if the empty text is among these values. Since the
+    first value is then often the tool's default, an optional argument gets the first value that is
+    a span of the question, or is left out. If no function fits, the plan is ``no_evidence()``.
     """
     names = [f"{PREFIX}{name}.json" for name in CATEGORIES]
     for file in calls.files_of(path, *names):

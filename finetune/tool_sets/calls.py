@@ -50,7 +50,7 @@ NO_TOOL = "a call of a tool that is not declared"
 NO_QUESTION = "the question is empty, too long, or holds control characters"
 NO_PLAN = "a plan that breaks a static check"
 _OTHER_TYPE = "a value of another type than declared"
-#: Parts of the messages of static checks, each with its reason; the first part that matches counts.
+#: Parts of the messages of static checks, each with a reason; the first matching part counts.
 _REASONS = (
     ("There is no tool", NO_TOOL),
     ("has no parameter", "an argument that is not declared"),
@@ -67,12 +67,12 @@ _REASONS = (
 
 
 class Unfit(Exception):  # noqa: N818 - not an error: it is caught, and counted
-    """A record cannot be used. The text is the reason; records with one reason have one text."""
+    """A record cannot be used. The message is the reason, worded equally for all such records."""
 
 
 @contextmanager
 def unfit_on(*errors: type[Exception], reason: str) -> Iterator[None]:
-    """Raise ``Unfit`` with a reason for these errors in the block."""
+    """Raise ``Unfit`` with a reason if the block raises one of these errors."""
     try:
         yield
     except errors as error:

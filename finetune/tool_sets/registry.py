@@ -39,7 +39,7 @@ class Reader:
 
     @property
     def licence(self) -> str:
-        """The licence, with the first benchmark that may not be scored after training on it."""
+        """The licence, and the first benchmark not to be scored after training on the set."""
         return (
             f"{self.terms}; test items of {self.contaminates[0]}: no score on it may be reported "
             "after training on them"

@@ -16,7 +16,7 @@ from casewright.planner import StepRef
 TOOLS = "tool.jsonl"
 FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
 #: A label that stands for a field of an earlier call's response.
-_RESPONSE = re.compile(r"API_call_\d+")
+_RESPONSE_LABEL = re.compile(r"API_call_\d+")
 _WORD_PATTERN = re.compile(r"[^\W_]+")
 
 
@@ -86,7 +86,7 @@ def _gold_calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterat
 
 
 def _resolve(value: Any, responses: Mapping[str, StepRef]) -> Any:
-    if not isinstance(value, str) or not _RESPONSE.search(value):
+    if not isinstance(value, str) or not _RESPONSE_LABEL.search(value):
         return value
     if value not in responses:
         raise calls.Unfit("a reference to a response that is not there, or inside a text")

@@ -18,7 +18,7 @@ from casewright.tools import Parameter, Toolbox, alias
 FILES = ("eval_simulated.json", "eval_real.json")
 #: A reference to the result of an earlier call: ``${userId from searchUser}``.
 _REFERENCE = re.compile(r'"?\$\{(\w+) from (\w+)\}"?')
-_MARK = "\0ref\0"
+_MARK = "\0ref\0"  # the start of a text that stands for a reference in parsed JSON
 #: A placeholder: ``${start date}``, or ``"{start date}"``.
 _PLACEHOLDER = re.compile(r"\$\{[^{}]*\}?|\"\{[^{}\"]*\}\"")
 _OTHER_FORM = "a function's description has another form"
@@ -40,7 +40,7 @@ class _Api(Record):
 
 
 def read_toolalpaca(path: Path) -> Iterator[calls.Conversion]:
-    """Yield a conversion for each instruction of a folder or file, without credentials."""
+    """Yield a conversion for each instruction of a folder or file; credentials are omitted."""
     for file in calls.files_of(path, *FILES):
         for number, record in read_records(file, _Api):
             questions, golden = record.Instructions, record.Golden_Answers
