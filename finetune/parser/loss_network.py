@@ -37,8 +37,8 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
 
     - tools: indices of each plan's tools, then the end, then ``IGNORED`` (messages, places); the
       index of the end is the number of tools
-    - previous_tools: index of the tool before each place (messages, places); the first is that of
-      the end, which also marks the start; -1 after the plan
+    - previous_tools: index of the tool before each place (messages, places); the first is the
+      index of the end, which also marks the start; -1 after the plan
     - step_rows, step_places, step_tools: message, place and tool of each step
     - step_parameters: parameters of each step's tool, padded with -1 (steps, most parameters)
     - argument_steps, argument_slots: step of each argument, and its position in this step
@@ -47,7 +47,7 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
       kinds, the choices, the context fields, then the result fields of each earlier step
     - options: index of the right option of each argument, or ``IGNORED``
     - weights: weights of the nodes that an argument points to (arguments, nodes)
-    - spans: flags of right spans (arguments, word_count, ``MAX_SPAN_WORDS``), by length - 1
+    - spans: flags of right spans (arguments, word_count, ``MAX_SPAN_WORDS``), by span length - 1
     - numbers: flags of the right numbers of the message (arguments, numbers)
     """
     schema, messages = episode.schema, episode.messages
