@@ -65,15 +65,15 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
         tool_indices = [step.tool for step in plan]
         tools[row, : len(tool_indices) + 1] = [*tool_indices, end]
         previous_tools[row, : len(tool_indices) + 1] = [end, *tool_indices]
-    fields = max(1, *(len(message.fields) for message in messages))
+    most_fields = max(1, *(len(message.fields) for message in messages))
     most_numbers = max(1, *(len(message.numbers) for message in messages))
     options = OptionMasks(schema)
     planned_messages = messages[: len(plans)]
     plain_kinds = [options.plain_of(message) for message in planned_messages]
     pairs = zip(planned_messages, episode.contexts, strict=True)
-    context = [options.context_of(message, values, fields) for message, values in pairs]
+    context = [options.context_of(message, values, most_fields) for message, values in pairs]
     allowed, right_options = [], []
-    weights = np.zeros((len(arguments), word_count + fields + schema.size), dtype=np.float32)
+    weights = np.zeros((len(arguments), word_count + most_fields + schema.size), dtype=np.float32)
     spans = np.zeros((len(arguments), word_count, reading.MAX_SPAN_WORDS), dtype=bool)
     numbers = np.zeros((len(arguments), most_numbers), dtype=bool)
     for index, (step_index, _, argument) in enumerate(arguments):
@@ -85,8 +85,8 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
         parts = (plain_kinds[row][parameter], choices, context[row][parameter], results.ravel())
         allowed.append(np.concatenate(parts))
         right_options.append(_right_option(argument, parts, len(schema.results)))
-        start, end_node = reading.pointed_nodes(argument, messages[row], schema, word_count, fields)
-        weights[index, start:end_node] = 1 / max(1, end_node - start)
+        low, high = reading.pointed_nodes(argument, messages[row], schema, word_count, most_fields)
+        weights[index, low:high] = 1 / max(1, high - low)
         numbers[index, list(argument.numbers)] = True
         for first, last in argument.spans:
             if last - first < reading.MAX_SPAN_WORDS:
