@@ -1,7 +1,7 @@
 """Contrastive training of an encoder on a user's cases (proposed in CBR-RAG, section 7).
 
 The training brings the shortest text of a case, such as its question or title, nearer to the case's
-other texts than to those of other cases. The training needs no annotation.
+other texts than to the texts of other cases. The training needs no annotation.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import note
 
 Pair = tuple[str, str]
-#: Hard negatives are drawn from this number of the most similar texts of other cases. A text is not
-#: drawn if its similarity is above ``1 - MARGIN`` times the positive's, since it may match too.
+#: Number of the most similar texts of other cases from which hard negatives are drawn. A text is
+#: omitted if its similarity is above ``1 - MARGIN`` times the positive's, since it may match too.
 NEAREST, MARGIN = 30, 0.05
-#: Minimum number of pairs: the loss compares a pair with the others of its batch.
+#: Minimum number of pairs. The loss compares a pair with the other pairs of its batch.
 MIN_PAIRS = 8
 
 
@@ -51,7 +51,7 @@ class EncoderSettings:
 def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
     """Yield pairs of texts: each case's shortest text with each of its other texts.
 
-    The texts of a case are those of its facets, and its solution.
+    The texts of a case are the texts of its facets, and its solution if it is a text.
     """
     for case in cases:
         facets = [f for f in schema.facets if f.takes_text and f.reads(case.problem)]
@@ -66,7 +66,7 @@ def train_encoder(
 ) -> dict[str, Any]:
     """Train the packaged encoder, write a sentence-transformers model, and return its metrics.
 
-    The loss compares each text with those of its batch, and with the hard negatives that the
+    The loss compares each text with the texts of its batch, and with the hard negatives that the
     untrained encoder finds (``MultipleNegativesRankingLoss``).
 
     Raises:

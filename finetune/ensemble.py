@@ -98,7 +98,7 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
     confidences: dict[int, list[float]] = defaultdict(list)
     for item, (score, margin) in zip(messages, features.tolist(), strict=True):
         confidences[item.toolbox].append(card.confidence(score, margin))
-    # At most a repeated plan case's confidence, so that its question is planned without the model.
+    # The maximum is the confidence for a repeated question, which is planned without the model.
     sure = min(REPEATED_CONFIDENCE, _parser_threshold(messages, ensemble_is_right))
     asks_below = asking_threshold(confidences.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}
@@ -111,7 +111,7 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
 
 def _parser_threshold(messages: Sequence[MessagePlans], ensemble_is_right: Sequence[bool]) -> float:
     """Return the lowest confidence above which the parser is right as often as the ensemble."""
-    # Number of the parser's right plans minus the ensemble's, from the highest confidence down.
+    # The parser's right plans minus the ensemble's right plans, from the highest confidence down.
     lead, threshold = 0, 1.0
     pairs = zip(messages, ensemble_is_right, strict=True)
     for item, is_right in sorted(pairs, key=lambda pair: -pair[0].parser_confidence):

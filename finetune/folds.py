@@ -17,7 +17,7 @@ SAME_GROUP = 0.9
 def similarity_groups(
     texts: Sequence[str], encoder: Encoder, *, threshold: float = SAME_GROUP
 ) -> list[int]:
-    """Return a group number for each text; texts with a similarity above the threshold share it.
+    """Return a group number for each text; texts more similar than the threshold share a group.
 
     Memory grows with the number of pairs above the threshold.
     """
@@ -32,7 +32,7 @@ def similarity_groups(
     first, second = np.concatenate(row_parts), np.concatenate(column_parts)
     groups = np.arange(len(texts))
     while True:
-        # Each text takes the lowest number of the texts that are near it.
+        # Each text takes the lowest group number among the texts similar to it.
         lowest = groups.copy()
         np.minimum.at(lowest, first, groups[second])
         np.minimum.at(lowest, second, groups[first])
@@ -42,7 +42,7 @@ def similarity_groups(
 
 
 def group_folds(groups: Sequence[int], folds: int, *, seed: int = 0) -> list[list[int]]:
-    """Return the indices of each fold's items; the largest group joins the smallest fold first."""
+    """Return each fold's item indices; each group, the largest first, joins the smallest fold."""
     members: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
         members[group].append(index)

@@ -76,7 +76,7 @@ class LoopRunner:
         return results
 
     def single_search(self, question: LabelledQuestion, count: int) -> list[str]:
-        """Return the ids of a single search for ``count`` cases."""
+        """Return the ids of the cases that a single search for ``count`` cases finds."""
         return [item.hit.case.id for item in self._question(question).best(count)]
 
     def _find_question(self, question: LabelledQuestion) -> Question:
@@ -87,7 +87,7 @@ class LoopRunner:
     def _next_round(
         self, question: LabelledQuestion, judged: Feedback, number: int
     ) -> tuple[list[Candidate], Round] | None:
-        """Return a loop's next round, with its candidates; ``None`` if there are no more."""
+        """Return a loop's next round and its candidates; ``None`` if no candidates are left."""
         relevant = judged.relevant
         key = (question.id, *(c.id for c in relevant), "", *(c.id for c in judged.irrelevant))
         if key not in self._rounds:
@@ -124,7 +124,7 @@ def marks_of_model(model: JudgeModel) -> Marks:
 
 @dataclass(frozen=True, slots=True)
 class LoopScore:
-    """The results of loops: means over questions, but ``precision`` is over all candidates.
+    """The results of loops: means over questions, except ``precision``, which pools all marks.
 
     Attributes:
         judged: Number of candidates.
@@ -156,7 +156,7 @@ def loop_score(
     runner: LoopRunner, questions: Sequence[LabelledQuestion], marks: Marks
 ) -> LoopScore:
     """Return the results of the questions' loops in which ``marks`` marks the candidates."""
-    question_scores, right, total = [], 0, 0
+    question_scores, right, marked_count = [], 0, 0
     for question in questions:
         rounds = runner.rounds(question, marks)
         candidate_ids = [id_ for round_, _ in rounds for id_ in round_.ids]
@@ -166,9 +166,9 @@ def loop_score(
         recalls = (len(relevant.intersection(ids)) / len(relevant) for ids in id_sets)
         question_scores.append([len(candidate_ids), *recalls])
         right += len(relevant & marked_ids)
-        total += len(marked_ids)
-    count, recall, single, marked_recall = np.mean(question_scores, axis=0).tolist()
-    return LoopScore(count, recall, single, marked_recall, right / max(total, 1))
+        marked_count += len(marked_ids)
+    judged, recall, single, marked_recall = np.mean(question_scores, axis=0).tolist()
+    return LoopScore(judged, recall, single, marked_recall, right / max(marked_count, 1))
 
 
 def judge_figures(
@@ -180,9 +180,9 @@ def judge_figures(
     """Return a judge's figures for a set and a strategy, on questions outside of its training.
 
     The probabilities are computed in the rounds of the judge's own loops. ``controls`` are one or
-    more judges trained on shuffled labels: ``gain_control`` is the first one's gain, and
-    ``auc_control`` is their mean AUC. This can be above 0.5, since a control learns that first and
-    later rounds have different shares of relevant candidates.
+    more judges trained on shuffled labels. ``gain_control`` is the gain of the first control, and
+    ``auc_control`` is the mean AUC of all. The mean AUC can be above 0.5, since a control learns
+    that first and later rounds have different shares of relevant candidates.
     """
     model_score, label_score, control_score = (
         loop_score(runner, questions, marks)

@@ -26,16 +26,16 @@ from casewright.stores.progress import progress_bar
 DIGITS = 4
 #: Inverse of the L2 penalty (scikit-learn's ``C``), on standardised features.
 INVERSE_PENALTY = 0.03
-#: The first training rounds are of loops in which the labels mark the candidates. Each pass adds
-#: the rounds of loops in which the trained judge marks them (DAgger: Ross, Gordon, Bagnell 2011).
+#: Number of passes that add training rounds (DAgger: Ross, Gordon, Bagnell 2011). In the first
+#: rounds, the labels mark the candidates; in the added rounds, the trained judge marks them.
 PASSES = 1
-#: The judge's thresholds in each added pass: of the first round, and of later rounds.
+#: The judge's thresholds in these passes: for the first round, and for later rounds.
 INITIAL_THRESHOLDS = (0.25, 0.2)
 #: Candidate thresholds of the final judge, chosen by cross-validation with ``FOLDS`` folds.
 FIRST_THRESHOLDS = (0.2, 0.3, 0.4)
 LATER_THRESHOLDS = (0.1, 0.2, 0.3)
 FOLDS = 3
-#: F1 decides among the thresholds whose gain is at most this number of points below the best.
+#: F1 decides among the thresholds whose gain is at most this number of points below the best gain.
 GAIN_TOLERANCE = 0.5
 #: Number of controls: judges trained on shuffled labels.
 CONTROLS = 5
@@ -53,8 +53,8 @@ class _QuestionRound:
 def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
     """Return a judge that is trained on the training questions, with figures of the test questions.
 
-    All sets have the same weight. The same data give the same model. Thresholds are chosen by
-    cross-validation over the training questions, by the gain over a single search that returns as
+    All sets have the same weight. The same data give the same model. Cross-validation on the
+    training questions chooses the thresholds with the highest gain over a single search for as
     many cases. If gains differ by at most ``GAIN_TOLERANCE`` points, the F1 of the marks decides.
     The model's ``training`` holds the ``judge_figures`` of each set and strategy.
 
@@ -127,7 +127,7 @@ def _fit_judge(rounds: Sequence[_QuestionRound]) -> JudgeModel:
 def _regression(rounds: Sequence[_QuestionRound], names: Sequence[str], kind: str) -> Regression:
     """Return a logistic regression of the labels on the features with these names.
 
-    It is fitted on standardised features; its weights are converted to unscaled features.
+    The regression is fitted on standardised features; the returned weights are for raw features.
     """
     try:
         from sklearn.linear_model import LogisticRegression
@@ -182,7 +182,7 @@ def _best_thresholds(
 def _cross_validate(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, float]:
     """Return the mean gain and the mean F1 of the training questions.
 
-    ``marks`` has one function for each fold, of a judge that was not trained on the fold.
+    ``marks`` has a function for each fold: the marks of a judge not trained on the fold.
     """
     scores, question_counts = [], []
     labelled = runner.labelled

@@ -37,7 +37,7 @@ def present_fields(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Need(NamedTuple):
-    """The class of a plan, and the tools and context fields that it needs.
+    """The class of a plan, and the tools and context fields that the plan needs.
 
     A random draw first chooses a need, since there are far fewer needs than queries.
     """
@@ -102,7 +102,7 @@ class Neighbours:
             numbers = next(self._search([question], unit_embeddings(self._encoder, [question])))
         usable_numbers = (int(number) for number in numbers if is_usable(self._needs[number]))
         similar_count = sum(rng.random() >= random_share for _ in range(count))
-        # The draw is from twice as many, since a model could memorise fixed neighbours.
+        # The sample is of twice as many queries, since a model could memorise fixed neighbours.
         similar = list(islice(usable_numbers, 2 * similar_count + 1))
         indices = sorted(rng.sample(range(len(similar)), min(similar_count, len(similar))))
         picked = [similar[index] for index in indices]
@@ -116,9 +116,9 @@ class Neighbours:
     def draw_example(
         self, tool: str, toolbox: Toolbox, avoid: Container[str], rng: random.Random
     ) -> AnnotatedQuery | None:
-        """Return a random query of the class ``tool`` that a toolbox can run; ``None`` without one.
+        """Return a random query of the class ``tool`` whose plan a toolbox can run, or ``None``.
 
-        The toolbox has the original names. The query's ``question_key`` is not in ``avoid``.
+        The tools have their original names. The query's ``question_key`` is not in ``avoid``.
         """
         tools = set(toolbox.names)
 

@@ -17,7 +17,7 @@ from casewright.planner.sub_queries import SubQuery, sub_queries_of
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: A template is trained if it has at least this number of sub-queries.
+#: Minimum number of sub-queries of a trained template.
 MIN_SUB_QUERIES = 2
 
 
@@ -35,7 +35,7 @@ class TrainingQuery:
 
     Attributes:
         templates: The number of each sub-query's template; ``None`` for an untrained template.
-        tools: For each sub-query, the tool that the record adds for it, or an empty text.
+        tools: For each sub-query, the added tool that it calls, or an empty text.
         spans: For each sub-query, the span of each literal; ``None`` for a literal without a span.
         admitted: Numbers of the templates that the record's toolbox and context allow.
         examples: The examples of the tools that the record adds.

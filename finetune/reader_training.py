@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 #: Number of batches in a bucket; a bucket's questions are sorted by length, to reduce padding.
 BUCKET_BATCHES = 16
-#: Number of epochs, which rises for few queries until there are ``MIN_STEPS`` steps: six epochs of
-#: 200 queries would be only 78 steps, 60 of them warm-up.
+#: Number of epochs, and minimum number of steps, for which few queries get more epochs. Six epochs
+#: of 200 queries would be only 78 steps, 60 of them warm-up.
 EPOCHS, MIN_STEPS = 6, 200
 #: The target that the loss ignores, torch's default.
 IGNORED = -100
@@ -190,11 +190,11 @@ def _loss(
     settings: ReaderSettings,
     rng: random.Random,
 ) -> Tensor:
-    """Return the sum of four losses: templates, label smoothing, contrastive and pointers.
+    """Return the sum of four losses: of options, label smoothing, latents and pointers.
 
     The decoder chooses among numbered options: 0 is the end, the next numbers are the templates,
-    and the last are the tools of the row's examples. The classes of the contrastive loss have the
-    same numbers, but the last are the tools of all rows.
+    and the last numbers are the tools of the row's examples. The classes of the contrastive loss
+    are numbered in the same way, but their last numbers are the tools of all rows.
     """
     import torch
     from torch.nn import functional
@@ -279,12 +279,12 @@ def _score_examples(
 
 
 def _smoothing_loss(logits: Tensor, options: Tensor) -> Tensor:
-    """Return the loss of label smoothing: the mean over the options that are not excluded."""
+    """Return the loss of label smoothing: the mean of -log p over the options not excluded."""
     from torch.nn import functional
 
-    decoded_logits = logits.flatten(0, 1)[options.flatten() != IGNORED]
-    admitted = decoded_logits > EXCLUDED / 2
-    log_probabilities = functional.log_softmax(decoded_logits, dim=-1).masked_fill(~admitted, 0.0)
+    position_logits = logits.flatten(0, 1)[options.flatten() != IGNORED]
+    admitted = position_logits > EXCLUDED / 2
+    log_probabilities = functional.log_softmax(position_logits, dim=-1).masked_fill(~admitted, 0.0)
     return -(log_probabilities.sum(-1) / admitted.sum(-1)).mean()
 
 

@@ -39,7 +39,7 @@ def read_records(
 
 
 def read_values(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield the number, location and decoded JSON of each record, which no model validates.
+    """Yield the number, location and decoded JSON of each record, without validation by a model.
 
     The files and their errors are those of ``read_records``.
     """

@@ -8,14 +8,14 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 
 #: Keys of pydantic's validation context: the folder to which a recipe's paths are relative, and a
-#: flag that is true if its files must exist.
+#: flag that is true if the recipe's files must exist.
 BASE_FOLDER, MUST_EXIST = "base folder", "must exist"
 
 
 class Section(BaseModel):
     """Settings of a recipe, validated and frozen.
 
-    Unknown names are refused: a misspelt setting would silently keep its default.
+    Unknown names are refused, since a misspelt setting would silently keep its default.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

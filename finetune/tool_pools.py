@@ -97,7 +97,7 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
 def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
     """Yield the tools that a text names, except tools whose name can be an ordinary word."""
     for tool in tools:
-        # Most texts lack the name, and the substring test is faster than a search.
+        # Most texts lack the name, and the substring test is faster than a regular expression.
         is_named = tool in text and _IDENTIFIER_LIKE.search(tool)
         if is_named and re.search(rf"\b{re.escape(tool)}\b", text):
             yield tool

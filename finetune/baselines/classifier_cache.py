@@ -19,7 +19,7 @@ from casewright.stores import Encoder, default_encoder
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
-#: A part of file names; its number increases when weights, features or settings change.
+#: A version that file names depend on; it rises when weights, features or settings change.
 FORMAT = 3
 
 
@@ -43,7 +43,7 @@ def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> C
     planner = train_classifiers(queries, encoder)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        # Another process may write the same file, so each writes its own and renames it.
+        # Another process may write this file, so each process renames a file of its own.
         temporary_file = file.with_name(f"{file.name}.{os.getpid()}")
         with temporary_file.open("wb") as stream:
             np.savez(stream, ensemble=planner.ensemble.weights, words=planner.arguments.weights)

@@ -1,6 +1,6 @@
 """The classifiers planner, which first chooses a plan's shape and then fills its arguments.
 
-It is the baseline of REAPER (Joshi et al. 2024), in which classifiers choose among fixed plans.
+The planner is the baseline of REAPER (Joshi et al. 2024): classifiers choose among fixed plans.
 Binary classifiers of the question vote for the plan shapes of the training queries, so a shape or a
 tool without a training query is never chosen. The second step fills each open literal with words of
 the question: a logistic regression scores each word, and the best run of words is the literal.

@@ -21,7 +21,7 @@ from casewright.finetune.neighbours import present_fields
 Floats = NDArray[np.float32]
 #: Norms of the features from a question's embedding, and of the TF-IDF of its words and bigrams.
 EMBEDDING_SCALE, WORDS_SCALE = 12.0, 16.0
-#: Minimum number of queries that have a context field or a label, or a word or bigram.
+#: Minimum numbers of queries: with a context field or a label, and with a word or bigram.
 MIN_COUNT, MIN_WORD_COUNT = 10, 3
 #: A regression's inverse L2 penalty (scikit-learn's ``C``), maximum number of iterations, and
 #: tolerance of the gradient; a lower tolerance changes no plan.

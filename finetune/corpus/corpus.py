@@ -114,7 +114,7 @@ def _read_toolbox(path: Path, file: _ToolboxFile) -> CorpusToolbox:
 
 
 def export_corpus(boxes: Iterable[CorpusToolbox], folder: Path) -> list[Path]:
-    """Write the tools, queries and pools of each toolbox to an empty folder; return all folders."""
+    """Write each toolbox's tools, queries and pools to an empty folder; return their folders."""
     try:
         if folder.is_dir() and any(folder.iterdir()):
             raise InputError(f"{folder} is not empty. Give a folder that does not exist yet.")

@@ -17,7 +17,7 @@ _MARKS = re.compile(r"[`*\\]")
 
 
 class QuotedQuestion(Record):
-    """A question about a tree of documents, and the words that answer it; without, off-topic."""
+    """A question about a tree of documents, and a quote that answers it, empty if none does."""
 
     tree: Text
     question: Text
@@ -26,12 +26,12 @@ class QuotedQuestion(Record):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A question and passages, each a heading and its parts.
+    """A question and its passages; each passage is a heading, then parts.
 
     Attributes:
         gold: The answers, as indices of passage and part (from 0, without the heading).
-        unanswerable: True if the documents do not answer the question; false with an empty
-            ``gold`` means that the search did not find the answer.
+        unanswerable: True if the documents do not answer the question. If it is false and ``gold``
+            is empty, the search did not find the answer.
     """
 
     tree: str
@@ -42,7 +42,7 @@ class Group:
 
 
 def read_questions(data: Path) -> list[QuotedQuestion]:
-    """Return the questions of a folder, by tree; ``InputError`` for a missing tree."""
+    """Return the questions of a folder, sorted by tree; ``InputError`` for a missing tree."""
     questions = []
     for number, question in read_records(data / FILE, QuotedQuestion, LINE):
         if not (data / question.tree).is_dir():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-#: Number of groups that are read together, which limits the memory.
+#: Number of groups in one forward pass, which limits the memory.
 CHUNK = 8
 
 
@@ -33,13 +33,13 @@ class CrossEncoderSettings:
     """The settings of a training.
 
     Attributes:
-        minutes: The longest duration; the learning rate falls over it, or over ``epochs``.
+        minutes: Maximum duration. The rates fall until this time or ``epochs`` ends the training.
         epochs: Maximum number of passes over the groups.
         batch: Number of groups in a step.
         passages: Maximum number of passages of a group.
-        without_answer: Share of the groups whose passages that answer are left out.
-        kept_change: Share of the training's change of the weights that is kept: the result is the
-            mean of the trained and the original weights (Wortsman et al. 2022, arXiv 2109.01903).
+        without_answer: Share of the groups from which the passages that answer are left out.
+        kept_change: Share of the weights' change that is kept. The result is the weighted mean
+            of the trained and the original weights (Wortsman et al. 2022, arXiv 2109.01903).
     """
 
     minutes: float = 60.0
@@ -102,8 +102,8 @@ def train_cross_encoder(
                 if done >= 1:
                     break
                 factor = min(1.0, (step + 1) / settings.warm_up) * (1 + np.cos(np.pi * done)) / 2
-                for group, (_, rate) in zip(optimizer.param_groups, rates, strict=True):
-                    group["lr"] = rate * factor
+                for parameter_group, (_, rate) in zip(optimizer.param_groups, rates, strict=True):
+                    parameter_group["lr"] = rate * factor
                 drawn = [_drawn(g, settings, rng) for g in training[start : start + settings.batch]]
                 optimizer.zero_grad()
                 for first in range(0, len(drawn), CHUNK):
@@ -137,7 +137,7 @@ def _network(dropout: float) -> Any:
         )
     bert.train()
     bert.embeddings.requires_grad_(False)
-    # It would take part in no gradient.
+    # The pooler's weights would get no gradient.
     bert.pooler = None
     heads = {name: torch.nn.Linear(bert.config.hidden_size, 1) for name in ("cls", "part")}
     return torch.nn.ModuleDict({"bert": bert, "heads": torch.nn.ModuleDict(heads)})
@@ -149,7 +149,7 @@ def _drawn(group: Group, settings: CrossEncoderSettings, rng: random.Random) -> 
     others = [number for number in range(len(group.passages)) if number not in answers]
     leaves_out = bool(others) and rng.random() < settings.without_answer
     chosen = [] if leaves_out else [*answers][: settings.passages]
-    # Half the time the best passages of the search, which are the hardest.
+    # Half of the groups get the best other passages of the search, which are the hardest.
     others = others if rng.random() < 0.5 else rng.sample(others, len(others))
     chosen += others[: settings.passages - len(chosen)]
     rng.shuffle(chosen)
@@ -209,19 +209,19 @@ def _part_logits(tokens: Tensor, passage: Tensor, boundaries: Sequence[int]) -> 
 
 
 def _figures(network: Any, groups: Sequence[Group], device: torch.device) -> dict[str, float]:
-    """Return how often the best passage and part answer, and the AUC of answerable questions.
+    """Return how often the best part and passage answer, and the AUC of answerable questions.
 
     ``first passage`` is the control: how often the first passage of the search answers.
     """
     import torch
 
     hits: list[tuple[bool, bool, bool]] = []
-    odds: dict[bool, list[float]] = {True: [], False: []}
+    log_odds: dict[bool, list[float]] = {True: [], False: []}
     for group in groups:
         with torch.no_grad():
             [logits] = _logits(network, [group], device)
         best = max(range(len(logits)), key=lambda n: max(logits[n].tolist(), default=UNREAD))
-        odds[bool(group.gold)].append(float(torch.logsumexp(torch.cat(logits), 0)))
+        log_odds[bool(group.gold)].append(float(torch.logsumexp(torch.cat(logits), 0)))
         if group.gold:
             numbers = {number for number, _ in group.gold}
             part = (best, int(logits[best].argmax()))
@@ -229,7 +229,7 @@ def _figures(network: Any, groups: Sequence[Group], device: torch.device) -> dic
     names = ("right part", "right passage", "first passage")
     means = np.mean(hits, axis=0) if hits else []
     figures = {name: round(float(mean), 3) for name, mean in zip(names, means, strict=False)}
-    if odds[True] and odds[False]:
-        wins = np.array(odds[True])[:, None] > np.array(odds[False])
+    if log_odds[True] and log_odds[False]:
+        wins = np.array(log_odds[True])[:, None] > np.array(log_odds[False])
         figures["AUC of answerable"] = round(float(wins.mean()), 3)
     return figures

@@ -25,7 +25,7 @@ def wilson(right: int, count: int) -> tuple[float, float]:
     share, square = right / count, Z * Z / count
     centre = (share + square / 2) / (1 + square)
     half_width = Z / (1 + square) * math.sqrt(share * (1 - share) / count + square / (4 * count))
-    # A share of 0 or 1 has the same end, which rounding errors must not change.
+    # The interval of a share of 0 starts at 0, and that of 1 ends at 1, despite rounding errors.
     low = 0.0 if right == 0 else max(0.0, centre - half_width)
     return low, 1.0 if right == count else min(1.0, centre + half_width)
 
@@ -80,7 +80,7 @@ def f1_scores(
     """Return the F1 of classes that occur in ``gold``, array (resamples, classes)."""
     is_gold = np.array([[name == c for c in classes] for name in gold], dtype=np.float64)
     is_predicted = np.array([[name == c for c in classes] for name in predicted], dtype=np.float64)
-    # 2PR / (P + R) with P = hits / predictions of the class and R = hits / items of the class.
+    # F1 = 2PR / (P + R) = 2 hits / (items of the class + predictions of the class).
     hits, total = is_gold * is_predicted, is_gold + is_predicted
     return np.concatenate([2 * (w @ hits) / (w @ total) for w in resamples.weights()])
 

@@ -17,7 +17,7 @@ from casewright.planner.request import BatchPlanner
 from casewright.stores.progress import progress_bar
 from casewright.tools import NO_EVIDENCE
 
-#: Number of batches in one call of a batch planner, which forms the batches.
+#: Number of batches in one call of a batch planner, which forms the batches itself.
 _BATCHES_AT_ONCE = 8
 #: A planner's result, or the error that it raised, in one line.
 Answer = PlanResult | str
@@ -75,7 +75,7 @@ def _named_tools(result: PlanResult) -> tuple[str, ...]:
 
 
 def with_a_tool_removed(items: Sequence[EvaluationItem], seed: int = 0) -> list[EvaluationItem]:
-    """Return each item without one tool of its gold plan, which is drawn at random.
+    """Return each item without one tool, which is drawn at random from its gold plan.
 
     Items with the gold plan ``no_evidence()`` are left out, since every toolbox has that tool.
     """
@@ -89,16 +89,16 @@ def only_provided(item: EvaluationItem, answer: Answer) -> bool:
     """Return True if a planner named at least one tool, and only tools of the toolbox.
 
     Source: instruction following in REAPER (Joshi et al. 2024, section 5.3). With a grammar of the
-    toolbox, or a check of every plan, this is always true; so language models plan without the
-    grammar for this figure.
+    toolbox, or a check of every plan, the result is always True. For this figure, language models
+    therefore plan without the grammar.
     """
     names = () if isinstance(answer, str) else _named_tools(answer)
     return bool(names) and all(tool in item.request.toolbox for tool in names)
 
 
 #: Kinds of inventions: a tool that no toolbox has; a tool that only other toolboxes have; an
-#: argument that the tool does not declare, or with a source that it does not allow, or that refers
-#: to a missing result.
+#: argument that the tool does not declare, whose source the tool does not allow, or that refers to
+#: a missing result.
 STEP, ABSENT, ARGUMENT = "step", "absent", "argument"
 
 

@@ -76,7 +76,7 @@ def _is_right_value(gold: Value, value: Value, must: Sequence[str]) -> bool:
     """Return True if a value is the gold value, or a text that contains all texts of ``must``."""
     if not isinstance(gold, Literal) or not isinstance(gold.value, str):
         return gold == value
-    # The source ``question`` contains the texts of ``must``, but is not the gold literal.
+    # The value ``question`` contains the texts of ``must``, but it is not a literal.
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
     text = normalized(value.value)

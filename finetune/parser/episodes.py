@@ -39,7 +39,7 @@ VARIATION = tevo.TevoSettings(
 VARIANTS = 12
 #: Maximum number of messages that share a toolbox.
 MAX_GROUP = 12
-#: One in about this number of the tools that records add is held out for validation.
+#: Of the tools that records add, about one in this number is held out for validation.
 HELD_OUT_ONE_IN = 4
 
 
@@ -115,7 +115,7 @@ def episodes(
 
 
 def _mix_sources(source: Source, other: Source, rng: random.Random) -> Source:
-    """Return the tools and half the messages of two sources; the first source if names clash."""
+    """Return a source with the tools and half the messages of both; ``source`` if names clash."""
     tools, other_tools = _tools(source.toolbox), _tools(other.toolbox)
     if any(tool.name in source.toolbox for tool in other_tools):
         return source
@@ -172,7 +172,7 @@ def _with_few_tools(
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
     """Return a toolbox with the tools of one message and at most two others, and its messages.
 
-    A user's first toolbox is usually small, and most messages can be answered with it: at most one
+    A user's first toolbox is usually small, and most messages can be answered with it. At most one
     in five of the returned messages has the plan ``no_evidence()``.
     """
     names = {tool.name for tool in _tools(toolbox)}
@@ -249,7 +249,7 @@ def source_drawer(
 ) -> Callable[[random.Random], list[Source]]:
     """Return a function that draws a pass's sources: a variant of each toolbox and other source.
 
-    It also mixes each source of ``extended`` with a variant, as if requests added the tools.
+    The function also mixes each ``extended`` source into a variant, as if requests added tools.
     """
     sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
     sources += others
@@ -310,7 +310,7 @@ def added_tool_sources(
         # The group's toolbox has the added tools, so the record need not add them.
         without_added = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
-            # Two messages may declare one name differently.
+            # Two messages may declare different tools with one name.
             if len(group) < MAX_GROUP and all(tools.get(tool.name, tool) == tool for tool in added):
                 tools.update({tool.name: tool for tool in added})
                 group.append(without_added)

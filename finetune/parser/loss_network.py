@@ -37,8 +37,8 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
 
     - tools: indices of each plan's tools, then the end, then ``IGNORED`` (messages, places); the
       index of the end is the number of tools
-    - previous_tools: index of the tool before each place (messages, places); the first is that of
-      the end, which also marks the start; -1 after the plan
+    - previous_tools: index of the tool before each place (messages, places); the first is the
+      index of the end, which also marks the start; -1 after the plan
     - step_rows, step_places, step_tools: message, place and tool of each step
     - step_parameters: parameters of each step's tool, padded with -1 (steps, most parameters)
     - argument_steps, argument_slots: step of each argument, and its position in this step
@@ -47,7 +47,7 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
       kinds, the choices, the context fields, then the result fields of each earlier step
     - options: index of the right option of each argument, or ``IGNORED``
     - weights: weights of the nodes that an argument points to (arguments, nodes)
-    - spans: flags of right spans (arguments, word_count, ``MAX_SPAN_WORDS``), by length - 1
+    - spans: flags of right spans (arguments, word_count, ``MAX_SPAN_WORDS``), by span length - 1
     - numbers: flags of the right numbers of the message (arguments, numbers)
     """
     schema, messages = episode.schema, episode.messages
@@ -65,15 +65,15 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
         tool_indices = [step.tool for step in plan]
         tools[row, : len(tool_indices) + 1] = [*tool_indices, end]
         previous_tools[row, : len(tool_indices) + 1] = [end, *tool_indices]
-    fields = max(1, *(len(message.fields) for message in messages))
+    most_fields = max(1, *(len(message.fields) for message in messages))
     most_numbers = max(1, *(len(message.numbers) for message in messages))
     options = OptionMasks(schema)
     planned_messages = messages[: len(plans)]
     plain_kinds = [options.plain_of(message) for message in planned_messages]
     pairs = zip(planned_messages, episode.contexts, strict=True)
-    context = [options.context_of(message, values, fields) for message, values in pairs]
+    context = [options.context_of(message, values, most_fields) for message, values in pairs]
     allowed, right_options = [], []
-    weights = np.zeros((len(arguments), word_count + fields + schema.size), dtype=np.float32)
+    weights = np.zeros((len(arguments), word_count + most_fields + schema.size), dtype=np.float32)
     spans = np.zeros((len(arguments), word_count, reading.MAX_SPAN_WORDS), dtype=bool)
     numbers = np.zeros((len(arguments), most_numbers), dtype=bool)
     for index, (step_index, _, argument) in enumerate(arguments):
@@ -85,8 +85,8 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
         parts = (plain_kinds[row][parameter], choices, context[row][parameter], results.ravel())
         allowed.append(np.concatenate(parts))
         right_options.append(_right_option(argument, parts, len(schema.results)))
-        start, end_node = reading.pointed_nodes(argument, messages[row], schema, word_count, fields)
-        weights[index, start:end_node] = 1 / max(1, end_node - start)
+        low, high = reading.pointed_nodes(argument, messages[row], schema, word_count, most_fields)
+        weights[index, low:high] = 1 / max(1, high - low)
         numbers[index, list(argument.numbers)] = True
         for first, last in argument.spans:
             if last - first < reading.MAX_SPAN_WORDS:

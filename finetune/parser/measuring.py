@@ -35,7 +35,7 @@ class PlanScore:
 def score_toolboxes(
     runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], case_count: int, seed: int = 0
 ) -> Iterator[PlanScore]:
-    """Yield the scores of toolboxes' messages; ``case_count`` others are plan cases."""
+    """Yield the scores of toolboxes' messages; ``case_count`` messages of each are plan cases."""
     for box in boxes:
         order = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
         yield from score_messages(runtime, box.toolbox, order[:case_count], order[case_count:])
@@ -77,7 +77,7 @@ def fit_card(scores: Sequence[PlanScore]) -> ParserCard:
 def asking_threshold(confidences: Iterable[Sequence[float]], share: float) -> float:
     """Return a threshold with at most ``share`` of each toolbox's confidences below it.
 
-    ``confidences`` has those of each held-out toolbox. With a quantile over all toolboxes together,
-    a planner would ask back for far more messages of an unusual toolbox.
+    ``confidences`` has a sequence for each held-out toolbox. With a quantile over all toolboxes
+    together, a planner would ask back for far more messages of an unusual toolbox.
     """
     return min(float(np.quantile(values, share)) for values in confidences)

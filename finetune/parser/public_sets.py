@@ -24,7 +24,7 @@ SETS = (
 
 
 def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterator[Source]:
-    """Yield public messages that contain their plans' texts, without the tools of test sets.
+    """Yield sources of messages that contain their plans' texts, without test sets' tools.
 
     ``folder`` has a folder for each set; ``InputError`` if a set cannot be read.
     """
@@ -40,7 +40,7 @@ def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterat
 
 
 def _is_verbatim(query: AnnotatedQuery, toolbox: Toolbox) -> bool:
-    """Return True if every text of a plan is a choice of a parameter, or a span of the message."""
+    """Return True if every text of the plan is a parameter's choice or a span of the message."""
     choices = {text for tool in toolbox for p in tool.parameters for text in p.choices}
     texts = {text for _, _, text in text_literals(query.plan)}
     return all(is_span(text, query.query) for text in texts - choices)

@@ -131,7 +131,7 @@ class _Training:
         )
         self._means = {name: weight.detach().clone() for name, weight in self._weights.items()}
         self.steps, self._earlier_seconds = 0, 0.0
-        self._figures: dict[str, float] = {}
+        self._log_means: dict[str, float] = {}
         self._load()
         self._started = self._saved = time.time()
         self._network.train()
@@ -147,7 +147,7 @@ class _Training:
 
         from casewright.finetune.parser.loss_network import episode_loss
 
-        # A training of 0 minutes has one step, and its duration is a divisor here.
+        # A training of 0 minutes has one step, so the divisor must not be 0.
         remaining = 1 - self.seconds / (max(self._settings.minutes, 0.01) * 60)
         factor = max(self._settings.final_share, remaining)
         factor *= min(1.0, (self.steps + 1) / self._settings.warm_up)
@@ -211,11 +211,11 @@ class _Training:
 
     def _log(self, figures: dict[str, float]) -> None:
         for name, value in figures.items():
-            self._figures[name] = DECAY * self._figures.get(name, value) + (1 - DECAY) * value
+            self._log_means[name] = DECAY * self._log_means.get(name, value) + (1 - DECAY) * value
         if self.steps % LOG_STEPS:
             return
         entry: dict[str, Any] = {"step": self.steps, "minutes": round(self.seconds / 60, 2)}
-        entry |= {name: round(value, 4) for name, value in self._figures.items()}
+        entry |= {name: round(value, 4) for name, value in self._log_means.items()}
         with (self._folder / LOG).open("a", encoding="utf-8") as log:
             log.write(json.dumps(entry) + "\n")
         note(f"step {self.steps}, {entry['minutes']} min, loss {entry['loss']:.3f}")

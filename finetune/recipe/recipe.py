@@ -90,7 +90,7 @@ def _field_of(error: ErrorDetails) -> str:
     """Return the dotted name of a problem's field.
 
     pydantic's names for the members of a union, which are no identifiers, are left out. The name of
-    an unknown field is kept, as it may be any text.
+    an unknown field is kept, even if it is no identifier.
     """
     *above, last = error["loc"] or ("",)
     keys = [key for key in above if isinstance(key, int) or key.isidentifier()]

@@ -79,7 +79,7 @@ class ModelSection(Section):
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default the first CUDA device, or the
             CPU.
         dtype: The dtype of computation; by default bfloat16 on CUDA and float32 elsewhere. Trained
-            weights stay in float32, unless the base has 4 bits: bfloat16 rounds small steps to 0.
+            weights stay in float32 unless the base has 4 bits, as bfloat16 rounds small steps to 0.
         save_dtype: The dtype of saved weights; by default as trained, or ``dtype`` if merged.
         quantisation: ``4bit`` stores the base's weights in 4 bits (QLoRA: Dettmers et al. 2023).
     """
@@ -144,7 +144,7 @@ class LoraSection(Section):
         targets = () if isinstance(self.target_modules, str) else self.target_modules
         if self.target_modules == ():
             raise ValueError('target_modules names no layer. Take "all-linear".')
-        # The loss multiplies by this matrix directly, without an adapter on it.
+        # The loss multiplies by the weights of ``lm_head`` directly, without their adapter.
         if "lm_head" in targets:
             raise ValueError(
                 "target_modules cannot hold lm_head, whose adapter would not be trained. "
@@ -168,22 +168,22 @@ class TrainingSection(Section):
         schedule: The decay of the learning rate after the warm-up.
         warmup: Share of the steps in which the learning rate rises from 0.
         batch_per_device: Number of examples, or of packed rows, in a batch.
-        gradient_accumulation: Number of batches of a step.
+        gradient_accumulation: Number of batches in a step.
         loss: The tokens with a loss: the ``completion``, or also the ``plans`` that the prompt
             shows as examples and plan cases. The validation loss is always of completions.
         shared_heads: Compute a prompt's head (its constant prefix) once for all examples of a batch
-            that share it. The steps do not change; see ``data.tevo.queries_per_toolbox``.
+            that share the head. The steps do not change; see ``data.tevo.queries_per_toolbox``.
         row_tokens: With shared heads, maximum tokens of a row on CUDA. On the CPU, a row has only
             examples that share one head.
         max_length: Maximum tokens of prompt and completion; longer examples are left out and
-            counted. With packing also the length of a row.
+            counted. With packing, it is also the length of a row.
         packing: Put several examples into one row, without attention between them, to save
             padding. Without FlashAttention, the cost is quadratic in the row's length.
         packing_strategy: ``bfd`` (best fit, decreasing) never splits an example.
         gradient_checkpointing: Recompute inner states instead of storing them.
         weight_decay: AdamW's weight decay.
         beta2: AdamW's second decay rate.
-        max_grad_norm: Gradient clipping.
+        max_grad_norm: Maximum norm of the gradient, which is clipped.
         save_steps: Steps between checkpoints; by default one checkpoint after every epoch.
         eval_steps: Steps between validations; by default before and after the training.
         log_steps: Steps between lines of the log.
@@ -241,7 +241,7 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
     """Raise ``InputError`` if sections contradict each other."""
     new = model.new_base
     is_quantised, is_flash = model.quantisation == "4bit", training.attention == "flash_attention_2"
-    # Without a device, ``find_placement`` checks the machine.
+    # Without ``model.device``, ``find_placement`` checks the machine.
     if model.device is not None and not model.device.startswith("cuda"):
         for field, value, _, cpu_value in cuda_settings(model, training):
             raise InputError(

@@ -131,9 +131,9 @@ def check_settings(
 ) -> None:
     """Raise ``InputError`` if a recipe does not fit its base; no weights are loaded.
 
-    The base must be readable, decode plans, and accept ``max_length`` tokens. It must have the
-    layers that the recipe names (PEFT ignores an unknown name in ``modules_to_save``), and may not
-    share a layer that the recipe saves. ``source`` is ``None`` for a new base.
+    The base must be readable, decode plans, accept ``max_length`` tokens, and have the layers that
+    the recipe names (PEFT ignores an unknown ``modules_to_save``). Its input and output embeddings
+    may not share a layer that the recipe saves. ``source`` is ``None`` for a new base.
     """
     import torch
     import transformers
@@ -164,16 +164,16 @@ def check_settings(
         )
     with torch.device("meta"):
         network = transformers.AutoModelForCausalLM.from_config(config)
-    dimensions = {
+    dimension_counts = {
         name.removesuffix(".weight"): weight.dim()
         for name, weight in network.named_parameters()
         if name.endswith(".weight")
     }
     targets = () if isinstance(lora.target_modules, str) else lora.target_modules
-    matrix_names = [name for name, count in dimensions.items() if count == 2]
+    matrix_names = [name for name, count in dimension_counts.items() if count == 2]
     for field, names, candidates in (
         ("lora.target_modules", targets, matrix_names),
-        ("lora.modules_to_save", lora.modules_to_save, [*dimensions]),
+        ("lora.modules_to_save", lora.modules_to_save, [*dimension_counts]),
     ):
         for name in names:
             if not any(f".{layer}".endswith(f".{name}") for layer in candidates):
@@ -207,7 +207,7 @@ def load_base(
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """The adapter whose weights a training starts from, and its card."""
+    """The adapter whose weights a training starts from, and the adapter's card."""
 
     weights: Path
     sha256: str

@@ -37,7 +37,7 @@ def silence() -> Iterator[None]:
     """Suppress the warnings, logs and progress bars of the training libraries in a block."""
     transformers: Any = import_module("transformers.utils.logging")
     datasets: Any = import_module("datasets.utils")
-    # The import of TRL sets the levels of loggers.
+    # TRL is imported before the levels of loggers are saved, since its import sets them.
     import_module("trl")
     with warnings.catch_warnings(), ExitStack() as cleanup:
         warnings.simplefilter("ignore")
@@ -84,7 +84,7 @@ def reporting_callback(
             self._advance = self._bar.enter_context(bar)
             self._advance(state.global_step)
             if file is not None:
-                # A resumed training repeats logged steps after its checkpoint, so the log is reset.
+                # A resumed training repeats the steps after its checkpoint, so the log omits them.
                 write_log(file, state.log_history, "w")
 
         def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
@@ -111,8 +111,8 @@ def reporting_callback(
 def check_learned(before: float | None, after: float | None, vocabulary: int) -> None:
     """Raise ``InputError`` if the validation loss is above that of a guess, or is not finite.
 
-    Losses are in nats a token; ``None`` is a loss that was not measured. The limit is the loss of
-    a uniform guess, which is the logarithm of ``vocabulary``, or ``before`` if that is higher.
+    Losses are in nats a token; ``None`` is a loss that was not measured. The limit is the higher
+    of ``before`` and the loss of a uniform guess, which is the logarithm of ``vocabulary``.
     """
     limit = max(before or 0.0, math.log(vocabulary))
     if after is not None and not (math.isfinite(after) and after <= limit):

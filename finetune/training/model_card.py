@@ -93,7 +93,7 @@ def _earlier_trainings(card: Mapping[str, Any]) -> str:
 
 
 def _licences_and_benchmarks(card: Mapping[str, Any]) -> tuple[dict[str, str], set[str]]:
-    """Return the licences of a model's training data, and the benchmarks that it contaminates."""
+    """Return the licences of a model's training data, and benchmarks that the data contaminate."""
     licences: dict[str, str] = {}
     contaminated: set[str] = set()
     for training_card in _training_history(card):
@@ -119,7 +119,7 @@ def _cell(value: Any) -> str:
 
 
 def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
-    """Write an adapter and its tokenizer; ``dtype`` applies if ``model.save_dtype`` is set."""
+    """Write an adapter, in ``dtype`` if ``model.save_dtype`` is set, and its tokenizer."""
     if run.model.save_dtype is not None:
         for parameter in network.parameters():
             if parameter.requires_grad:

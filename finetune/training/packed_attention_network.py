@@ -29,7 +29,7 @@ def padding_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Return two index arrays, which pad a row's tails to one length and remove the padding.
 
     ``lengths`` are the tails' numbers of tokens. The first array (tails, longest) maps each slot to
-    the index of its token among the tokens of all tails; padding has the number of these tokens.
+    the index of its token among the tokens of all tails; padding has the index after the last one.
     The second (tokens,) maps each token to its slot in the flattened first array.
     """
     count, longest, total = len(lengths), max(lengths), sum(lengths)

@@ -34,7 +34,7 @@ class Placement:
 
     @contextmanager
     def main_process_first(self) -> Iterator[bool]:
-        """Run the block in the main process, which gets the value True, and then in the others."""
+        """Run a block in the main process, where the value is True, then in the other processes."""
         accelerate: Any = import_module("accelerate")
         with accelerate.PartialState(cpu=self.device.type == "cpu").main_process_first():
             yield not rank()

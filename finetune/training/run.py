@@ -39,7 +39,7 @@ def write_hashes(checkpoint: Path) -> None:
 
 
 def last_complete(folder: Path) -> tuple[Path | None, list[Path]]:
-    """Return the last checkpoint that matches its hashes, and the damaged ones after it."""
+    """Return the last checkpoint that matches its hashes, and the damaged checkpoints after it."""
     damaged: list[Path] = []
     for checkpoint in sorted(checkpoints_of(folder), key=steps_of, reverse=True):
         with suppress(OSError, ValueError, AttributeError):
@@ -117,7 +117,7 @@ class Run:
         """Return the finished model's card.
 
         ``base_card`` is the card of a base that Casewright trained; the new card has a part of it.
-        It is ignored with a start adapter, whose card already includes that of its base.
+        With a start adapter, the adapter's card, which has a part of the base's, is used instead.
         """
         start_card = base_card if self.start is None else self.start.card
         names = ("base", "data", "recipe", "metrics", TRAINED_BEFORE, FROM)
@@ -144,7 +144,7 @@ class Run:
         ``InputError`` if the folder is a file, has files although ``resume`` is false, or holds
         another training.
         """
-        # Only the main process checks, since the others may already see the files that it writes.
+        # Only the main process checks: other processes may already see the files that it writes.
         if rank():
             return read_card(self.output) if resume else None
         check_writable(self.output)

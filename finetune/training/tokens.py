@@ -1,6 +1,6 @@
 """Conversion of training examples to the tokens that the served model reads and writes.
 
-Most tokens of a prompt are its head (a prefix with the tools), and many examples have the same
+Most tokens of a prompt are in its head (a prefix with the tools), and many examples have the same
 head. With shared heads, a row has a head once, and then the tails of its examples; see
 ``packed_attention_network``. Shared heads do not change the training steps.
 """
@@ -105,7 +105,7 @@ def token_rows(
     With ``supervise_shown_plans``, the plans that prompts show are also supervised.
     """
     shown = ShownPlans(model) if supervise_shown_plans else None
-    # The model caches the tokens of few heads, so examples with one head are encoded together.
+    # The model caches the tokens of few heads, so examples with the same head follow each other.
     by_head = sorted(range(len(examples)), key=lambda index: examples[index].prompt.head)
     rows_by_index = {index: token_row(examples[index], model, shown) for index in by_head}
     lengths = [len(rows_by_index[index].input_ids) for index in range(len(examples))]
@@ -115,10 +115,10 @@ def token_rows(
 
 
 def group_by_head(rows: Sequence[TokenRow], max_rows: int) -> list[dict[str, list[Any]]]:
-    """Return groups of at most ``max_rows`` rows with one head, in the order of their first rows.
+    """Return groups of at most ``max_rows`` rows with the same head, in order of first rows.
 
-    A group has the tokens of its ``head``, and of its ``tails`` in a list for each row. Their
-    labels are ``head_labels`` and ``tail_labels``. The plans in a head count once in the loss.
+    A group has the tokens of its ``head``, and its ``tails``: a list of tokens for each row. Their
+    labels are ``head_labels`` and ``tail_labels``. The loss counts the plans in a head once.
     """
     by_head: dict[tuple[int, ...], list[TokenRow]] = defaultdict(list)
     for row in rows:
@@ -166,10 +166,10 @@ def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str
 def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[str, Any]:
     """Return the tensors of a batch with one row of ``fill_rows``, for ``summed_loss``.
 
-    The row has L tokens, with padding up to ``length`` that no token attends to. ``parts`` (2, L)
-    limits attention. ``parts[0]`` is the index of each token's group, or -1 for padding.
-    ``parts[1]`` is 0 for a head's token, or the number of the token's tail in its group, from 1.
-    Only supervised tokens have logits. transformers counts tokens by ``shift_labels``.
+    The row has L tokens, with padding up to ``length``. No other token attends to padding, since
+    ``parts`` (2, L) limits attention. ``parts[0]`` is the index of each token's group, or -1 for
+    padding. ``parts[1]`` is 0 for a head's token, or the number of the token's tail in its group,
+    from 1. Only supervised tokens have logits. transformers counts tokens by ``shift_labels``.
     """
     import torch
 
@@ -208,7 +208,7 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
 
 
 def use_packed_attention(network: Any) -> None:
-    """Set the attention of a network for rows of ``collate_heads``; others get ``sdpa``.
+    """Set the attention of a network for rows of ``collate_heads``; other rows get ``sdpa``.
 
     ``InputError`` if the network's attention cannot be replaced.
     """

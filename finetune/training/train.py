@@ -116,9 +116,9 @@ def _train(
         for folder in damaged:
             note(f"{folder} is damaged, or was not finished, and is removed.")
             shutil.rmtree(folder)
-    steps = steps_of(checkpoint) if checkpoint else 0
+    resumed_after = steps_of(checkpoint) if checkpoint else 0
     if checkpoint and rank() == 0:
-        note(f"Resuming after step {steps}.")
+        note(f"Resuming after step {resumed_after}.")
     # The checkpoint of a resumed training already has the first validation loss.
     trainer.args.eval_on_start = checkpoint is None
     log = run.output / LOG if rank() == 0 else None
@@ -143,7 +143,7 @@ def _train(
     metrics = {
         "validation_loss_before": loss_before,
         "validation_loss_after": loss_after,
-        "resumed_after_steps": steps,
+        "resumed_after_steps": resumed_after,
         **figures_of(trainer, train_tokens, validation_tokens),
         "seconds": round(time.perf_counter() - started, 1),
         "seconds_training": round(output.metrics["train_runtime"], 1),

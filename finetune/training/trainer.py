@@ -41,7 +41,7 @@ def _sft_config(
     import torch
     from trl.trainer.sft_config import SFTConfig
 
-    # With shared heads (constant prefixes of prompts), a row has several examples.
+    # With shared heads (constant prompt prefixes), a row has several examples; a batch is one row.
     batch = 1 if training.shared_heads else training.batch_per_device
     return SFTConfig(
         output_dir=str(folder),
@@ -185,7 +185,7 @@ def make_trainer(
                 trl_loss: Any = super().compute_loss
                 return trl_loss(network, inputs, **settings)
             # ``num_items_in_batch`` counts the tokens of all processes, and gradients are averaged
-            # over the processes. So the loss is multiplied by their number, as in TRL.
+            # over the processes. So the loss is multiplied by the number of processes, as in TRL.
             loss = tokens.summed_loss(network, inputs) * self.accelerator.num_processes
             return loss / settings["num_items_in_batch"]
 
