@@ -113,7 +113,7 @@ def ask(
 
 
 def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
-    """Return a function that adds a record to a file of annotated messages; ``None`` without it."""
+    """Return a function that adds a record to the annotated messages in a file, if one is given."""
     if file is None:
         return None
     from casewright.finetune.queries.correction import keep_correction

@@ -16,7 +16,7 @@ from casewright.serve.cli.options import Flags, with_flags
 from casewright.serve.cli.output import visible
 
 app = Typer(add_completion=False)
-#: The first word of a line that sets the context, as JSON.
+#: The first word of a line whose JSON sets the context.
 CONTEXT_COMMAND = "/context"
 
 

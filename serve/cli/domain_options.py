@@ -30,7 +30,7 @@ _OPTION_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause the garbage collector during imports, whose objects it would walk repeatedly."""
+    """Pause the garbage collector during imports: it would walk the new objects repeatedly."""
     is_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -66,13 +66,13 @@ class DomainValues:
 
 
 class DomainCommand(TyperCommand):
-    """A command with its domain's options; its context's object is a ``DomainValues``."""
+    """A command with its domain's options; ``obj`` of its Typer context is a ``DomainValues``."""
 
     #: False if the command leaves out options that the domain answers without a question.
     takes_all_options = True
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Find the domain, add its options, and parse them all; raises ``InputError``."""
+        """Find the domain, add its options, and parse all options; raise ``InputError``."""
         try:
             with gc_paused():
                 domain = _find_domain(args)
@@ -104,15 +104,15 @@ class DomainCommand(TyperCommand):
     def _options(self, domain: Domain) -> list[Any]:
         used_names = {name for param in self.params for name in param.opts}
         fields = filter(_OPTION_NAME.fullmatch, domain.scopes)
-        help_and_metavar = {name: (f"Short for --scope {name}=VALUE.", "VALUE") for name in fields}
-        help_and_metavar |= {
+        texts_by_option = {name: (f"Short for --scope {name}=VALUE.", "VALUE") for name in fields}
+        texts_by_option |= {
             option.name: (option.help, option.metavar)
             for option in domain.options
             if self.takes_all_options or option.name in domain.openers
         }
         annotations = {
             f"option_{number}": _option(domain, name, *texts)
-            for number, (name, texts) in enumerate(help_and_metavar.items())
+            for number, (name, texts) in enumerate(texts_by_option.items())
             if f"--{name}" not in used_names
         }
 

@@ -102,7 +102,7 @@ def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
 
 
 def _asking_shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
-    """Return the share of plans that ask back, and of wrong plans among them, if a plan can."""
+    """Return the shares of plans that ask back and of wrong ones among these; empty if none can."""
     from casewright.finetune.evaluation.figures import share
 
     results = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
@@ -129,11 +129,11 @@ _FIGURE_LABELS = {
 def _print_report(report: dict[str, Any]) -> None:
     rows = [[_FIGURE_LABELS[name], _cell(figure)] for name, figure in report["figures"].items()]
     print_table(["figure", "value"], rows, f"{report['messages']} messages, {report['planner']}")
-    by_class = [
+    class_rows = [
         [f"{label} ({shares['right_tools']['count']})", *map(_cell, shares.values())]
         for label, shares in report["classes"].items()
     ]
-    print_table(["class", "right tools", "whole plans"], by_class)
+    print_table(["class", "right tools", "whole plans"], class_rows)
     for plan in report["wrong"]:
         echo(visible(f"{plan['id']}: {plan['query']}"))
         echo(visible(indent_plan("right", plan["right_plan"])))

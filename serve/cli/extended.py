@@ -1,4 +1,4 @@
-"""Command groups that include commands of installed packages, and import each at first use."""
+"""Command groups that include installed packages' commands, and import each when it is used."""
 
 from __future__ import annotations
 

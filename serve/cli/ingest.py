@@ -16,7 +16,7 @@ from casewright.serve.cli.output import fail, print_json, print_table, visible
 if TYPE_CHECKING:
     from casewright.stores.documents.ingest import IngestReport
 
-#: Maximum number of skipped files that are named for each reason.
+#: For each reason, the maximum number of skipped files that are named.
 MAX_NAMES = 5
 
 app = Typer(add_completion=False)
@@ -100,7 +100,7 @@ def ingest(
         details = {"location": location, "dry_run": dry_run, "cases": case_count}
         print_json({**asdict(report), **file_reports, **details})
     else:
-        _print(report, path, location, case_count, dry_run)
+        _show_report(report, path, location, case_count, dry_run)
         if report.files and not dry_run:
             store_option = f" --store {shlex.quote(into)}" if into else ""
             echo(f'Ask: casewright ask --domain {COLLECTION}{store_option} "…"')
@@ -108,7 +108,7 @@ def ingest(
         fail("None of the files could be read; the report says why.")
 
 
-def _print(report: IngestReport, path: str, location: str, count: int, dry_run: bool) -> None:
+def _show_report(report: IngestReport, path: str, location: str, count: int, dry_run: bool) -> None:
     from casewright.stores.documents.file_walk import READ_KINDS
 
     if not (report.files or report.removed or report.failed):

@@ -59,7 +59,7 @@ def draft(
     file = ResumedLines(output)
     with own_tools(domain) as tools:
         questions = {query.query for query in tools.queries}
-        # The domain may already read the same file.
+        # The domain may already have the queries of the same file.
         file_queries = [AnnotatedQuery.read(r) for r in file.records if r["query"] not in questions]
         tools = replace(tools, queries=[*tools.queries, *file_queries])
         drafts = _make_proposals(tools, generator, count, seed, seconds)
@@ -175,10 +175,10 @@ def _write_records(
     writer = QueryWriter(
         chat, tools.toolbox, queries, tools.encoder, excluded=tools.held_out, seconds=seconds
     )
-    kinds = len(writer.kinds)
-    per_kind = ceil(count / max(1, kinds))
-    note(f"Asking {generator} for messages of {kinds} kinds of plans …")
-    with progress_bar("Writing", kinds, show=sys.stderr.isatty()) as advance:
+    kind_count = len(writer.kinds)
+    per_kind = ceil(count / max(1, kind_count))
+    note(f"Asking {generator} for messages of {kind_count} kinds of plans …")
+    with progress_bar("Writing", kind_count, show=sys.stderr.isatty()) as advance:
         report = writer.write(per_kind, advance)
     if report.stopped and not report.records:
         fail(f"Nothing was written. {report.stopped}")

@@ -165,7 +165,7 @@ def with_flags(*names: str, **options: Any) -> Callable[[Callable[..., None]], C
 def set_options(
     command: Callable[..., None], annotations: dict[str, Any], defaults: Mapping[str, Any]
 ) -> None:
-    """Set the signature of a function from which Typer makes options, by default ``None``."""
+    """Set a function's signature, from which Typer makes options; their default is ``None``."""
     command.__signature__ = Signature(  # type: ignore[attr-defined]
         [
             Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=hint)

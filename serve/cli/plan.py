@@ -65,8 +65,8 @@ def plan(
         assert question is not None
         result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
     if as_json:
-        origin = {"fallback": result.fallback or None, "written": result.written or None}
-        record = {"id": None, **_result_fields(result), **origin, "error": None, **result.doubt()}
+        texts = {"fallback": result.fallback or None, "written": result.written or None}
+        record = {"id": None, **_result_fields(result), **texts, "error": None, **result.doubt()}
         print_json(record)
         return
     echo(str(result.plan))
@@ -90,7 +90,7 @@ def _result_fields(result: PlanResult) -> dict[str, Any]:
 
 
 def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Planner) -> None:
-    """Plan for every record of a JSON Lines file, and write one line for each, in their order.
+    """Plan for every record of a JSON Lines file; write a line for each record, in the same order.
 
     The plan of an invalid record is empty, and its ``error`` says why.
     """
@@ -133,13 +133,13 @@ def _plan_all(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Itera
     batch_size = planner.batch if isinstance(planner, BatchPlanner) else 1
     for start in range(0, len(records), batch_size):
         batch = records[start : start + batch_size]
-        batch_outputs = [_read_request(line, toolbox, planner) for line in batch]
-        requests = [request for _, request in batch_outputs if request is not None]
+        pairs = [_read_request(line, toolbox, planner) for line in batch]
+        requests = [request for _, request in pairs if request is not None]
         if isinstance(planner, BatchPlanner):
             results = iter(planner.plan_many(requests))
         else:
             results = iter([planner.plan(request) for request in requests])
-        for output, request in batch_outputs:
+        for output, request in pairs:
             if request is not None:
                 result = next(results)
                 output |= _result_fields(result) | result.doubt()

@@ -87,12 +87,12 @@ class PlanItem(pytest.Item):
         outcomes = self._outcomes()
         accepted_file = self.path.with_suffix(".accepted.json")
         changes = _list_changes(outcomes, _read_accepted(accepted_file))
-        whole_plan_is_right = [outcome.graph_arguments for outcome in outcomes]
-        right = sum(whole_plan_is_right)
+        verdicts = [outcome.graph_arguments for outcome in outcomes]
+        right = sum(verdicts)
         summary = f"{right} of {len(outcomes)} whole plans are right; the gate is {gate:g}."
         self.user_properties.append((REPORT, "\n".join([summary, *changes])))
         if self.config.getoption("--casewright-accept"):
-            results = dict(zip(map(_message_name, outcomes), whole_plan_is_right, strict=True))
+            results = dict(zip(map(_message_name, outcomes), verdicts, strict=True))
             text = json.dumps(results, indent=1, ensure_ascii=False)
             accepted_file.write_text(text + "\n", encoding="utf-8")
         if right < gate * len(outcomes):

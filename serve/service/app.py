@@ -42,7 +42,7 @@ def create_app(
         parts: The components that answer questions.
         options: The service's options.
         answers: The store of retained answers; required unless ``options.retain`` is off. The
-            caller closes it and the parts after the service has ended.
+            caller closes the store and the parts after the service has ended.
 
     Raises:
         InputError: The threads' file or database cannot be used, or ``answers`` is missing.

@@ -1,4 +1,4 @@
-"""Opens the storage of threads; the key of a thread contains its tenant."""
+"""Opens the storage of threads; the key of a thread depends on its tenant."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def lock_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
 
 
 def _open_lock_file(file: Path) -> IO[str]:
-    """Return the open lock file of a threads' file, and create both if they are missing.
+    """Return the open lock file of a threads' file, and create missing files.
 
     Only one service may use the file, since each service keeps its locks of threads in memory.
     """
@@ -86,13 +86,13 @@ def _open_lock_file(file: Path) -> IO[str]:
     try:
         # Questions are private: no other user may read the file.
         file.touch(mode=0o600, exist_ok=True)
-        lock_file = file.with_name(f"{file.name}.lock")
-        lock_file.touch(mode=0o600, exist_ok=True)
-        lock = lock_file.open("a")
-        portalocker.lock(lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
+        lock_path = file.with_name(f"{file.name}.lock")
+        lock_path.touch(mode=0o600, exist_ok=True)
+        lock_file = lock_path.open("a")
+        portalocker.lock(lock_file, portalocker.LOCK_EX | portalocker.LOCK_NB)
         damage = _find_damage(file)
     except portalocker.AlreadyLocked as error:
-        lock.close()
+        lock_file.close()
         raise InputError(
             f"Another service has the threads' file {file}. Give each service its own file, or let "
             "all share a database: --threads postgresql://USER@HOST/NAME."
@@ -103,12 +103,12 @@ def _open_lock_file(file: Path) -> IO[str]:
             "in a folder that you may write to."
         ) from error
     if damage:
-        lock.close()
+        lock_file.close()
         raise InputError(
             f"The threads' file {file} is damaged: {damage}. Recover it by SQLite's .recover, or "
             "name a new file."
         )
-    return lock
+    return lock_file
 
 
 def _find_damage(file: Path) -> str:
@@ -169,7 +169,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
 
 
 class RecentThreads:
-    """If ``bounded``, keeps up to ``limit`` threads in memory, and of each only the last run."""
+    """If ``bounded``, keeps up to ``limit`` threads in memory, and only the last run of each."""
 
     def __init__(self, saver: Any, *, bounded: bool, limit: int = MAX_IN_MEMORY) -> None:
         self._saver = saver

@@ -35,17 +35,17 @@ _FULL_RESPONSE = (
 class Connections:
     """The open connections, bounded in total and by address (IPv6: by network of 64 bits).
 
-    At the limit of an address, a new connection replaces the connection of that address that has
-    been quiet for longest; at the total limit, one of the address with the most connections. A
-    connection is busy while a request is processed, and else quiet. If none is quiet, the new
-    connection gets 503. Connections are also closed after ``quiet_seconds`` or ``busy_seconds``.
+    A connection is busy while a request is processed, and else quiet. At the limit of an address,
+    a new connection replaces that address's longest quiet connection; at the total limit, it
+    replaces one of the address with the most connections. If none is quiet, the new connection
+    gets 503. Connections are also closed after ``quiet_seconds`` or ``busy_seconds``.
     """
 
     limit: int
     address_limit: int
     quiet_seconds: float
     busy_seconds: float
-    # By address, each connection with the time of its last change to busy or quiet, in that order.
+    # By address, each connection with the time of its last change to busy or quiet, in time order.
     _open: dict[str, OrderedDict[BoundedProtocol, float]] = field(default_factory=dict)
 
     def admit(self, connection: BoundedProtocol) -> bool:
@@ -157,8 +157,8 @@ def network_of(host: str) -> str:
 def connection_limit(requested: int) -> int:
     """Return the maximum number of connections: at most ``requested``.
 
-    The process's limit of open files also bounds it; at least a quarter of these is reserved for
-    the service's work. Raise ``InputError`` if the limit leaves too few connections.
+    The process's limit of open files also bounds the number; at least a quarter of the files is
+    reserved for the service's work. Raise ``InputError`` if the limit leaves too few connections.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:

@@ -72,7 +72,7 @@ async def event_lines(
 
 
 class EventStream(Response):
-    """A response of server-sent events that closes its run however it ends."""
+    """A response of server-sent events, which closes its run however the response ends."""
 
     media_type = MEDIA_TYPE
 

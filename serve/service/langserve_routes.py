@@ -30,7 +30,7 @@ BATCH_CONCURRENCY = 4
 def add_langserve(app: FastAPI, max_batch: int) -> None:
     """Add LangServe's routes.
 
-    The OpenAPI schema leaves them out, because LangServe sets their status codes.
+    The OpenAPI schema leaves these routes out, because LangServe sets their status codes.
     """
     try:
         from langserve import add_routes
@@ -102,11 +102,11 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
     async def answer(body: Any, config: RunnableConfig) -> Any:
         tenant: str = config["configurable"][_TENANT]
         runs: Runs = app.state.runs
-        question = body if isinstance(body, AskBody) else AskBody.model_validate(body)
+        ask_body = body if isinstance(body, AskBody) else AskBody.model_validate(body)
         # LangServe collects the events of all child runnables, so the run must not be a child.
         reset_token = var_child_runnable_config.set(None)
         try:
-            result = await runs.ask(question, tenant)
+            result = await runs.ask(ask_body, tenant)
         finally:
             var_child_runnable_config.reset(reset_token)
         if isinstance(result, Waiting):

@@ -26,17 +26,17 @@ from casewright.tools.deadline import owner
 GRACE_SECONDS = 2.0
 #: Maximum wait for cancelled work.
 CANCEL_SECONDS = 5.0
-#: Limits on reading and discarding a body that is too large, before the refusal: otherwise a client
-#: that is still writing would see its connection reset.
+#: Limits on reading and discarding a body that is too large, before the refusal. If the body were
+#: not read, a client that is still writing would see its connection reset.
 DISCARD_BYTES = 16 * 1024 * 1024
 DISCARD_SECONDS = 5.0
-#: Larger bodies are scanned in a thread; a smaller body takes at most a millisecond.
+#: Bodies larger than this are scanned in a thread; smaller bodies take at most a millisecond.
 LARGE_BYTES = 64 * 1024
 #: Maximum depth of nested JSON lists and objects.
 JSON_DEPTH = 100
 #: Maximum number of strings, brackets and commas in JSON; a large run has 50,000.
 JSON_PARTS = 200_000
-#: A string, closed or not, or a bracket or comma. The pattern scans no string twice.
+#: A string (closed or not), a bracket or a comma. The pattern scans no string twice.
 _JSON_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)
 log = logging.getLogger("casewright.service")
 _Slot: TypeAlias = AbstractAsyncContextManager[None]
@@ -47,7 +47,7 @@ class _DisconnectedError(Exception):
 
 
 class Slots:
-    """Slots for concurrent work; a tenant that uses its ``share`` waits without taking a slot."""
+    """Slots for concurrent work; a tenant that holds ``share`` slots waits, and takes no other."""
 
     def __init__(self, limit: int, share: int) -> None:
         self._all_slots = asyncio.Semaphore(limit)
@@ -80,7 +80,7 @@ class _Sender:
 
 
 class _Queue:
-    """The slots of one kind of requests; besides running requests, as many requests may wait.
+    """The slots of one kind of requests; as many requests may wait as may run.
 
     ``counts`` has the number of running and waiting requests by tenant.
     """
@@ -129,7 +129,7 @@ class Admission:
             await refusal(scope, receive, send)
             return
         queue.counts[tenant] += 1
-        # The threads of tool calls are counted by this tenant.
+        # ``owner`` is the tenant for which the threads of tool calls are counted.
         owner_token = owner.set(tenant)
         try:
             await self._handle(scope, receive, send, queue.slots.hold(tenant))
@@ -243,7 +243,7 @@ async def _discard(chunks: AsyncIterator[bytes]) -> None:
 
 
 def json_refusal(body: bytes) -> str:
-    """Return the reason not to parse a body as JSON; empty for other bodies, also invalid JSON.
+    """Return the reason not to parse a body as JSON; empty if the parser may read it.
 
     The JSON parser is written in C, and would block all other requests.
     """

@@ -39,9 +39,9 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
     configure_logging(loaded.settings.log_level)
     stdout_buffer = sys.stdout.buffer
     with closing(open_chosen(choice)) as session:
-        option_values = loaded.settings.model_dump(include={"max_calls", "max_cost", "approve"})
+        run_settings = loaded.settings.model_dump(include={"max_calls", "max_cost", "approve"})
         parts = service_parts(session, choice)
-        runs = Runs(parts, ServiceOptions(**option_values), saver=None, answers=None)
+        runs = Runs(parts, ServiceOptions(**run_settings), saver=None, answers=None)
         # Text that a tool prints must not mix with the messages on stdout.
         with redirect_stdout(sys.stderr):
             asyncio.run(_serve(runs, user_scope, loaded.settings.request_seconds, stdout_buffer))

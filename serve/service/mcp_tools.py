@@ -1,6 +1,6 @@
 """The MCP tools ``plan``, ``run_plan`` and ``ask``, at ``/mcp`` and over stdio.
 
-The scope comes from a header or, over stdio, an option. It is no argument: models write arguments.
+The scope is from a header or, over stdio, an option. No argument sets it: models write arguments.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def tools_server(
 
 
 async def _await_in_own_task(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Return the result of work in its own task, which is cancelled only once.
+    """Run work in a task of its own, and return its result; the task is cancelled only once.
 
     The MCP library's anyio cancels a task repeatedly until it ends, which would interrupt LangGraph
     while it stops the steps.

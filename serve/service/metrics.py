@@ -23,7 +23,7 @@ router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error
 
 
 class Metrics:
-    """The metrics of a service; ``tools`` are the valid names in labels."""
+    """The metrics of a service; ``tools`` are the names of tools that labels may have."""
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
         self._tools = frozenset(tools)

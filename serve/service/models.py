@@ -32,7 +32,7 @@ Budget = Annotated[
 
 Context = Annotated[
     dict[str, JsonValue],
-    # Their number is limited, since each check of a plan reads all fields.
+    # The number of fields is limited, since each check of a plan reads all fields.
     Field(
         default_factory=dict,
         max_length=256,

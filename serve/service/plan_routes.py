@@ -103,7 +103,7 @@ def _check_tools(pinned: PinnedPlan, toolbox: Toolbox) -> None:
 def _save_pinned(
     folder: pathlib.Path, name: str, body: models.PinBody, toolbox: Toolbox
 ) -> tuple[PinnedPlan, bool]:
-    """Save a plan; return it, and ``True`` if it replaced another plan."""
+    """Save a plan; return the pinned plan, and ``True`` if it replaced another plan."""
     with _refuse_invalid():
         if body.file is None:
             question, plan = body.question, parse_plan(body.plan)

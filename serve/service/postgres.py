@@ -26,8 +26,8 @@ CONNECTIONS = 8
 _KEEPALIVES = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: The advisory lock of the service that creates the tables. Other services poll it: a statement
-#: that waits for the lock would block CREATE INDEX CONCURRENTLY.
+#: The advisory lock of the service that creates the tables. Other services poll the lock, since
+#: a statement that waits for it would block CREATE INDEX CONCURRENTLY.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
@@ -104,7 +104,7 @@ class PostgresLocks(ThreadLocks):
     """The locks of threads among all services that share a database.
 
     The locks belong to a database session, so that a killed service holds none. If the session
-    breaks, the locks are lost, and work on their threads is cancelled: another service may run it.
+    breaks, the locks are lost: work on their threads is cancelled, since others may lock them.
     """
 
     def __init__(self, url: str) -> None:
@@ -123,7 +123,7 @@ class PostgresLocks(ThreadLocks):
                 yield
                 return
             session, lock_number = await self._open_session(), _lock_number(key)
-            if not await _query(session, "SELECT pg_try_advisory_lock(%s)", lock_number):
+            if not await _query_bool(session, "SELECT pg_try_advisory_lock(%s)", lock_number):
                 raise busy_thread()
             try:
                 async with asyncio.timeout(None) as timeout:
@@ -138,13 +138,13 @@ class PostgresLocks(ThreadLocks):
                 del self._timeouts[key]
                 # A broken session holds no locks.
                 with suppress(Exception):
-                    unlocking = _query(session, "SELECT pg_advisory_unlock(%s)", lock_number)
+                    unlocking = _query_bool(session, "SELECT pg_advisory_unlock(%s)", lock_number)
                     await asyncio.shield(unlocking)
 
     async def is_locked(self, key: str) -> bool:
         """Return ``True`` if a thread is locked in any service."""
         lock_number = _lock_number(key) % 2**64
-        return await super().is_locked(key) or await _query(
+        return await super().is_locked(key) or await _query_bool(
             await self._open_session(),
             "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
             "database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND "
@@ -190,7 +190,7 @@ class PostgresLocks(ThreadLocks):
                 await session.close()
 
 
-async def _query(session: AsyncConnection[Any], statement: Any, *values: int) -> bool:
+async def _query_bool(session: AsyncConnection[Any], statement: Any, *values: int) -> bool:
     row = await (await session.execute(statement, values)).fetchone()
     return bool(row and row[0])
 

@@ -68,7 +68,7 @@ def problem_response(
     status: int, detail: str, headers: Mapping[str, str] | None = None, **fields: Any
 ) -> Response:
     """Return a response with a problem document."""
-    # ASCII, since the detail may be invalid Unicode.
+    # The body is ASCII, since the detail may be invalid Unicode.
     body = json.dumps(problem(status, detail, **fields))
     return Response(body, status, dict(headers or {}), MEDIA_TYPE)
 
@@ -147,7 +147,7 @@ def _has_class(name: str, error: BaseException) -> bool:
 
 
 def _is_sqlite_defect(error: BaseException) -> bool:
-    """Return ``True`` for an error in SQL or in a SQLite file; ``False`` for a disk or a lock."""
+    """Return ``True`` for an error in SQL or a SQLite file; ``False`` for a failed disk or lock."""
     code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
     return type(error).__module__ == "sqlite3" and code == "SQLITE_ERROR"
 

@@ -27,10 +27,10 @@ class TenantLru(Generic[T]):
         items.move_to_end(key)
         evicted = []
         while sum(map(len, self._items.values())) > self._limit:
-            if (oldest := self._oldest(protected)) is None:
+            if (evictable := self._find_evictable(protected)) is None:
                 break
-            self.remove(*oldest)
-            evicted.append(oldest[1])
+            self.remove(*evictable)
+            evicted.append(evictable[1])
         return evicted
 
     def get(self, tenant: str, key: str) -> T | None:
@@ -45,7 +45,7 @@ class TenantLru(Generic[T]):
             if not items:
                 del self._items[tenant]
 
-    def _oldest(self, protected: Container[str]) -> tuple[str, str] | None:
+    def _find_evictable(self, protected: Container[str]) -> tuple[str, str] | None:
         for tenant in sorted(self._items, key=lambda name: len(self._items[name]), reverse=True):
             for key in self._items[tenant]:
                 if key not in protected:

@@ -61,7 +61,7 @@ def attempt_of(
 ) -> Attempt | None:
     """Return the attempt of a request; ``None`` if it has no idempotency key.
 
-    The key may be quoted. ``content`` has JSON types, and equals that of a repeated request.
+    The key may be quoted. ``content`` has JSON types; a repeated request has the same content.
     """
     if key is None:
         return None

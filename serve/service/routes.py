@@ -138,8 +138,8 @@ async def respond(runs: Runs, body: AskBody, tenant: str, attempt: Attempt | Non
     async def answer() -> Response:
         result = await runs.ask(body, tenant, attempt)
         if isinstance(result, Waiting):
-            status = {"thread_id": body.thread_id, "status": "waiting", "question": body.question}
-            return reply({**status, "questions": result.questions}, 202)
+            waiting = {"thread_id": body.thread_id, "status": "waiting", "question": body.question}
+            return reply({**waiting, "questions": result.questions}, 202)
         return reply(result)
 
     return await runs.repeats.once(attempt, answer)
@@ -291,7 +291,7 @@ def _read_run(body: bytes) -> Response:
         answer = saved_run.answer.to_json()
         return reply({"question": saved_run.question, "answer": answer, "plan_steps": steps})
     except PlanError as error:
-        # A plan without steps cannot be drawn by the page; `casewright show` prints its text.
+        # The page cannot draw a plan without steps; `casewright show` prints the text of the plan.
         raise RefusedError(422, f"The file is a damaged run: {cleaned(str(error), 200)}") from None
     except RecursionError:
         raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None

@@ -143,7 +143,7 @@ class Runs:
     async def stream(
         self, body: AskBody, tenant: str, attempt: Attempt | None = None
     ) -> AsyncGenerator[Event, None]:
-        """Answer a question as ``ask`` does; yield its events, the last ``done`` or ``waiting``."""
+        """Answer as ``ask`` does, and yield the events; the last is ``done`` or ``waiting``."""
         state: dict[str, Any] = {}
         async with aclosing(self._events(body, tenant, attempt, state)) as events:
             async for event in events:
@@ -159,7 +159,7 @@ class Runs:
     ) -> dict[str, Any] | Waiting:
         """Continue a thread's run where it stopped; no finished step is repeated.
 
-        The replies are passed on together. A question without a reply is asked again.
+        All replies go to the graph at once. A question without a reply is asked again.
 
         Raises:
             InputError: The scope is invalid or incomplete.
@@ -172,13 +172,13 @@ class Runs:
             thread = await self.state(key)
             if thread is None:
                 raise unknown_thread()
-            run = thread.values.get("run_id")
-            is_retry = attempt is not None and run is not None and attempt.run == run
+            run_id = thread.values.get("run_id")
+            is_retry = attempt is not None and run_id is not None and attempt.run == run_id
             command = _resumption(thread, body, is_retry=is_retry)
             await self._threads.mark_used(tenant, key, self.locks.keys)
             async with self._slots.hold(tenant):
                 if attempt is not None:
-                    await self.repeats.begin(attempt, run)
+                    await self.repeats.begin(attempt, run_id)
                 if thread.ended and command is None:
                     state = thread.final_state
                 else:
@@ -252,7 +252,7 @@ class Runs:
         *,
         emit: bool = True,
     ) -> AsyncGenerator[Event, None]:
-        """Run the graph for a question, yield its events, and write its last state to ``state``.
+        """Run the graph for a question; yield events, and write its last state to ``state``.
 
         Without ``emit``, the metrics count the graph's events, and no event is yielded.
         """
@@ -434,7 +434,7 @@ def _resumption(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Com
 def _run_events(chunk: Mapping[str, Any], paths: set[str], *, has_tokens: bool) -> Iterator[Event]:
     """Yield the service's events for an event of the graph; ignore events that a tool wrote.
 
-    ``paths`` collects the file paths in errors. With ``has_tokens``, the text was sent already.
+    ``paths`` collects the file paths in errors. With ``has_tokens``, the answer's text was sent.
     """
     name = chunk.get("event")
     if name == "plan":

@@ -23,7 +23,7 @@ from casewright.serve.service import connections as bounds
 #: Time for cancelled work to end after a request's deadline; then the connection is closed.
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
-#: Maximum number of log lines from one place in the code within a time window, and its length.
+#: Maximum number of log lines from one place in the code within a time window; the window's length.
 MAX_LINES = 20
 WINDOW_SECONDS = 60.0
 
@@ -42,7 +42,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
-            # asyncio has set the number of connections that it accepts at a time.
+            # asyncio has set the backlog to the number of connections that it accepts at a time.
             listener.listen(bounds.BACKLOG)
 
     async def on_tick(self, counter: int) -> bool:
@@ -153,7 +153,7 @@ class RepeatedLineFilter(logging.Filter):
     """A filter that omits log lines that one place in the code writes too often.
 
     Otherwise, an error in every request would fill the disk. A time window counts the lines with
-    the same place and class of exception; the next line after it states how many were omitted.
+    the same place and exception class; the first line after the window counts the omitted lines.
     """
 
     def __init__(self, limit: int = MAX_LINES, seconds: float = WINDOW_SECONDS) -> None:

@@ -74,7 +74,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             answers = stack.enter_context(closing(AnswerStore(session.encoder, folder)))
         app = create_app(parts, options, answers)
-        # These objects live until the end; a collection of them would delay all requests.
+        # All objects so far live until the end; a search for garbage in them would delay requests.
         gc.collect()
         gc.freeze()
         run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))

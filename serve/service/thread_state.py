@@ -74,7 +74,7 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     if checkpoint is None:
         return None
     next_nodes = [task.name for task in snapshot.tasks if task.name in NODES]
-    # A node's results are stored before the next checkpoint; the node has ended in between.
+    # LangGraph stores a node's results before the next checkpoint; in between, the node has ended.
     ended_nodes = NODES.index(next_nodes[0]) if next_nodes else len(NODES)
     if next_nodes and not snapshot.next:
         ended_nodes += 1
@@ -88,7 +88,7 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     writes = checkpoint.pending_writes or ()
     returned = {task: value for task, channel, value in writes if channel == _RETURNED}
     earlier_outcomes: Sequence[Mapping[str, Any]] = ()
-    # While steps run that a replanning added, the state has the outcomes of the earlier steps.
+    # While the steps of a replanning run, the state has the outcomes of the earlier steps.
     execute = NODES.index("execute")
     if ended_nodes > execute or (ended_nodes == execute and "mended" in values["planning"]):
         earlier_outcomes = values["outcomes"]
@@ -111,8 +111,8 @@ def _open_interrupts(
 ) -> list[Any]:
     """Return the interrupts without a reply, in the order of their steps.
 
-    Only interrupts of the steps' own tasks are read. The execute node stores them again later; if
-    the process was killed in between, these copies may already have a reply.
+    Only interrupts of the steps' own tasks are read. The execute node later stores copies, which
+    may already have a reply if the process was killed in between.
     """
     execute_tasks = {task.id for task in snapshot.tasks if task.name == "execute"}
     unanswered = [

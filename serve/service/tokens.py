@@ -75,7 +75,7 @@ class Authentication:
     """Middleware that refuses requests without a known token, before their body is read.
 
     Without tokens, every request has the tenant ``local``. Requests that a web page may have sent
-    are refused: ``Host`` is not a loopback address (DNS rebinding), or ``Origin`` is another host.
+    are refused if ``Host`` is no loopback address (DNS rebinding), or ``Origin`` is another host.
     """
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens) -> None:

@@ -32,7 +32,7 @@ def ask(
 
     Args:
         question: The user's question.
-        domain: A ``Domain``, such as ``own_domain`` returns; its name; or ``FILE.py:NAME``.
+        domain: A ``Domain`` (see ``own_domain``), the name of a domain, or ``FILE.py:NAME``.
         context: Known facts, for example the open page.
         scope: The values of the domain's scope fields, which identify the user. A field that is not
             given has the first value that the domain lists.

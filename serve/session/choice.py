@@ -39,7 +39,7 @@ def read_choice(
 
 
 def chosen_domain(loaded: Loaded) -> Domain:
-    """Return the domain in the settings; raise ``InputError`` if a settings file names its code."""
+    """Return the settings' domain; raise ``InputError`` if a settings file names Python code."""
     from casewright.domains import find_domain
     from casewright.domains.python_file import is_file_reference
 

@@ -14,7 +14,7 @@ from casewright.stores.paths import data_folder
 def default_planner(domain: Domain) -> str:
     """Return the name of a domain's planner, or a substitute if its model cannot run here.
 
-    The case planner replaces the packaged language model, and the plan parser alone the ensemble.
+    The case planner replaces the packaged language model; the plan parser replaces the ensemble.
     """
     substitutes = {SHIPPED: CASE_PLANNER, ENSEMBLE: PARSER}
     return domain.planner if is_runnable() else substitutes.get(domain.planner, domain.planner)

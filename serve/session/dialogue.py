@@ -19,13 +19,13 @@ MAX_TURNS = 20
 
 @dataclass(eq=False)
 class Dialogue:
-    """A conversation with a graph in one scope; this object stores the turns, not the graph.
+    """A conversation with a graph in one scope; the dialogue stores the turns, the graph does not.
 
     Attributes:
         graph: The graph, with a checkpointer if ``replies`` is given.
         scope: The user's scope.
         turns: Earlier turns, the earliest first.
-        replies: Returns a person's replies to all open interrupts; without it, these are errors.
+        replies: Returns a person's replies to all open interrupts; ``None`` makes these errors.
         limits: The budgets of each question; see ``RunContext``.
         approve: Plans that need approval; see ``build_graph``.
     """

@@ -17,8 +17,8 @@ R = TypeVar("R")
 
 async def _in_thread(threads: Executor, compute: Callable[[T], R], request: T) -> R:
     # The copied context carries the parent span into the thread.
-    run, loop = copy_context().run, asyncio.get_running_loop()
-    return await loop.run_in_executor(threads, run, compute, request)
+    run_in_context, loop = copy_context().run, asyncio.get_running_loop()
+    return await loop.run_in_executor(threads, run_in_context, compute, request)
 
 
 class _ThreadedPlanner:
@@ -46,7 +46,7 @@ class _ThreadedGenerator:
 def run_in_threads(
     planner: Planner, generator: Generator, threads: Executor
 ) -> tuple[Planner, Generator]:
-    """Return a planner and a generator that block no event loop; chat models are not wrapped."""
+    """Return a planner and a generator that block no event loop; a chat model needs no thread."""
     if not isinstance(planner, ChatPlanner):
         planner = _ThreadedPlanner(planner, threads)
     if not isinstance(generator, ChatGenerator):

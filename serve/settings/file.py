@@ -33,7 +33,7 @@ def find_settings_file(config: Path | None = None) -> Path | None:
 
 
 def read_settings(file: Path, known: Collection[str], paths: Collection[str]) -> dict[str, Any]:
-    """Return a file's values by setting; values of ``paths`` are relative to the file's folder."""
+    """Return a file's values by setting; the values of ``paths`` start from the file's folder."""
     values = read_toml(file)
     if unknown := [name for name in values if name not in known]:
         suggestion = nearest(unknown[0], known)
@@ -53,14 +53,14 @@ def check_no_paths(file: Path, values: Mapping[str, Any], paths: Collection[str]
     if file != Path(FILE_NAME):
         return
     for name, value in values.items():
-        if name in paths or (name in MODELS and _is_path(str(value))):
+        if name in paths or (name in MODELS and _contains_path(str(value))):
             raise InputError(
                 f"{name} in {file} names a path, which a file in the working directory may not do "
                 f"by itself. If you trust the file, give --config {file}, or {VARIABLE}={file}."
             )
 
 
-def _is_path(text: str) -> bool:
+def _contains_path(text: str) -> bool:
     # A folder may follow any colon: parser:FOLDER, agent:local:FOLDER, NAME:FOLDER.
     while text and not (text.startswith(("~", ".", os.sep)) or os.path.exists(text)):
         text = text.partition(":")[2]

@@ -1,4 +1,4 @@
-"""Loads the settings that several commands share from flags, the environment and a TOML file.
+"""Loads settings that several commands share, from flags, the environment and a TOML file.
 
 A flag overrides the environment (``CASEWRIGHT_PLANNER``), which overrides a TOML file, which
 overrides the default. Domains may have more variables (entry points ``casewright.variables``).
@@ -219,8 +219,8 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
         flags: The command's flags by the setting's name; ``None`` if not given.
 
     Raises:
-        InputError: The file cannot be read, names an unknown setting, or is from this folder and
-            names a path; or a value is invalid. The message names it, its origin and valid values.
+        InputError: The file cannot be read or names an unknown setting, a file from this folder
+            names a path, or a value is invalid. The message gives value, origin and valid values.
     """
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
@@ -271,7 +271,7 @@ def choose_folders(loaded: Loaded) -> None:
     """Set the folders of stores and caches for this process."""
     from casewright.stores import paths
 
-    # The module ``paths`` itself reads the environment.
+    # The module ``paths`` reads the environment itself; it needs the other origins only.
     home, cache_folder = (
         getattr(loaded.settings, name) if loaded.origins[name].kind in ("file", "flag") else None
         for name in ("home", "cache_folder")

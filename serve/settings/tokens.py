@@ -32,7 +32,7 @@ class Grant:
 
 
 class TokensFile:
-    """The tokens in the settings and in their ``tokens_file``, read again once the file changes."""
+    """Reads the tokens of the settings and of ``tokens_file``, and again once the file changes."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -37,7 +37,7 @@ def model_choice(
 
 
 def read_split(name: str) -> Split:
-    """Return the split of the corpus that ``--split`` names; raise ``InputError``."""
+    """Return the split of the corpus that ``--split`` names; raise ``InputError`` for others."""
     if name not in ("validation", "measuring"):
         raise InputError(
             f"There is no split {name!r} of unseen toolboxes. --split is measuring or validation."
@@ -46,7 +46,7 @@ def read_split(name: str) -> Split:
 
 
 def read_numbers(option: str, text: str, minimum: int = 0) -> list[int]:
-    """Return the numbers in a text such as ``0,5,20``; raise ``InputError``."""
+    """Return the numbers in a text such as ``0,5,20``; raise ``InputError`` for other texts."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) >= minimum for part in parts):
         raise InputError(f"{option} {text!r} is not a list of numbers. Write 5,20,60.")

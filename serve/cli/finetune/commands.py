@@ -113,7 +113,7 @@ def finetune_judge(
 def _labelled_sets(
     data: Path | None, only: str | None, limit: int | None
 ) -> Iterator[list[LabelledSet]]:
-    """Open the sets of a folder, with temporary stores."""
+    """Open the sets of a folder or of installed packages' code, with temporary stores."""
     from casewright.finetune.judge_sets.find import find_sets
     from casewright.finetune.judge_sets.sets import LabelledSet
     from casewright.stores import default_encoder

@@ -15,7 +15,7 @@ from casewright.serve.cli.output import print_facts
 if TYPE_CHECKING:
     from casewright.finetune.cross_encoder.groups import Group, QuotedQuestion
 
-#: Number of passages of a question's search.
+#: Number of passages that the search for a question returns.
 PASSAGES = 24
 
 app = Typer(add_completion=False)
@@ -73,12 +73,12 @@ def _groups(data: Path, questions: list[QuotedQuestion]) -> Iterator[Group]:
             ingest(store, data / tree)
             search = PassageSearch(store)
 
-            def passages(question: str, search: PassageSearch = search) -> list[str]:
+            def find_passages(question: str, search: PassageSearch = search) -> list[str]:
                 hits, _ = search.candidates(question, PASSAGES)
                 return [passage_markdown(hit.case) for hit in hits]
 
             tree_questions = list(members)
             with progress_bar(tree, len(tree_questions)) as advance:
-                for group in make_groups(tree_questions, passages):
+                for group in make_groups(tree_questions, find_passages):
                     yield group
                     advance(1)

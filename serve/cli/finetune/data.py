@@ -99,7 +99,7 @@ def domain_toolbox(name: str) -> Toolbox:
         return opened.toolbox
 
 
-def _samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingExample]]:
+def _draw_samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingExample]]:
     by_task: dict[str, list[TrainingExample]] = defaultdict(list)
     for example in training_set.examples:
         by_task[example.task].append(example)
@@ -183,7 +183,7 @@ def finetune_data(
     training_set = make_training_set(data, inputs, encoder)
     if target is not None:
         write_training_set(training_set, target, force=force)
-    samples = _samples(training_set, sample) if sample is not None else {}
+    samples = _draw_samples(training_set, sample) if sample is not None else {}
     queries = _sampled_queries(data, inputs, encoder, sample) if sample is not None else {}
     if as_json:
         facts: dict[str, Any] = {"folder": str(target)} if target is not None else {}

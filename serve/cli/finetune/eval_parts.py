@@ -43,7 +43,7 @@ class Questions:
         reader: The folder of a reader that was trained on ``case_queries``.
         settings: The origin of the questions.
         conversion: Counts of a public set's converted and refused records, with the reasons.
-        opened: The open domain of the tools, if they are a domain's.
+        opened: The open domain of the tools; ``None`` if the tools are from a file or a set.
     """
 
     items: Sequence[EvaluationItem]
@@ -74,7 +74,7 @@ class Questions:
             )
 
     def limited(self, limit: int | None, seed: int) -> Questions:
-        """Return these questions with up to ``limit`` random items, in order."""
+        """Return these questions with up to ``limit`` random items, in the same order."""
         if limit is None or limit >= len(self.items):
             return self
         indices = sorted(random.Random(seed).sample(range(len(self.items)), limit))

@@ -91,7 +91,7 @@ def finetune_eval(
         questions.close()
     facts = {"grammar": grammar, "adapter": adapter, "examples": examples, "limit": limit}
     settings = {**questions.settings, **evaluation.settings, **facts}
-    _show(evaluation, settings, questions, as_json=as_json)
+    _print_evaluation(evaluation, settings, questions, as_json=as_json)
 
 
 def evaluate_planners(
@@ -137,7 +137,7 @@ def evaluate_planners(
         )
 
 
-def _show(
+def _print_evaluation(
     evaluation: Evaluation, settings: dict[str, Any], questions: Questions, *, as_json: bool
 ) -> None:
     from casewright.finetune.evaluation import tables

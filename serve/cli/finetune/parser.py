@@ -18,7 +18,7 @@ from casewright.serve.cli.output import print_facts, print_json, print_table
 if TYPE_CHECKING:
     from casewright.finetune.parser.episodes import AddedToolSources, Source
 
-#: A domain's queries are split into parts: each pass has an episode of every part.
+#: Number of parts into which a domain's queries are split; a pass has an episode of each part.
 DOMAIN_PARTS = 30
 #: Numbers of plan cases in evaluations; the maximum share of messages on which to ask back.
 CASES, ASKED_BACK = (0, 5), 0.1
@@ -72,7 +72,7 @@ def finetune_parser(
     corpus = training_toolboxes(follow_ups=False)
     draw_sources = source_drawer(corpus, sources, domain_parts)
     network = train_parser(draw_sources, settings, target, start, device)
-    # The evaluation opens the saved weights; the card is saved again with its figures.
+    # The evaluation opens the saved weights; the card with the figures is saved after it.
     save_parser(target, changed_weights(network), ParserCard())
     runtime = open_runtime(target)
     toolboxes = read_corpus("validation")
@@ -183,5 +183,5 @@ def _message_source(domain: str, file: Path) -> Source:
     queries = read_annotated(file)
     check_count(file, len(queries))
     toolbox = domain_toolbox(domain)
-    measuring = [query.query for query in find_domain(domain).measuring_queries()]
-    return Source(domain, toolbox, {}, query_pool(queries, toolbox, measuring).queries)
+    test_questions = [query.query for query in find_domain(domain).measuring_queries()]
+    return Source(domain, toolbox, {}, query_pool(queries, toolbox, test_questions).queries)

@@ -1,4 +1,4 @@
-"""`casewright finetune train` and `ensemble`, which train a model, and choose constants."""
+"""`casewright finetune train` trains a model; `ensemble` chooses the ensemble's constants."""
 
 from __future__ import annotations
 
