@@ -38,7 +38,7 @@ def mmr(
 ) -> list[RowPick]:
     """Pick k candidates greedily by score minus redundancy (RAGSys, Algorithm 1).
 
-    A pick can only raise the redundancy of other candidates, so a computed value is an upper bound
+    A pick can only raise the redundancy of other candidates: their earlier values are upper bounds
     (accelerated greedy, Minoux 1978). Only the best candidates are updated at every pick; all
     others are updated together when one of their bounds is reached. Single precision finds the
     candidates that may be the best, and double precision selects the best of them. The picks equal

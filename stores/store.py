@@ -111,7 +111,7 @@ class CaseStore:
     ) -> list[str]:
         """Write cases, replace cases with the same id, and return the ids of the written cases.
 
-        Cases are encoded and written in batches, to a server by several threads. After an error,
+        Cases are encoded and written in batches; several threads write to a server. After an error,
         the earlier batches are stored; adding all cases again stores each case once.
 
         Args:
@@ -298,7 +298,7 @@ class CaseStore:
             return Retained(complete.id, "added")
 
     def update(self, changes: Mapping[str, Change]) -> None:
-        """Change fields of cases by id, without encoding them again, under the lock of writes.
+        """Change fields of cases by id without encoding them; this process's other writes wait.
 
         Raise ``InputError`` if an id is unknown, or a change is invalid; then no case is changed.
         """

@@ -215,7 +215,7 @@ async def in_background(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine on a background loop, and return its result; pass a cancellation on to it.
 
     The coroutine may need seconds to end a process or a connection. The caller's loop could
-    interrupt this, since the executor does not wait for a step that exceeds its time limit.
+    interrupt that work, since the executor does not wait for a step that exceeds its time limit.
     """
     global _loop
     with _loop_lock:

@@ -40,7 +40,7 @@ CONTAINER_TYPES = _type_set("""
     union_item trait_declaration trait_definition object_declaration object_definition
     companion_object protocol_declaration type_spec type_definition
 """)
-#: Types from above that are a definition only with a body, unlike ``struct pair *p``.
+#: Types from above that are definitions only with a body: ``struct pair *p`` is not one.
 BODY_TYPES = _type_set("""
     class_specifier struct_specifier union_specifier enum_specifier namespace_definition
     namespace_declaration
@@ -56,7 +56,7 @@ WRAPPER_TYPES = _type_set("""
 """)
 #: Node types that belong to the definition that follows them.
 LEADING_TYPE = re.compile(r"comment|attribute|annotation|decorator")
-#: Types of the nodes that may hold the name of a definition which has no field for its name.
+#: Types of child nodes that may hold a definition's name, if the definition has no name field.
 NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
 #: Languages whose grammar is not the function ``language`` of ``tree_sitter_<language>``.
 GRAMMARS = {

@@ -246,7 +246,7 @@ class EdgeEngine(InProcess):
                 self._lock.notify_all()
 
     def _check_finite(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
-        """Return vectors; raise ``InputError`` unless they are finite, (*leading, dimension)."""
+        """Return finite vectors of shape (*leading, dimension); raise ``InputError`` for others."""
         if (entry := self._layout(collection)) is None:
             raise self._missing_error(collection)
         shape = (*leading, entry[0])

@@ -2,7 +2,7 @@
 
 Nothing is encoded or searched: vectors, scores and texts are those of the hits. A candidate's
 features depend on the question, on the candidates that were judged relevant earlier, and on the
-other candidates' scores, but not on their texts: no text affects the verdict on another.
+other candidates' scores, but not on their texts: no candidate's text affects another's verdict.
 """
 
 from __future__ import annotations
@@ -96,13 +96,13 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
       the question's other words in the candidate.
     - ``text_like``, ``title_like``: the largest cosine of text to text, and title to title.
     - ``title_named``: a relevant text contains the title, and the question does not;
-      ``title_words_named``: share of its words outside the question that relevant texts contain.
+      ``title_words_named``: share of the title's new words (not in the question) in relevant texts.
     - ``names_candidate``: the candidate contains a relevant title that is not in the question.
-      ``names_shared``: number of the candidate's capitalised names, without those in the question,
-      that relevant texts have, divided by the root of the number of these names.
+      ``names_shared``: number of the candidate's new names (capitalised, not in the question) that
+      relevant texts have, divided by the root of the number of the candidate's new names.
     - ``log_relevant``: log(1 + number of relevant candidates).
     - ``same_title``, ``same_source``, ``beside``: a relevant candidate has the same title and
-      source, the same source, the position before or after.
+      source, has the same source, or is the chunk before or after.
     """
     question = _text_terms("", request.question)
     batch, relevant = list(request.candidates), list(request.relevant)
@@ -184,7 +184,7 @@ class _RelevantTexts:
             and (candidate.same_source(other) or not (candidate.source[1] or other.source[1]))
             for other_title, other in zip(self.titles, self.relevant, strict=True)
         )
-        is_mentioned = any(_contains(title, terms.body) for title in self.new_titles)
+        has_relevant_title = any(_contains(title, terms.body) for title in self.new_titles)
         return {
             "new_words": _share(terms.words, question.words - self.words),
             "covered": _share(self.words, question.words),
@@ -192,7 +192,7 @@ class _RelevantTexts:
             "title_like": title,
             "title_named": float(is_named),
             "title_words_named": named_words / max(1, len(new_title_words)),
-            "names_candidate": float(is_mentioned),
+            "names_candidate": float(has_relevant_title),
             "names_shared": sum(n in self.names for n in names) / math.sqrt(max(1, len(names))),
             "log_relevant": math.log1p(len(self.relevant)),
             "same_title": float(same_title),
@@ -281,9 +281,9 @@ def _contains(phrase: str, body: str) -> bool:
     return len(phrase) >= MIN_CHARACTERS and f" {phrase} " in body
 
 
-def _share(part: frozenset[str], whole: frozenset[str]) -> float:
-    """Return the share of ``whole`` that is in ``part``; 0 if ``whole`` is empty."""
-    return len(part & whole) / len(whole) if whole else 0.0
+def _share(found: frozenset[str], whole: frozenset[str]) -> float:
+    """Return the share of ``whole`` that is in ``found``; 0 if ``whole`` is empty."""
+    return len(found & whole) / len(whole) if whole else 0.0
 
 
 def _words(text: str) -> list[str]:
