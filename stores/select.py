@@ -60,7 +60,7 @@ def mmr(
     single_weights = weights.astype(np.float32)
     # Rows are in tie order, so that the first of equal values is picked.
     picked_rows, redundancies, values = [0], [0.0], [float(relevance[0])]
-    # ``redundancy`` includes the first ``counted`` picks.
+    # ``redundancy`` includes the first ``counted`` picks. The best ``width`` candidates are active.
     redundancy, counted, width = np.full(count, -np.inf), 0, max(64, CANDIDATES_PER_PICK * k)
     while len(picked_rows) < k:
         new_picks = vectors[order[picked_rows[counted:]]] * single_weights

@@ -146,7 +146,7 @@ class CaseStore:
                     if self.tenant is None or given_ids.isdisjoint(case.id for case in encoded):
                         upload(*point_parts(encoded, units, scale))
                     else:
-                        # Another tenant's thread may have used an id since the check.
+                        # Another tenant's thread may have used one of these ids since the check.
                         with self.engine.writing:
                             self._check_ids_free(encoded)
                             self._write(encoded, units, scale)
@@ -376,7 +376,7 @@ class CaseStore:
         return self._scale() or fitted_scale
 
     def _complete_case(self, case: Case, given_ids: set[str] | None = None) -> Case:
-        """Return a valid case with tenant, id and time; add the id of ``case`` to ``given_ids``."""
+        """Return a valid case with tenant, id and time; add an id that it had to ``given_ids``."""
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)

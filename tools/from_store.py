@@ -13,7 +13,7 @@ from casewright.stores.tenant import TENANT
 from casewright.tools.parameter import Parameter, sources_of
 from casewright.tools.spec import CallContext, ToolExample, ToolSpec
 
-#: The source of a result field: a function of the hit, or the name of a metadata field.
+#: The source of a result field: a metadata field's name, or a function of the hit.
 FieldSource = str | Callable[[Hit], Any]
 
 

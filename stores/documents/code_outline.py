@@ -69,7 +69,7 @@ GRAMMARS = {
 }
 #: Maximum depth of nested nodes: deeper code was generated, and its symbols are useless.
 MAX_DEPTH = 60
-#: Maximum number of bytes of a name or a receiver that are read, from its end.
+#: Maximum number of bytes that are read of a name or a receiver: its last ones.
 MAX_NAME_BYTES = 1000
 
 
@@ -116,7 +116,7 @@ def _walk(
     """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
     ``outer`` and ``outer_row`` are the symbol and first row of the enclosing definition: another
-    definition on that row is not listed. ``start`` is the first row of an enclosing wrapper.
+    definition from that row is not listed. ``start`` is the first row of an enclosing wrapper.
     """
     if depth > MAX_DEPTH:
         return

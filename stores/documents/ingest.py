@@ -31,7 +31,7 @@ MAX_BYTES = 50_000_000
 MODULES = ("llama_index.core", "pypdf", "bs4", "tree_sitter", "docutils", "mammoth", "nbformat")
 #: Number of changes and removals that are written together.
 MAX_UNWRITTEN = 2000
-#: The digest of a case's file, and the number of the file's cases, as the stored case has them.
+#: From a stored case's metadata: the digest of its file, and the number of the file's cases.
 _Stamp = tuple[str, int]
 
 

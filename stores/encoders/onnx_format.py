@@ -72,7 +72,7 @@ def _tensor(name: str, dtype: type) -> bytes:
 
 
 def _external_tensor(name: str, weight: NDArray[Any]) -> bytes:
-    """Return a tensor without its numbers, which the session gets as an array (field 14: external)."""
+    """Return a tensor without numbers, which the session is given apart (field 14: external)."""
     location = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
     return _message(
         *((1, size) for size in weight.shape),

@@ -36,7 +36,7 @@ _COUNT = struct.Struct("<QQI")
 
 
 def checksums_of(folder: Path) -> dict[str, list[int]]:
-    """Return the size and the checksums of every file, by its path relative to the folder."""
+    """Return size and parts' checksums of every file, by its path relative to the folder."""
     checksums = {}
     for file in folder.rglob("*"):
         if file.is_file():
@@ -55,7 +55,7 @@ def _first_changed(folder: Path, expected: Mapping[str, list[int]], max_parts: i
     parts = [(name, number) for name, (_, *sums) in expected.items() for number in range(len(sums))]
     if max_parts is not None and len(parts) > max_parts:
         # Damage to a file of one part may end the process; damage to a larger one changes results.
-        small = [(name, 0) for name, numbers in expected.items() if len(numbers) == 2]
+        small = [(name, 0) for name, entry in expected.items() if len(entry) == 2]
         large = [part for part in parts if part not in set(small)]
         parts = small + random.sample(large, max(0, min(len(large), max_parts - len(small))))
     for name, number in parts:

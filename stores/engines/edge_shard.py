@@ -38,7 +38,7 @@ LAYOUT_COPY = "layout.copy.json"
 Stored = tuple[str, Mapping[str, Any], NDArray[np.float32]]
 #: Cases per page when a collection is read.
 PAGE_SIZE = 1000
-#: System errors that do not mean damage: memory, rights, open files, disk space, read-only, quota.
+#: System errors that are no damage: no memory, rights, file handles or space; read-only; quota.
 SYSTEM_ERROR = re.compile(r"\(os error (?:12|13|23|24|28|30|122)\)")
 
 

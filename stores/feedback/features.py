@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from casewright.stores.feedback.judge import Candidate, JudgeRequest
 from casewright.stores.hit import Hit
 
-#: Features in every round.
+#: Names of the features in every round.
 ALWAYS = (
     *("text_cosine", "title_cosine", "gap_best", "log_rank", "z_score", "words_in_text"),
     *("words_in_title", "title_whole", "title_in_question", "source_named"),
 )
-#: Features in the first round, before any candidate was found relevant.
+#: Names of the features in the first round, before any candidate was found relevant.
 FIRST = (*ALWAYS, "score_share")
-#: Features in later rounds, which have relevant candidates.
+#: Names of the features in later rounds, which have relevant candidates.
 LATER = (
     *(*ALWAYS, "new_words", "covered", "text_like", "title_like", "title_named"),
     *("title_words_named", "names_candidate", "names_shared", "log_relevant"),
@@ -136,11 +136,11 @@ def _common_features(
     for candidate, terms, z_score, score_share in zip(
         batch, candidate_terms, z_scores.tolist(), shares.tolist(), strict=True
     ):
-        text, title = _text_and_title(candidate.hit.facet_scores)
+        text_cosine, title_cosine = _text_and_title(candidate.hit.facet_scores)
         rows.append(
             {
-                "text_cosine": text,
-                "title_cosine": title,
+                "text_cosine": text_cosine,
+                "title_cosine": title_cosine,
                 "gap_best": candidate.hit.score - best,
                 "log_rank": math.log2(1 + int((nearness > candidate.nearness).sum())),
                 "z_score": z_score,
@@ -173,7 +173,7 @@ class _RelevantTexts:
         question = self.question
         vectors = _facet_vectors(candidate.hit)
         pairs = [_cosines(candidate.hit, vectors, *relevant) for relevant in self.vectors]
-        text, title = (max(cosines) for cosines in zip(*pairs, strict=True))
+        text_cosine, title_cosine = (max(cosines) for cosines in zip(*pairs, strict=True))
         is_named = not _contains(terms.title, question.body) and _contains(terms.title, self.text)
         new_title_words = terms.title_words - question.words
         named_words = sum(f" {word} " in self.text for word in new_title_words)
@@ -188,8 +188,8 @@ class _RelevantTexts:
         return {
             "new_words": _share(terms.words, question.words - self.words),
             "covered": _share(self.words, question.words),
-            "text_like": text,
-            "title_like": title,
+            "text_like": text_cosine,
+            "title_like": title_cosine,
             "title_named": float(is_named),
             "title_words_named": named_words / max(1, len(new_title_words)),
             "names_candidate": float(has_relevant_title),
@@ -207,7 +207,7 @@ def _cosines(hit: Hit, vectors: _Vectors, other: Hit, others: _Vectors) -> tuple
     first, second = (np.asarray(each.vector, dtype=np.float64).ravel() for each in (hit, other))
     if first.shape != second.shape:
         return 0.0, 0.0
-    # Divided by the number of facets, since each has a unit vector.
+    # The sum over the facets, each with a unit vector, is divided by their number.
     return float(first @ second) / max(1, len(hit.facet_scores)), 0.0
 
 
