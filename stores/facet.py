@@ -30,11 +30,11 @@ class Facet:
         dimension: Length of the facet's vectors.
         embed_case: L_j for stored cases: maps n problems to an array or tensor (n, dimension),
             whose rows the store scales to unit length.
-        embed_query: L_j for queries; an inter-embedding with a cue (CBR-RAG's g) is different.
-        describe: T_j, the components as text for a prompt.
+        embed_query: L_j for queries; with a cue, it differs from ``embed_case`` (CBR-RAG's g).
+        describe: T_j, which returns the components as text for a prompt.
         model: The name of the model; a collection can only be opened with the model that built it.
         weight: Default weight in a search, at least 0.
-        optional: Components that a problem may lack; the rest is embedded (MCBR-RAG, note 6).
+        optional: Components that a problem may lack; the others are embedded (MCBR-RAG, note 6).
         takes_text: True if a query that is one text stands for every component. ``False`` for a
             facet of another modality, which ignores such a query.
         encoder: The encoder of the facet's texts, if it has one.
@@ -73,7 +73,7 @@ class Facet:
         """Embed problems as unit vectors, array (n, dimension); zeros for an unreadable problem.
 
         Raise ``FacetError`` if a problem cannot be embedded or its embedding is not finite,
-        ``DependencyError`` if the encoder is not installed, and ``InputError`` for another shape.
+        ``DependencyError`` if the encoder is not installed, ``InputError`` for a wrong shape.
         """
         unit_vectors = np.zeros((len(problems), self.dimension), dtype=np.float32)
         row_numbers = [row for row, problem in enumerate(problems) if self.reads(problem)]

@@ -5,8 +5,8 @@ cases. For a case i, given the picks c so far, the selection maximises
 ``w_i = lambda_d * v_i - (1 - lambda_d) * max_c s(i, c)``. A maximum is at least the mean, so
 ``w_i <= lambda_d * v_i - (1 - lambda_d) * mean_c s(i, c)``. This bound is linear in the stored
 vector of i: one dot-product search per pick finds the highest bound among all cases. If no bound of
-another case reaches a pick's value, the picks are those of all cases; otherwise the cases whose
-bound reaches it are fetched.
+another case reaches a pick's value, the selection from all cases has the same picks. Otherwise, the
+cases whose bound reaches a pick's value are fetched.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_LIMIT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A reader of one tenant's cases, or of all cases (``None``); a missing collection has none."""
+    """A reader of a tenant's cases, or of all (``None``); a missing collection has no cases."""
 
     engine: Engine
     collection: str
@@ -52,7 +52,7 @@ class Finder:
     ) -> list[Hit]:
         """Return the k best hits by rounded score, then id.
 
-        More points are fetched while the last hit has the same score as the next one. With
+        More points are fetched while an unfetched case may have the last hit's score. With
         ``exact=False``, an engine may search approximately; proofs need an exact search.
         """
         limit, condition = min(k, MAX_LIMIT) + 2, with_tenant(where, self.tenant)
@@ -135,8 +135,8 @@ class Finder:
         means = np.cumsum(vectors, axis=0) / np.arange(1, len(picks))[:, None]
         redundancy = np.zeros((len(means), len(query.vector)))
         redundancy[:, :-1] = means * dimension_weights(query.schema, query.facet_weights)
-        bounds = lambda_d * query.vector.astype(np.float64) - (1 - lambda_d) * redundancy
-        query_vectors = np.ascontiguousarray(bounds, dtype=np.float32)
+        bound_vectors = lambda_d * query.vector.astype(np.float64) - (1 - lambda_d) * redundancy
+        query_vectors = np.ascontiguousarray(bound_vectors, dtype=np.float32)
         limit, condition = len(hits) + max(8, len(hits) // 2), with_tenant(where, self.tenant)
         rankings = self.engine.rank(self.collection, query_vectors, limit, condition)
         candidates = {hit.case.id for hit in hits}

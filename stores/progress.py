@@ -60,9 +60,9 @@ def show_progress(
     """Show the progress of work that a user waits for: a bar on a terminal, lines elsewhere.
 
     A line with an estimate of the remaining time is written after every tenth of the items, but not
-    within ``min_pause`` seconds of another, and after ``max_pause`` seconds without a line.
-    ``total=None`` is an unknown number; ``unit`` names the items; ``suffix`` returns the end of
-    each line.
+    within ``min_pause`` seconds of the last line. After ``max_pause`` seconds without a line, one
+    is written too. ``total=None`` means an unknown number of items; ``unit`` names the items;
+    ``suffix`` returns the end of each line.
     """
     if sys.stderr.isatty():
         with _bars.bar(description, total) as advance:
@@ -124,7 +124,7 @@ class _Bars:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.progress: Progress | None = None
-        self._count = 0
+        self._open_bars = 0
 
     @contextmanager
     def bar(self, description: str, total: int | None) -> Iterator[Advance]:
@@ -132,7 +132,7 @@ class _Bars:
             if self.progress is None:
                 self.progress = _rich_progress()
                 self.progress.start()
-            self._count += 1
+            self._open_bars += 1
             progress = self.progress
         task = progress.add_task(description, total=total)
         try:
@@ -141,8 +141,8 @@ class _Bars:
             if total is None:
                 progress.update(task, total=1, completed=1)
             with self.lock:
-                self._count -= 1
-                if not self._count:
+                self._open_bars -= 1
+                if not self._open_bars:
                     self.progress = None
                     progress.stop()
 

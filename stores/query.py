@@ -66,7 +66,7 @@ class StoreQuery:
 
         Such a query needs an exact search: an HNSW graph links stored vectors with similar facets,
         and would miss cases of high quality. The standard deviations of both parts of the score are
-        compared; that of a stored quality is 0.1 (see ``stored``).
+        compared; a stored quality has the standard deviation 0.1 (see ``stored``).
         """
         return bool(abs(self.vector[-1]) / 10 > COSINE_SPREAD * np.linalg.norm(self.vector[:-1]))
 

@@ -90,7 +90,7 @@ class Change:
 
 
 def with_change(case: Case, change: Change) -> Case:
-    """Return the case with a change; raise ``InputError`` if it is invalid."""
+    """Return the case with a change; raise ``InputError`` if the change is invalid."""
     if not isinstance(change, Change):
         raise InputError(f"The case {case.id} is to become {change!r:.200}. Give a Change.")
     names = ("quality", "quality_by", "result", "metadata")

@@ -31,7 +31,7 @@ def check_room(folder: Path, needed_bytes: int = 0) -> None:
 
 
 def as_disk_error(error: BaseException) -> DiskFullError | None:
-    """Return the error for a full or read-only disk, if this is among the causes of an error."""
+    """Return the error for a full or read-only disk, if ``error`` or a cause of it is one."""
     cause: BaseException | None = error
     while cause is not None:
         code = cause.errno if isinstance(cause, OSError) else None

@@ -123,7 +123,7 @@ class CaseSchema:
         return shares
 
     def query(self, text: str) -> Components:
-        """Return a problem that has the text as each component which only facets of texts read."""
+        """Return a problem with the text as value of each component that only text facets read."""
         by_takes_text: dict[bool, set[str]] = {True: set(), False: set()}
         for facet in self.facets:
             by_takes_text[facet.takes_text].update(facet.components)

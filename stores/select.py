@@ -38,7 +38,7 @@ def mmr(
 ) -> list[RowPick]:
     """Pick k candidates greedily by score minus redundancy (RAGSys, Algorithm 1).
 
-    A pick can only raise the redundancy of other candidates, so a computed value is an upper bound
+    A pick can only raise the redundancy of other candidates: their earlier values are upper bounds
     (accelerated greedy, Minoux 1978). Only the best candidates are updated at every pick; all
     others are updated together when one of their bounds is reached. Single precision finds the
     candidates that may be the best, and double precision selects the best of them. The picks equal
@@ -60,7 +60,7 @@ def mmr(
     single_weights = weights.astype(np.float32)
     # Rows are in tie order, so that the first of equal values is picked.
     picked_rows, redundancies, values = [0], [0.0], [float(relevance[0])]
-    # ``redundancy`` includes the first ``counted`` picks.
+    # ``redundancy`` includes the first ``counted`` picks. The best ``width`` candidates are active.
     redundancy, counted, width = np.full(count, -np.inf), 0, max(64, CANDIDATES_PER_PICK * k)
     while len(picked_rows) < k:
         new_picks = vectors[order[picked_rows[counted:]]] * single_weights

@@ -111,7 +111,7 @@ class CaseStore:
     ) -> list[str]:
         """Write cases, replace cases with the same id, and return the ids of the written cases.
 
-        Cases are encoded and written in batches, to a server by several threads. After an error,
+        Cases are encoded and written in batches; several threads write to a server. After an error,
         the earlier batches are stored; adding all cases again stores each case once.
 
         Args:
@@ -146,7 +146,7 @@ class CaseStore:
                     if self.tenant is None or given_ids.isdisjoint(case.id for case in encoded):
                         upload(*point_parts(encoded, units, scale))
                     else:
-                        # Another tenant's thread may have used an id since the check.
+                        # Another tenant's thread may have used one of these ids since the check.
                         with self.engine.writing:
                             self._check_ids_free(encoded)
                             self._write(encoded, units, scale)
@@ -298,7 +298,7 @@ class CaseStore:
             return Retained(complete.id, "added")
 
     def update(self, changes: Mapping[str, Change]) -> None:
-        """Change fields of cases by id, without encoding them again, under the lock of writes.
+        """Change fields of cases by id without encoding them; this process's other writes wait.
 
         Raise ``InputError`` if an id is unknown, or a change is invalid; then no case is changed.
         """
@@ -376,7 +376,7 @@ class CaseStore:
         return self._scale() or fitted_scale
 
     def _complete_case(self, case: Case, given_ids: set[str] | None = None) -> Case:
-        """Return a valid case with tenant, id and time; add the id of ``case`` to ``given_ids``."""
+        """Return a valid case with tenant, id and time; add an id that it had to ``given_ids``."""
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)

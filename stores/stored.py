@@ -5,7 +5,7 @@ facets' unit vectors, a case has ``(b - mean) / (10 * spread)``, and the query h
 ``(1 - lambda_b) * 10 * spread``, so that one dot product and a constant give
 ``lambda_b * sum_j w_j cos_j + (1 - lambda_b) * b`` exactly, for any mean and spread. Mean and
 spread are fixed from the cases of the first ``add``, when the collection is created. They only keep
-the number small: a raw quality would ruin an approximate index.
+the stored number small: a raw quality would ruin an approximate index.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Blocking and async execution of the same generators, so that both versions share their code.
+"""Blocking and async execution of one generator, so that both versions share their code.
 
 Such a generator, a *body*, yields each piece of work that takes time, and receives the work's
 result or exception. ``run`` does the work in the current thread; ``arun`` awaits it.

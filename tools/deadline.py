@@ -95,7 +95,7 @@ os.register_at_fork(after_in_child=_idle_inboxes.clear)
 def _run_in_thread(call: Callable[[], None]) -> None:
     """Run a call, which must raise nothing, in an idle daemon thread, or else in a new thread.
 
-    An idle thread is better: the start of a new one blocks the event loop until the thread runs.
+    An idle thread is better: to start a thread blocks the event loop until the thread runs.
     """
     try:
         inbox = _idle_inboxes.pop()
@@ -215,7 +215,7 @@ async def in_background(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine on a background loop, and return its result; pass a cancellation on to it.
 
     The coroutine may need seconds to end a process or a connection. The caller's loop could
-    interrupt this, since the executor does not wait for a step that exceeds its time limit.
+    interrupt that work, since the executor does not wait for a step that exceeds its time limit.
     """
     global _loop
     with _loop_lock:

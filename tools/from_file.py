@@ -195,7 +195,7 @@ def _listed_tool(record: Any) -> ToolSpec:
 
 
 def toolbox_to_records(toolbox: Toolbox) -> list[dict[str, Any]]:
-    """Return a toolbox as records for ``toolbox_from_file``; they keep its fingerprint."""
+    """Return records for ``toolbox_from_file``, which gives a toolbox of the same fingerprint."""
     tools = list(toolbox)
     if Toolbox(tools[-1:]).fingerprint() == Toolbox([NO_EVIDENCE]).fingerprint():
         tools.pop()

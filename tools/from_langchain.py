@@ -118,7 +118,7 @@ def _with_plain_results(tool: BaseTool) -> BaseTool:
 
 
 def _plain_function(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    # LangChain passes callbacks and configuration if the signature has them; ``wraps`` keeps it.
+    # ``wraps`` keeps the signature: LangChain passes the callbacks and configuration in it.
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         return plain(function(*args, **kwargs))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_mcp_adapters.sessions import Connection
     from mcp.types import Tool
 
-#: An MCP result must be an object: server libraries wrap lists, texts and numbers in this field.
+#: The field in which servers wrap lists, texts and numbers, since an MCP result must be an object.
 _WRAPPER_FIELD = "result"
 #: Maximum number of pages of a server's list of tools.
 _MAX_PAGES = 100
@@ -118,7 +118,7 @@ async def _list_tools(server: str, connection: Connection) -> list[Tool]:
 
 
 def _schema_fields(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the fields of a tool's output schema, or of a row in it; without any, ``evidence``."""
+    """Return the fields of a tool's output schema, or of its rows; ``evidence`` without fields."""
     row_schema = dict(schema or {})
     definitions = row_schema.get("$defs", {})
     if list(row_schema.get("properties", {})) == [_WRAPPER_FIELD]:

@@ -13,7 +13,7 @@ from casewright.stores.tenant import TENANT
 from casewright.tools.parameter import Parameter, sources_of
 from casewright.tools.spec import CallContext, ToolExample, ToolSpec
 
-#: The source of a result field: a function of the hit, or the name of a metadata field.
+#: The source of a result field: a metadata field's name, or a function of the hit.
 FieldSource = str | Callable[[Hit], Any]
 
 
@@ -61,7 +61,7 @@ def tool_from_store(
         sources, example: As for ``tool_from_function``.
         k: The maximum number of results.
         min_relevance: The minimum weighted cosine of a result.
-        near_best: The minimum weighted cosine of a result, as a share of the best hit's.
+        near_best: The minimum weighted cosine of a result, as a share of the best hit's cosine.
         lambda_b: The share of the relevance in the score; the rest is the share of the quality.
         search: A function that replaces ``CaseStore.search``; ``min_relevance``, ``near_best`` and
             ``lambda_b`` do not apply to it.

@@ -56,8 +56,8 @@ class Parameter:
         name: A Python identifier of ASCII characters.
         description: The description in the planner's prompt.
         kind: JSON Schema type, or ``any``.
-        sources: Allowed sources of the argument. With ``choices``, the default is none; without, it
-            is context and step if the name ends with ``_id``, else the default of the kind.
+        sources: Allowed sources of the argument. The default is none with ``choices``, context and
+            step if the name ends with ``_id``, and otherwise the sources for the kind.
         choices: Values of an enumeration, which a plan may write even if ``sources`` lacks literal.
         required: True if a plan must give an argument for it.
     """

@@ -25,7 +25,7 @@ MAX_PROCESSES = 8
 #: Maximum length, in bytes, of a line that a process may write: its result, or a report.
 MAX_LINE_BYTES = 32 * 1024 * 1024
 _CHILD = Path(__file__).with_name("process_child.py")
-#: True in a tool's process, where ``tool_from_function`` makes tools that call their function.
+#: True in a tool's process, where the tool of a function calls the function directly.
 is_child = False
 
 
@@ -85,7 +85,7 @@ async def _read_result(
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError, ConnectionResetError):
-        # stdin stays open: the child ends when stdin closes, as it does if this process ends.
+        # Keep stdin open: the child ends when stdin closes. The end of this process closes it too.
         process.stdin.write(request + b"\n")
         await process.stdin.drain()
     while True:

@@ -60,7 +60,7 @@ def _call_function(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
 
 
 def _import_module(name: str, file: str) -> ModuleType:
-    """Import a file as a module, by the module's name if that leads to the file, else by path."""
+    """Import a file as a module: by ``name`` if that leads to the file, else by path."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

@@ -23,7 +23,7 @@ def plain(value: Any) -> Any:
     """Return a value with dates, decimals and similar objects replaced by texts.
 
     A ``date``, ``datetime`` or ``time`` becomes its ISO text, a ``Decimal``, ``UUID`` or ``Path``
-    its ``str``, and a member of an ``Enum`` its value: alone, in lists, and as keys and values of
+    its ``str``, and a member of an ``Enum`` its value, also in lists and as keys or values of
     mappings. Other objects stay as they are, and ``json.dumps`` refuses them. Raise
     ``RecursionError`` if the value contains itself.
     """

@@ -192,7 +192,7 @@ class Toolbox:
         return Toolbox(tool for tool in self if tool.name not in names)
 
     def with_(self, *tools: ToolSpec) -> Toolbox:
-        """Return a toolbox with these tools added, before a last ``no_evidence``."""
+        """Return a toolbox with these tools added at the end, or before a final ``no_evidence``."""
         members = list(self)
         last_tools = [members.pop()] if members[-1].name == NO_EVIDENCE.name else []
         return Toolbox([*members, *tools, *last_tools])

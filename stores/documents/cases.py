@@ -113,7 +113,7 @@ def document_cases(
 
 
 def location_text(case: Case, names: Mapping[str, str]) -> str:
-    """Return a chunk's file, lines or page, symbol or headings, as text; see ``root_names``."""
+    """Return a chunk's file, lines or page, and section as text; for names, see ``root_names``."""
     metadata = case.metadata
     root = str(metadata.get("root", ""))
     text = str(PurePosixPath(names.get(root, root), metadata.get("source", case.id)))
@@ -152,7 +152,7 @@ def places_condition(places: Collection[ChunkPlace]) -> Where:
 
 
 def roots_of(store: CaseStore) -> list[str]:
-    """Return the roots of a store's documents, sorted; raise ``StoreError`` if it is unreadable."""
+    """Return the sorted roots of a store's documents; raise ``StoreError`` if the store fails."""
     roots: list[str] = []
     # All cases have the same score for a vector of zeros, so that the search may return any case.
     zeros = np.zeros(store.schema.dimension, dtype=np.float32)

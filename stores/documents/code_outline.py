@@ -40,7 +40,7 @@ CONTAINER_TYPES = _type_set("""
     union_item trait_declaration trait_definition object_declaration object_definition
     companion_object protocol_declaration type_spec type_definition
 """)
-#: Types from above that are a definition only with a body, unlike ``struct pair *p``.
+#: Types from above that are definitions only with a body: ``struct pair *p`` is not one.
 BODY_TYPES = _type_set("""
     class_specifier struct_specifier union_specifier enum_specifier namespace_definition
     namespace_declaration
@@ -56,7 +56,7 @@ WRAPPER_TYPES = _type_set("""
 """)
 #: Node types that belong to the definition that follows them.
 LEADING_TYPE = re.compile(r"comment|attribute|annotation|decorator")
-#: Types of the nodes that may hold the name of a definition which has no field for its name.
+#: Types of child nodes that may hold a definition's name, if the definition has no name field.
 NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
 #: Languages whose grammar is not the function ``language`` of ``tree_sitter_<language>``.
 GRAMMARS = {
@@ -69,7 +69,7 @@ GRAMMARS = {
 }
 #: Maximum depth of nested nodes: deeper code was generated, and its symbols are useless.
 MAX_DEPTH = 60
-#: Maximum number of bytes of a name or a receiver that are read, from its end.
+#: Maximum number of bytes that are read of a name or a receiver: its last ones.
 MAX_NAME_BYTES = 1000
 
 
@@ -116,7 +116,7 @@ def _walk(
     """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
     ``outer`` and ``outer_row`` are the symbol and first row of the enclosing definition: another
-    definition on that row is not listed. ``start`` is the first row of an enclosing wrapper.
+    definition from that row is not listed. ``start`` is the first row of an enclosing wrapper.
     """
     if depth > MAX_DEPTH:
         return

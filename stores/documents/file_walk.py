@@ -183,7 +183,7 @@ def matches(source: str, patterns: Sequence[str]) -> bool:
     """Return ``True`` if a path matches one of the patterns.
 
     A pattern is compared to the path, to each of its parent folders, and, if it has no ``/``, to
-    each of its names. ``*`` matches any characters, also ``/``; ``?`` and ``[…]`` match one.
+    each of its names. ``*`` matches any text, also ``/``; ``?`` and ``[…]`` match one character.
     """
     parts = source.split("/")
     paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
@@ -196,29 +196,29 @@ def matches(source: str, patterns: Sequence[str]) -> bool:
     return False
 
 
-def _add_link(path: Path, source: str, root: Path, content: Walk) -> None:
+def _add_link(path: Path, source: str, root: Path, result: Walk) -> None:
     try:
         target = path.resolve(strict=True)
     except FileNotFoundError:
-        content.failed.append((source, "it is a broken link"))
+        result.failed.append((source, "it is a broken link"))
     except (OSError, RuntimeError):
-        content.failed.append((source, "it is a link in a ring of links"))
+        result.failed.append((source, "it is a link in a ring of links"))
     else:
         if not target.is_relative_to(root):
-            content.skipped.append((source, "it is a link that leads out of the folder"))
+            result.skipped.append((source, "it is a link that leads out of the folder"))
 
 
-def _add_file(path: Path, source: str, content: Walk) -> None:
+def _add_file(path: Path, source: str, result: Walk) -> None:
     try:
         status = path.stat()
     except OSError as error:
-        content.failed.append((source, _reason(error)))
+        result.failed.append((source, _reason(error)))
     else:
         if path.is_file():
-            content.files.append(SourceFile(path, source, status.st_size))
+            result.files.append(SourceFile(path, source, status.st_size))
         else:
             # Reading a pipe would block.
-            content.skipped.append((source, "it is not a regular file"))
+            result.skipped.append((source, "it is not a regular file"))
 
 
 def is_unicode(name: str) -> bool:

@@ -58,7 +58,7 @@ def html_text(page: str) -> tuple[str, str]:
 def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
     """Yield kind (text, start, end or raw), lower-case element name and text of each token.
 
-    Comments and declarations are left out; without an end, they reach to the end of the page.
+    Comments and declarations are left out; one without an end reaches to the end of the page.
     """
     position = 0
     while position < len(page):
@@ -73,7 +73,7 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
             position = _mark_index(page, mark, position) + len(mark)
         else:
             tag_rest = _TAG_REST.match(page, tag.end())
-            # A tag with a quotation mark that has no second one ends with the next ``>``.
+            # A tag whose quotation mark is never closed ends with the next ``>``.
             end = tag_rest.end() if tag_rest else page.find(">", tag.end()) + 1
             if not end:
                 yield "text", "", html.unescape(page[position:])

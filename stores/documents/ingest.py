@@ -31,7 +31,7 @@ MAX_BYTES = 50_000_000
 MODULES = ("llama_index.core", "pypdf", "bs4", "tree_sitter", "docutils", "mammoth", "nbformat")
 #: Number of changes and removals that are written together.
 MAX_UNWRITTEN = 2000
-#: The digest of a case's file, and the number of the file's cases, as the stored case has them.
+#: From a stored case's metadata: the digest of its file, and the number of the file's cases.
 _Stamp = tuple[str, int]
 
 
@@ -100,9 +100,9 @@ def ingest(
     """
     _check_installed()
     target = _resolve_path(path)
-    content = _walk_result(target, include, exclude)
-    content.files = [file for file in content.files if _has_kind(file.source, kinds)]
-    content.skipped = [entry for entry in content.skipped if _has_kind(entry[0], kinds)]
+    found = _walk_result(target, include, exclude)
+    found.files = [file for file in found.files if _has_kind(file.source, kinds)]
+    found.skipped = [entry for entry in found.skipped if _has_kind(entry[0], kinds)]
     folder, sources = (target, None) if target.is_dir() else (target.parent, {target.name})
     root = root or folder.as_posix()
     stored_stamps = {
@@ -110,13 +110,13 @@ def ingest(
         for source, cases in _stamps(store, root, sources).items()
         if file_walk.is_chosen(source, include, exclude) and _has_kind(source, kinds)
     }
-    _check_matched(include, content, stored_stamps)
-    total = sum(file.size for file in content.files)
+    _check_matched(include, found, stored_stamps)
+    total = sum(file.size for file in found.files)
     suffix = [""]
     bar = progress_bar("Ingesting", total, unit="bytes", show=progress, suffix=lambda: suffix[0])
     with worker() as reader, bar as advance:
-        run, unwritten_bytes = _Run(store, root, dry_run, content, reader), 0
-        for file in content.files:
+        run, unwritten_bytes = _Run(store, root, dry_run, found, reader), 0
+        for file in found.files:
             run.compare(file, stored_stamps.pop(file.source, {}), max_bytes, seconds)
             suffix[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
             # A file counts when its cases are written, since encoding takes nearly all the time.
@@ -140,15 +140,15 @@ class _Run:
     """A run: its counts, and the changes that are written when there are enough of them."""
 
     def __init__(
-        self, store: CaseStore, root: str, dry_run: bool, content: Walk, reader: Worker
+        self, store: CaseStore, root: str, dry_run: bool, found: Walk, reader: Worker
     ) -> None:
         self.store, self.root, self.dry_run, self.reader = store, root, dry_run, reader
-        self.failed, self.skipped = list(content.failed), list(content.skipped)
+        self.failed, self.skipped = list(found.failed), list(found.skipped)
         self.notes: list[tuple[str, str]] = []
         self.counts = dict.fromkeys(("added", "updated", "unchanged", "removed", "files"), 0)
         self.new: list[Case] = []
         self.updated: list[Case] = []
-        # The file of each removed case by id, or ""; a failure of the file keeps the case.
+        # The file of each removed case, by id; "" if it is gone. A failed file keeps its cases.
         self.removed: dict[str, str] = {}
 
     def compare(
@@ -257,13 +257,13 @@ def _walk_result(target: Path, include: Sequence[str], exclude: Sequence[str]) -
     return Walk([file] if file_walk.is_chosen(target.name, include, exclude) else [])
 
 
-def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str]) -> None:
-    files = [file.source for file in content.files]
-    sources = [*stored, *files, *(name for name, _ in content.skipped)]
+def _check_matched(include: Sequence[str], found: Walk, stored: Collection[str]) -> None:
+    files = [file.source for file in found.files]
+    sources = [*stored, *files, *(name for name, _ in found.skipped)]
     for pattern in include:
         has_match = any(file_walk.matches(source, [pattern]) for source in sources)
         # A folder that cannot be read may hold the file, and the report names that folder.
-        if not has_match and not content.failed:
+        if not has_match and not found.failed:
             raise InputError(
                 f"The pattern {pattern!r} matches none of the files, so that nothing was done. "
                 "Patterns are relative to the folder, such as '*.md' or docs/api; hidden files, "

@@ -44,11 +44,11 @@ GENERATED_MARK = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
     rb"\bdo not (?:edit|modify)\b[^\n]{0,200}\n?[^\n]{0,200}\bgenerated\b"
 )
-#: Bytes that are searched for the remark; mean bytes of a line, above which code is minified.
+#: First bytes that are searched for the remark; mean bytes of a line above which code is minified.
 TOP_BYTES, MAX_MEAN_LINE = 600, 400
 #: The start of a log line: its time, after a bracket or a level.
 LOG_LINE = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
-#: First lines that show a log: their maximum and minimum number, and the minimum share with a time.
+#: Maximum and minimum number of first lines that show a log, and minimum share of them with a time.
 MAX_LOG_LINES, MIN_LOG_LINES, MIN_LOG_SHARE = 200, 20, 0.8
 #: A source file's declaration of its encoding, in one of its first two lines (PEP 263).
 DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")

@@ -1,4 +1,4 @@
-"""Conversion of tables and JSON to lines of text, each of which can be understood alone.
+"""Conversion of tables and JSON to lines of text; each line can be understood alone.
 
 A row gets its table's column names, and a JSON value its key path. LlamaIndex's CSV readers drop
 the header, and its JSON reader drops the nesting.

@@ -2,7 +2,7 @@
 
 docutils parses the document. Directives and roles that docutils does not know, mostly those of
 Sphinx, are replaced by their content. The directive of an object, such as a function, becomes a
-section: its signature is the heading, its description the text. Other files are not included.
+section: its signature is the heading, its description the text. No other files are included.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CODE = re.compile(
     r"code|sourcecode|test(code|output|setup)|doctest|prompt|ipython|plot|graphviz|productionlist|"
     r".*-block|.*-console"
 )
-#: Directives whose argument is prose, or a condition, not an object's name.
+#: Directives whose argument is not an object's name, but prose or a condition.
 PROSE = ("seealso", "todo", "glossary", "hlist", "tab", "tabs", "tab-item", "tab-set", "dropdown")
 CONDITIONS = ("only", "ifconfig")
 CHANGE_TEXTS = {
@@ -232,8 +232,8 @@ def _all_names_known() -> Iterator[None]:
     directive, role = directives.directive, roles.role
 
     def any_directive(name: str, *arguments: Any) -> Any:
-        use_own = name == "class" or CODE.fullmatch(name) or OMITTED.fullmatch(name)
-        known, messages = (None, []) if use_own else directive(name, *arguments)
+        is_replaced = name == "class" or CODE.fullmatch(name) or OMITTED.fullmatch(name)
+        known, messages = (None, []) if is_replaced else directive(name, *arguments)
         return known or _UnknownDirective, messages if known else []
 
     def any_role(name: str, *arguments: Any) -> Any:

@@ -92,7 +92,7 @@ def _prose_chunks(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Itera
         if group.size(sizes) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, group)
             continue
-        # The last paragraph is the long one; see ``paragraph_groups``.
+        # Only the last paragraph of a group can be too long; see ``paragraph_groups``.
         line = lines[list(text_size.paragraphs(lines, group))[-1].first]
         if STRUCTURED_LINE.match(line) or line.lstrip().startswith(FENCE):
             yield from _line_chunks(lines, sizes, group)
@@ -101,7 +101,7 @@ def _prose_chunks(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Itera
 
 
 def _sentence_chunks(text: str, lines_before: int) -> Iterator[Chunk]:
-    """Cut a text between sentences; ``lines_before`` of the file precede it."""
+    """Cut a text between sentences; ``lines_before`` is the number of lines before it."""
     end = 0
     for piece in text_size.text_pieces(text):
         # Pieces are parts of the text without the white space between them.

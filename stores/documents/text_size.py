@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import SentenceSplitter
     from tokenizers import Tokenizer
 
-#: Maximum number of tokens of a chunk, which the encoder reads whole, with its two end marks.
+#: Maximum number of tokens of a chunk: with two end marks, the encoder reads the chunk whole.
 MAX_CHUNK_TOKENS = 240
 #: Additional tokens for the fences around a part of a code block.
 FENCE_TOKENS = 14
@@ -28,7 +28,7 @@ FENCE_TOKENS = 14
 LETTERS_PER_TOKEN = 8
 #: Maximum number of texts that are tokenized together, and of letters of each: tokens take memory.
 BATCH_TEXTS, MAX_LETTERS = 2000, 20_000
-#: A run of so many letters without spaces is not a word, and is cut between letters.
+#: A run of many letters without spaces is not a word, and is cut between letters.
 LONG_WORD = re.compile(r"(\S{200,})")
 WORD_PIECE = re.compile(r"\S{1,60}\s*|\s+")
 
@@ -42,7 +42,7 @@ def text_sizes(texts: Sequence[str]) -> list[int]:
 
 
 def text_pieces(text: str) -> Iterator[str]:
-    """Yield pieces of a text, at most a chunk long, cut between sentences, or else words."""
+    """Yield pieces of a text, at most a chunk long, cut between sentences or between words."""
     offset = 0
     # The sentence splitter gets parts of bounded length, so that the time is linear.
     while offset < len(text):

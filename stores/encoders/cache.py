@@ -22,7 +22,7 @@ from casewright.stores.progress import note
 
 #: Vectors kept in memory: at 384 dimensions, 4,096 of them are 6 MB.
 MEMORY_ENTRIES = 4096
-#: Prefix of a query that ``embed_queries`` embeds, in the hashed key; not a byte of UTF-8.
+#: Prefix of queries of ``embed_queries`` in the hashed key; no UTF-8 text has this byte.
 QUERY_PREFIX = b"\xff"
 FILE = "embeddings.sqlite"
 #: Keys in one SQLite query, below its limit on variables.
@@ -42,8 +42,8 @@ class CachedEncoder:
 
     Attributes:
         encoder: The encoder without the cache.
-        name: Its name.
-        dimension: Its vectors' length.
+        name: The encoder's name.
+        dimension: The length of the encoder's vectors.
         cue: The encoder's text before a query that is compared with passages; may be empty.
     """
 
@@ -218,7 +218,7 @@ class _VectorFile:
 def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None:
     """Return the numbers of all and of unusable vectors; ``None`` for an unusable file.
 
-    ``remove`` removes these vectors, or the file. Raise ``StoreError`` if the file is in use.
+    ``remove`` removes what is unusable. Raise ``StoreError`` if the file is in use.
     """
     try:
         with closing(sqlite3.connect(file, timeout=5)) as db:

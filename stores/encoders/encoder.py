@@ -16,7 +16,7 @@ class Encoder(Protocol):
     """An encoder of texts as vectors.
 
     For queries that are compared with passages, ``text_facet`` uses two optional attributes:
-    ``embed_queries(texts)``, a different embedding of queries, and ``cue``, a text before each.
+    ``embed_queries(texts)``, a different embedding of queries, and ``cue``, a text before a query.
     The search of documents uses a third: ``answer_logits``, see ``CrossEncoder``.
     """
 

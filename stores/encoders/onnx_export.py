@@ -36,7 +36,7 @@ def export_onnx(
     import torch
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
+    descriptor, part_file = tempfile.mkstemp(dir=target.parent, suffix=".part")
     os.close(descriptor)
     try:
         names: Any = {"input_names": list(inputs), "output_names": list(outputs)}
@@ -46,10 +46,10 @@ def export_onnx(
         with quiet(), torch.no_grad():
             program = torch.onnx.export(module, tuple(example), **names, **settings)
             assert program is not None
-            program.save(name, external_data=False)
-        Path(name).replace(target)
+            program.save(part_file, external_data=False)
+        Path(part_file).replace(target)
     finally:
-        Path(name).unlink(missing_ok=True)
+        Path(part_file).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Serialisation of an ONNX model, for the few kinds of nodes and attributes of Casewright's graphs.
 
 The package onnx would be another 27 MB, and would import protobuf's Python code at each start. The
-field numbers are those of ``onnx.proto``; the tests read the bytes with that package.
+field numbers are those of ``onnx.proto``; the tests read the bytes with onnx.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def model(
 
 
 def _attribute(name: str, value: float | int | Sequence[int]) -> bytes:
-    """Return an attribute, with its type in field 20: 1 for a float, 2 integer, 7 integers."""
+    """Return an attribute; field 20 is its type: 1 for a float, 2 an integer, 7 integers."""
     if isinstance(value, float):
         return _message((1, name), (2, value), (20, 1))
     if isinstance(value, int):
@@ -72,7 +72,7 @@ def _tensor(name: str, dtype: type) -> bytes:
 
 
 def _external_tensor(name: str, weight: NDArray[Any]) -> bytes:
-    """Return a tensor without its numbers, which the session is given (field 14: external)."""
+    """Return a tensor without numbers, which the session is given apart (field 14: external)."""
     location = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
     return _message(
         *((1, size) for size in weight.shape),
@@ -100,8 +100,8 @@ def _message(*fields: tuple[int, str | bytes | int | float]) -> bytes:
 def _varint(number: int) -> bytes:
     # A negative number is encoded as its two's complement.
     number %= 1 << 64
-    out = bytearray()
+    encoded = bytearray()
     while number > 127:
-        out.append(number & 127 | 128)
+        encoded.append(number & 127 | 128)
         number >>= 7
-    return bytes([*out, number])
+    return bytes([*encoded, number])

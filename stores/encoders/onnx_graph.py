@@ -27,7 +27,7 @@ FUSED = "com.microsoft"
 #: Dimensions of an attention head.
 HEAD_SIZE = 32
 #: Maximum tokens of a model run, since more do not fit in the processor's cache; and of padding in
-#: it, since the weights are read for each run, which takes as long as twenty tokens.
+#: a run, since reading the weights for another run takes as long as twenty tokens.
 BATCH_TOKENS, MAX_PADDING = 512, 20
 #: The ids and types (2, tokens) of a text, and the future of its states.
 _Text: TypeAlias = tuple[NDArray[Any], "Future[Floats]"]
@@ -43,7 +43,7 @@ class Graph:
     """A graph under construction, with the network's weights by name.
 
     Methods take and return the names of values in the graph, such as ``states``.
-    ``bits`` of the weights in matrix products are 32 for float32; 8 or 7 for integers with a scale
+    Weights in matrix products have 32 ``bits`` for float32, or 8 or 7 for integers with a scale
     for each output (Jacob et al. 2018, arXiv 1712.05877), multiplied with eight-bit states.
     """
 
@@ -201,7 +201,7 @@ class Bert:
             output = f"{layer}.output"
             states, _ = graph.residual(states, inner, f"{output}.dense", f"{output}.LayerNorm")
         self._session = graph.session(dict.fromkeys(("ids", "types", "mask"), np.int32), states)
-        # Eight-bit states share one scale per run, so that a text's states would depend on others.
+        # Eight-bit states share one scale per run: a text's states would depend on other texts.
         self._batches_texts = bits == 32
         self._waiting: deque[_Text] = deque()
         self._run_lock = threading.Lock()
@@ -209,7 +209,7 @@ class Bert:
     def read(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
         """Return the states (tokens, width) of one text's tokens.
 
-        Texts that wait while the model runs share its next run, which mostly reads the weights.
+        Texts that wait while the model runs share its next run, since a run mostly reads weights.
         """
         tokens = np.array([ids, types])
         if not (self._batches_texts and self.shares_runs):

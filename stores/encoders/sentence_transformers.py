@@ -20,8 +20,8 @@ from casewright.stores.encoders.onnx_export import quiet
 PASSAGE_CUE = "Represent this sentence for searching relevant passages: "
 #: The cue of a model, by the last part of the model's name.
 CUES = {"angle-bert-base-uncased-nli-en-v1": PASSAGE_CUE, "uae-large-v1": PASSAGE_CUE}
-#: Plain checkpoints trained with AnglE's pooling ``cls_avg``: the mean of the first token's vector
-#: and of the mean of all tokens (Li & Li 2023). Sentence-transformers would take only the latter.
+#: Plain checkpoints with AnglE's pooling ``cls_avg`` (Li & Li 2023): the mean of the first token's
+#: vector and of all tokens' mean. Sentence-transformers would take only the mean of all tokens.
 CLS_AVERAGE = {"angle-bert-base-uncased-nli-en-v1"}
 
 
@@ -46,21 +46,21 @@ class SentenceTransformersEncoder:
         try:
             # A download shows its progress; loading from a folder prints nothing useful.
             with quiet() if Path(model).is_dir() else nullcontext():
-                weights = {"use_safetensors": True}
+                model_settings = {"use_safetensors": True}
                 self._model = SentenceTransformer(
-                    model, device=device, trust_remote_code=False, model_kwargs=weights
+                    model, device=device, trust_remote_code=False, model_kwargs=model_settings
                 )
         except Exception as error:
             raise _load_error(model, error) from error
-        key = Path(model).name.lower()
+        short_name = Path(model).name.lower()
         self.name = f"sentence-transformers/{model}"
         if (file := Path(model, "model.safetensors")).is_file():
             # A model that was trained anew in the same folder is a different encoder.
             self.name += f"@{zlib.crc32(file.read_bytes()):08x}"
-        self.cue = CUES.get(key, "")
+        self.cue = CUES.get(short_name, "")
         self.dimension = int(self._model.get_embedding_dimension() or 0)
         self._batch_size = batch_size
-        self._cls_average = key in CLS_AVERAGE
+        self._cls_average = short_name in CLS_AVERAGE
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as unit vectors, array (n, dimension), as documents."""

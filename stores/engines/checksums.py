@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from casewright.errors import StoreDamagedError
 from casewright.stores.engines.folder import damaged_error
 
-#: Size of a block, which is skipped if it is zero, and of a part, which has its own checksum.
+#: Sizes of a block, which is skipped if it has only zeros, and of a part, which has a checksum.
 BLOCK_BYTES, PART_BYTES = 1 << 16, 1 << 23
 #: Maximum number of parts that are compared before a load: 2 GiB, which takes half a second.
 SAMPLED_PARTS = 256
@@ -36,7 +36,7 @@ _COUNT = struct.Struct("<QQI")
 
 
 def checksums_of(folder: Path) -> dict[str, list[int]]:
-    """Return the size and the checksums of every file, by its path relative to the folder."""
+    """Return size and parts' checksums of every file, by its path relative to the folder."""
     checksums = {}
     for file in folder.rglob("*"):
         if file.is_file():
@@ -54,8 +54,8 @@ def _first_changed(folder: Path, expected: Mapping[str, list[int]], max_parts: i
             return name
     parts = [(name, number) for name, (_, *sums) in expected.items() for number in range(len(sums))]
     if max_parts is not None and len(parts) > max_parts:
-        # Damage in a file of one part may end the process; in a larger file, it changes results.
-        small = [(name, 0) for name, numbers in expected.items() if len(numbers) == 2]
+        # Damage to a file of one part may end the process; damage to a larger one changes results.
+        small = [(name, 0) for name, entry in expected.items() if len(entry) == 2]
         large = [part for part in parts if part not in set(small)]
         parts = small + random.sample(large, max(0, min(len(large), max_parts - len(small))))
     for name, number in parts:
@@ -91,7 +91,7 @@ def closed_cleanly(
 def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """Yield offset and content of the non-zero blocks of an open file between two offsets.
 
-    Holes of a sparse file are skipped too; in a copy of the file, they may be written zeros.
+    Holes of a sparse file are skipped too; a copy of the file may have written zeros there.
     """
     offset, zeros = start, bytes(BLOCK_BYTES)
     while offset < end:
@@ -153,7 +153,7 @@ def check_case(
 def write_count(file: Path, minimum: int, maximum: int) -> None:
     """Write bounds of the number of cases to a file of a few bytes, in place.
 
-    While cases are written, the bounds differ, so that they are right if the process is killed.
+    The bounds differ while cases are written, so that they hold even if the process is killed.
     """
     bounds = struct.pack("<QQ", max(0, minimum), maximum)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o666)

@@ -1,4 +1,4 @@
-"""Engines by location. Stores share an engine, since only one client may open a folder."""
+"""Engines by location. Stores share an engine, since a folder can be opened only once."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def check_engine(folder: Path) -> bool:
 @atexit.register
 def _close_all() -> None:
     """Close open engines while Python can still import modules: Qdrant's ``close`` imports one."""
-    # Do not take the connections' locks: a thread that waits for a folder holds its lock.
+    # Do not take the connections' locks: a thread that waits for a folder holds one of them.
     for connection in list(_connections.values()):
         if connection.engine is not None:
             connection.engine.close()

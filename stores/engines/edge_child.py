@@ -50,7 +50,7 @@ def rebuild(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
 
 
 def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
-    """Return the answer of a child; raise the error that it reports, or that its end means."""
+    """Return the answer of a child; raise the error that it reports, or an error about its end."""
     try:
         child = child_process(task, disk, lock)
     except subprocess.TimeoutExpired as error:
@@ -141,7 +141,7 @@ def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
         for payload, vector in _all_cases(disk, dimension, expected, loading, undamaged_ids):
             with suppress(ValueError, KeyError, TypeError):
                 id_ = payload["id"]
-                # A case whose vector alone is damaged leaves its text behind.
+                # A case whose vector alone is damaged stays in ``texts``.
                 texts[id_] = read_edge_payload(payload, id_, None)
                 read_edge_payload(payload, id_, vector)
                 del texts[id_]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Upper bound of a search's limit.
 MAX_LIMIT = 1 << 31
-#: Maximum number of cases of a collection that are cached, and of characters of such a case.
+#: Maximum number of cached cases of a collection, and of characters in a cached case's JSON.
 MAX_CACHED, MAX_LENGTH = 4096, 4096
 #: Maximum difference of equal scores in single precision, absolute or relative.
 TOLERANCE = 1e-4
@@ -38,7 +38,7 @@ WRITE_FACTOR = 4
 
 
 class EdgeEngine(InProcess):
-    """An engine over a folder, with a shard for each collection, which is loaded at the first use.
+    """An engine over a folder: each collection has a shard, which is loaded at its first use.
 
     Shards are thread-safe; the lock is for loading, closing and the number of running calls.
     """
@@ -50,7 +50,7 @@ class EdgeEngine(InProcess):
         self._shards: dict[str, EdgeShard] = {}
         self._layouts: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self._checked: set[str] = set()
-        # For each collection: a case's id to its JSON text and its vector.
+        # By collection and by a case's id: the case's JSON text and its vector.
         self._caches: dict[str, dict[str, tuple[str, Vectors]]] = {}
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
@@ -246,7 +246,7 @@ class EdgeEngine(InProcess):
                 self._lock.notify_all()
 
     def _check_finite(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
-        """Return vectors; raise ``InputError`` unless they are finite, (*leading, dimension)."""
+        """Return finite vectors of shape (*leading, dimension); raise ``InputError`` for others."""
         if (entry := self._layout(collection)) is None:
             raise self._missing_error(collection)
         shape = (*leading, entry[0])

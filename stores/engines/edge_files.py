@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Formats of the table's number of rows, and of a row: in use, page, block, length.
+#: Formats of the table's number of rows, and of a row's fields: in use, page, block, length.
 ROW_COUNT, ROW = struct.Struct("<I"), struct.Struct("<4I")
 #: Bytes of an id entry by kind: 1 and 2 map a number or a UUID to a row; 3 and 4 remove such an id.
 ENTRY_SIZES = {1: 13, 2: 21, 3: 9, 4: 17}

@@ -38,15 +38,15 @@ LAYOUT_COPY = "layout.copy.json"
 Stored = tuple[str, Mapping[str, Any], NDArray[np.float32]]
 #: Cases per page when a collection is read.
 PAGE_SIZE = 1000
-#: System errors that do not mean damage: memory, rights, open files, disk space, read-only, quota.
+#: System errors that are no damage: no memory, rights, file handles or space; read-only; quota.
 SYSTEM_ERROR = re.compile(r"\(os error (?:12|13|23|24|28|30|122)\)")
 
 
 def folder_name(collection: str) -> str:
     """Return a folder name for a collection; ``urllib.parse.unquote`` decodes it.
 
-    Capitals are encoded too, since some disks ignore case; and dots, which mark folders of
-    unfinished collections. Raise ``InputError`` for a name that is empty or not valid Unicode.
+    Capitals are encoded, since some disks ignore case. Dots are encoded, since they mark folders
+    of unfinished collections. Raise ``InputError`` for a name that is empty or invalid Unicode.
     """
     try:
         encoded = collection.encode()
@@ -176,7 +176,7 @@ class ShardFolder:
 
     @contextmanager
     def copied(self) -> Iterator[ShardFolder]:
-        """Yield a temporary copy, since loading changes a shard; on a full disk, yield this one."""
+        """Yield a temporary copy, since loading changes a shard; on a full disk, yield ``self``."""
         target = self._sibling("copy")
         files = (file for file in self.path.rglob("*") if file.is_file())
         # Size on the disk: the files are sparse.
@@ -191,7 +191,7 @@ class ShardFolder:
 
     def close(self, shard: EdgeShard) -> None:
         """Close the shard, once the running calls have ended."""
-        # If this fails, the shard's log has the data, or the folder was removed.
+        # If closing fails, the shard's log has the data, or the folder was removed.
         with suppress(StoreError, OSError):
             with self.converted_errors(reading=False):
                 shard.close()

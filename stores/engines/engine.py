@@ -13,7 +13,7 @@ from casewright.stores.engines.upload import Ids, Payloads, UploadContext, Vecto
 #: A condition on metadata. A field maps to the required value, to a list of allowed values, or to a
 #: range of numbers such as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` excludes a value or a list.
 Where = Mapping[str, "str | int | bool | Sequence[str | int] | Mapping[str, Any]"]
-#: For each of several vectors, ids and scores of points, the best first.
+#: Ids and scores of points, the best first, for each of several query vectors.
 Rankings = list[list[tuple[str, float]]]
 
 

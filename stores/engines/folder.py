@@ -17,7 +17,7 @@ LOCK_FILE = ".casewright.lock"
 
 
 def hold_folder(folder: Path, seconds: float) -> IO[str]:
-    """Lock a folder, created if needed, until the returned file is closed or the process ends.
+    """Lock a folder until the returned file is closed or the process ends; create it if needed.
 
     Raise ``StoreLockedError`` if another process holds the folder for longer than ``seconds``,
     ``InputError`` for a file, and ``StoreError`` if the folder cannot be created or used.

@@ -21,7 +21,7 @@ from casewright.stores.engines.engine import Where
 
 #: The range of integers that a server compares exactly.
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
-#: The field of a payload in Edge that conditions on texts, whole numbers and booleans read.
+#: The field of Edge's payload for conditions on texts, whole numbers and booleans.
 TAGS = "tags"
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MIN_WAIT, MAX_WAIT, MAX_RETRY_AFTER = 0.25, 30.0, 60.0
 #: Maximum number of retries of a read.
 READ_RETRIES = 2
-#: Status codes, of HTTP (RFC 9110) and gRPC, of a busy server, or a gateway that cannot reach it.
+#: HTTP (RFC 9110) and gRPC codes of a busy server, and of a gateway that cannot reach the server.
 TEMPORARY = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
 #: Status codes of a server that does not answer (gRPC), a refused API key, and a missing resource.
 UNREACHED = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}

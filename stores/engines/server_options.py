@@ -138,7 +138,7 @@ class ServerOptions:
 
 
 def _path_of(name: str) -> str:
-    """Return the payload path of a metadata field, as a condition on the field has it."""
+    """Return the payload path of a metadata field, as in a condition on the field."""
     condition: Any = qdrant_filter({name: ""})
     return str(condition.must[0].key)
 

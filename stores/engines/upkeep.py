@@ -31,9 +31,9 @@ class CheckResult:
 class RepairResult:
     """The result of the repair of a damaged collection.
 
-    ``lost`` and ``back`` are the numbers of lost cases, and of deleted cases that reappeared;
-    ``None`` if unknown. ``texts`` is the JSON Lines file of the lost cases whose text is undamaged,
-    empty if there are none; ``beside`` is the path of the damaged files.
+    ``lost`` is the number of lost cases, and ``back`` of deleted cases that reappeared; ``None`` if
+    unknown. ``texts`` is the path of the JSON Lines file with the lost cases whose text is
+    undamaged, empty if there are none. ``beside`` is the path of the damaged files.
     """
 
     collection: str

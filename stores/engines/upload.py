@@ -43,7 +43,7 @@ class Uploads:
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="casewright-upload")
         self._pending: dict[Future[None], Ids] = {}
         self._error: BaseException | None = None
-        self._batches = self._points = 0
+        self._stored_batches = self._stored_points = 0
 
     def __enter__(self) -> Upload:
         return self._upload
@@ -76,8 +76,8 @@ class Uploads:
         for future in [future for future in self._pending if future.done()]:
             ids = self._pending.pop(future)
             if (error := future.exception()) is None:
-                self._batches += 1
-                self._points += len(ids)
+                self._stored_batches += 1
+                self._stored_points += len(ids)
                 self._on_stored(len(ids))
             elif self._error is None:
                 self._error = error
@@ -89,8 +89,8 @@ class Uploads:
         error = self._error
         if isinstance(error, StoreError):
             error = type(error)(
-                f"{error} {self._batches} batches with {self._points} cases were stored before "
-                "that. Add all of them again: each is stored once."
+                f"{error} {self._stored_batches} batches with {self._stored_points} cases were "
+                "stored before that. Add all of them again: each is stored once."
             )
         raise error from self._error
 
@@ -99,7 +99,7 @@ class SharedLock:
     """A lock that one thread holds (``with lock``, reentrant), or many (``with lock.shared()``).
 
     A thread that waits for the exclusive lock precedes threads that want to share it, so that a
-    ``retain`` does not wait for a long ``add``. The owner of the exclusive lock must not share it.
+    ``retain`` does not wait for a long ``add``. The exclusive owner must not call ``shared``.
     """
 
     def __init__(self) -> None:

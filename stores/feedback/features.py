@@ -2,7 +2,7 @@
 
 Nothing is encoded or searched: vectors, scores and texts are those of the hits. A candidate's
 features depend on the question, on the candidates that were judged relevant earlier, and on the
-other candidates' scores, but not on their texts: no text affects the verdict on another.
+other candidates' scores, but not on their texts: no candidate's text affects another's verdict.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from casewright.stores.feedback.judge import Candidate, JudgeRequest
 from casewright.stores.hit import Hit
 
-#: Features in every round.
+#: Names of the features in every round.
 ALWAYS = (
     *("text_cosine", "title_cosine", "gap_best", "log_rank", "z_score", "words_in_text"),
     *("words_in_title", "title_whole", "title_in_question", "source_named"),
 )
-#: Features in the first round, before any candidate was found relevant.
+#: Names of the features in the first round, before any candidate was found relevant.
 FIRST = (*ALWAYS, "score_share")
-#: Features in later rounds, which have relevant candidates.
+#: Names of the features in later rounds, which have relevant candidates.
 LATER = (
     *(*ALWAYS, "new_words", "covered", "text_like", "title_like", "title_named"),
     *("title_words_named", "names_candidate", "names_shared", "log_relevant"),
@@ -96,13 +96,13 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
       the question's other words in the candidate.
     - ``text_like``, ``title_like``: the largest cosine of text to text, and title to title.
     - ``title_named``: a relevant text contains the title, and the question does not;
-      ``title_words_named``: share of its words outside the question that relevant texts contain.
+      ``title_words_named``: share of the title's new words (not in the question) in relevant texts.
     - ``names_candidate``: the candidate contains a relevant title that is not in the question.
-      ``names_shared``: number of the candidate's capitalised names, without those in the question,
-      that relevant texts have, divided by the root of the number of these names.
+      ``names_shared``: number of the candidate's new names (capitalised, not in the question) that
+      relevant texts have, divided by the root of the number of the candidate's new names.
     - ``log_relevant``: log(1 + number of relevant candidates).
     - ``same_title``, ``same_source``, ``beside``: a relevant candidate has the same title and
-      source, the same source, the position before or after.
+      source, has the same source, or is the chunk before or after.
     """
     question = _text_terms("", request.question)
     batch, relevant = list(request.candidates), list(request.relevant)
@@ -136,11 +136,11 @@ def _common_features(
     for candidate, terms, z_score, score_share in zip(
         batch, candidate_terms, z_scores.tolist(), shares.tolist(), strict=True
     ):
-        text, title = _text_and_title(candidate.hit.facet_scores)
+        text_cosine, title_cosine = _text_and_title(candidate.hit.facet_scores)
         rows.append(
             {
-                "text_cosine": text,
-                "title_cosine": title,
+                "text_cosine": text_cosine,
+                "title_cosine": title_cosine,
                 "gap_best": candidate.hit.score - best,
                 "log_rank": math.log2(1 + int((nearness > candidate.nearness).sum())),
                 "z_score": z_score,
@@ -173,7 +173,7 @@ class _RelevantTexts:
         question = self.question
         vectors = _facet_vectors(candidate.hit)
         pairs = [_cosines(candidate.hit, vectors, *relevant) for relevant in self.vectors]
-        text, title = (max(cosines) for cosines in zip(*pairs, strict=True))
+        text_cosine, title_cosine = (max(cosines) for cosines in zip(*pairs, strict=True))
         is_named = not _contains(terms.title, question.body) and _contains(terms.title, self.text)
         new_title_words = terms.title_words - question.words
         named_words = sum(f" {word} " in self.text for word in new_title_words)
@@ -184,15 +184,15 @@ class _RelevantTexts:
             and (candidate.same_source(other) or not (candidate.source[1] or other.source[1]))
             for other_title, other in zip(self.titles, self.relevant, strict=True)
         )
-        is_mentioned = any(_contains(title, terms.body) for title in self.new_titles)
+        has_relevant_title = any(_contains(title, terms.body) for title in self.new_titles)
         return {
             "new_words": _share(terms.words, question.words - self.words),
             "covered": _share(self.words, question.words),
-            "text_like": text,
-            "title_like": title,
+            "text_like": text_cosine,
+            "title_like": title_cosine,
             "title_named": float(is_named),
             "title_words_named": named_words / max(1, len(new_title_words)),
-            "names_candidate": float(is_mentioned),
+            "names_candidate": float(has_relevant_title),
             "names_shared": sum(n in self.names for n in names) / math.sqrt(max(1, len(names))),
             "log_relevant": math.log1p(len(self.relevant)),
             "same_title": float(same_title),
@@ -207,7 +207,7 @@ def _cosines(hit: Hit, vectors: _Vectors, other: Hit, others: _Vectors) -> tuple
     first, second = (np.asarray(each.vector, dtype=np.float64).ravel() for each in (hit, other))
     if first.shape != second.shape:
         return 0.0, 0.0
-    # Divided by the number of facets, since each has a unit vector.
+    # The sum over the facets, each with a unit vector, is divided by their number.
     return float(first @ second) / max(1, len(hit.facet_scores)), 0.0
 
 
@@ -281,9 +281,9 @@ def _contains(phrase: str, body: str) -> bool:
     return len(phrase) >= MIN_CHARACTERS and f" {phrase} " in body
 
 
-def _share(part: frozenset[str], whole: frozenset[str]) -> float:
-    """Return the share of ``whole`` that is in ``part``; 0 if ``whole`` is empty."""
-    return len(part & whole) / len(whole) if whole else 0.0
+def _share(found: frozenset[str], whole: frozenset[str]) -> float:
+    """Return the share of ``whole`` that is in ``found``; 0 if ``whole`` is empty."""
+    return len(found & whole) / len(whole) if whole else 0.0
 
 
 def _words(text: str) -> list[str]:

@@ -37,7 +37,7 @@ class Regression:
     threshold: float
 
     def probabilities(self, rows: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:
-        """Return the probabilities, array (n,), of rows (n, f), which have the named features."""
+        """Return the probabilities, array (n,), of rows (n, f) with the columns ``names``."""
         weights = np.array([self.weights.get(name, 0.0) for name in names])
         logits = np.clip(rows @ weights + self.bias, -MAX_LOGIT, MAX_LOGIT)
         probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))

@@ -173,9 +173,9 @@ class NeighbourStrategy:
         places = {p for c in feedback.relevant for p in neighbour_places(c.hit.case, self.reach)}
         adjacent: list[Found] = []
         if places:
-            candidates = question.matching(places_condition(places), exclude=feedback.seen)
-            # The condition also admits the position of one chunk in the document of another.
-            adjacent = [match for match in candidates if chunk_place(match.hit.case) in places][:k]
+            matches = question.matching(places_condition(places), exclude=feedback.seen)
+            # The condition also admits chunks with one place's source and another's position.
+            adjacent = [match for match in matches if chunk_place(match.hit.case) in places][:k]
         if len(adjacent) == k:
             return adjacent
         ids = {match.hit.case.id for match in adjacent}

@@ -30,8 +30,8 @@ from casewright.stores.hit import Hit
 FEATURES = ("covered_relevance", "words", "answer")
 #: The shipped judges' files, by the number of features.
 FILES = {2: "sufficiency.json", 3: "sufficiency_answer.json"}
-#: Minimum number of words that a question counts as, since those of the training are longer, and
-#: maximum of the second feature, since any passage has some words of a long question.
+#: A shorter question counts as ``MIN_WORDS`` words, since the training's questions are longer.
+#: ``MAX_WORDS`` bounds the second feature, since any passage has some words of a long question.
 MIN_WORDS, MAX_WORDS = 2, 3
 
 #: Words of questions that an answer need not repeat, stop words included.
@@ -67,7 +67,7 @@ class SufficiencyJudge:
 def hit_features(
     question: str, hits: Sequence[Hit], rarity: Callable[[str], float] | None = None
 ) -> tuple[float, float]:
-    """Return the judge's first two ``FEATURES`` of hits, to 1 and to ``MAX_WORDS``, from 0.
+    """Return the judge's first two ``FEATURES`` of hits: from 0 to 1, and from 0 to ``MAX_WORDS``.
 
     ``rarity`` weighs the question's words, by default equally; numbers do not count as words.
     """

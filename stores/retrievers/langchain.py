@@ -55,7 +55,7 @@ class CaseRetriever(Retrieval, BaseRetriever):
 
     def _documents(self, query: str, settings: dict[str, Any]) -> list[Document]:
         defaults = {name: getattr(self, name) for name in Retrieval.model_fields}
-        # LangChain passes a setting of its own.
+        # LangChain itself passes ``verbose``.
         settings = {name: value for name, value in settings.items() if name != "verbose"}
         search = Retrieval(**defaults | settings)
         documents = []
