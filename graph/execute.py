@@ -248,7 +248,7 @@ class Execution:
             return True
         with self._retry_lock:
             self._retries[number] += 1
-            retries = self._retries | self._retries_before()
+            retries = self._retries | self._retries_of_ended()
             retry_steps = [Step(self.plan.steps[n - 1].tool) for n in retries.elements()]
             plan = Plan((*self.plan.steps, *retry_steps))
             if not self.limits.excess(plan.price(self.toolbox)):
@@ -256,7 +256,7 @@ class Execution:
             self._retries[number] -= 1
             return False
 
-    def _retries_before(self) -> Counter[int]:
+    def _retries_of_ended(self) -> Counter[int]:
         """Return the retries of each step that has ended, including those before a resumption."""
         retry_counts = {
             number: future.result()["attempts"] - 1
