@@ -157,7 +157,7 @@ def measure_answers(
 def measure_claims(folder: Path) -> list[dict[str, Any]]:
     """Return the shares of SciFact's claims that the check of answers accepts, a row for each file.
 
-    The columns are the labels of cited abstracts, which support or contradict the claim or do not.
+    The columns are labels of a cited abstract: it supports the claim, contradicts it, or neither.
     """
     abstracts = {item["doc_id"]: item["abstract"] for _, _, item in read_values(folder / CORPUS)}
     rows = []

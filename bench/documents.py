@@ -98,8 +98,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of sufficient evidence on all questions of a folder.
 
-    For each tree, as many questions about others are off-topic too. Each kind of a tree's questions
-    counts the same. The threshold refuses a share of ``REFUSED`` of the off-topic questions.
+    For each tree, as many questions about other trees are off-topic too. Each kind of a tree's
+    questions counts the same. The threshold refuses a share of ``REFUSED`` of off-topic questions.
     """
     from sklearn.linear_model import LogisticRegression
 

@@ -173,7 +173,7 @@ def _systems(
 
 
 def _rows(by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
-    """Return a row by number of steps and system; ``min_step_ms`` is the least of a model step."""
+    """Return a row by number of steps and system; ``min_step_ms`` is the shortest model step."""
     means = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
         {

@@ -50,7 +50,7 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan messages with their own toolbox, and with unions of ``joins`` toolboxes.
+    """Plan messages with their toolbox, and with a union of n toolboxes for each n in ``joins``.
 
     Args:
         cases: The number of each toolbox's messages that become plan cases, and are not measured.

@@ -27,8 +27,8 @@ from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
 #: Kinds of questions and their shares of the stream. as_is: an annotated question. reworded: the
-#: question with another case, ending or greeting. neighbour: the annotated question most similar to
-#: it. swapped: the question with another value of a literal in its plan.
+#: question with another case, ending or greeting. neighbour: the most similar annotated question.
+#: swapped: the question with another value of a literal in its plan.
 KINDS = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
 #: The assumed costs of a chat model's call: seconds without output, and output tokens per second.
 CALL_SECONDS, TOKENS_PER_SECOND = 0.5, 50.0

@@ -96,7 +96,7 @@ class Trial(NamedTuple):
     def learning_curve(self, name: str, verdicts: Sequence[Verdict]) -> list[Point]:
         """Return the accuracy on the first fold by the number of known queries.
 
-        At the last point all other queries are known, so its verdicts are ``verdicts``.
+        At the last point all other queries are known, so ``verdicts`` contains its verdicts.
         """
         fold = self.folds[0]
         known = self._queries_outside(fold)

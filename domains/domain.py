@@ -50,7 +50,7 @@ class Domain:
         queries: Reads the annotated queries.
         measuring_queries: Reads the test queries, on which no planner is trained or tuned.
         conversations: Reads the annotated conversations, some of which are only for tests.
-        scopes: Scope fields with their values, the default first. A field without values allows
+        scopes: Scope fields with allowed values, the default first. A field without values allows
             any value, and is required.
         reader: The folder of a reader that is trained on the annotated queries.
         planner: The default planner's name. If this planner cannot run, ``parser`` replaces

@@ -174,7 +174,7 @@ class Execution:
         return started
 
     def _bound_call(self, name: str, call: Call, now: float) -> bool:
-        """Limit a call to the run's deadline; if time is left, announce it and return ``True``."""
+        """Limit a call to the deadline; if time is left, announce the call and return ``True``."""
         seconds_left = self._deadline - now
         if seconds_left <= 0:
             call.timed_out, call.error = True, "The run's deadline passed before the step started."

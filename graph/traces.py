@@ -40,7 +40,7 @@ _ONE_ARGUMENT = signature(lambda state: state)
 
 
 class BodyNode(RunnableLambda[Any, Any]):
-    """A node whose one body serves sync and async calls; the body returns the state update."""
+    """A node whose one body serves synchronous and asynchronous calls, and returns the update."""
 
     def __init__(self, body: Callable[[Any], Body[dict[str, Any]]]) -> None:
         def call(state: Any) -> dict[str, Any]:

@@ -284,7 +284,7 @@ def _figures(trial: Trial) -> dict[str, float]:
 
 
 def _ratios_to_post(trial: Trial, key: str, loop: LoopResults) -> dict[str, float]:
-    """Return ratios of a loop's costs to the post's loop's, at the lowest k and at equal recall."""
+    """Return a loop's costs as ratios to the post's loop, at the lowest k and at equal recall."""
     figures: dict[str, float] = {}
     loop_recall = trial.mean(SearchState.marked_recall, loop.rounds[-1])
     judged = _mean_judged(loop.rounds[-1])
