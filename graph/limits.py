@@ -76,8 +76,8 @@ class Limits:
         request names an unknown limit, or a value is not a number above 0.
 
         Args:
-            request: Limits by name, while all others stay; or ``Limits``, of which every field
-                counts, even a default, and of ``retry`` the attempts. ``None`` changes nothing.
+            request: A mapping of limits by name; or ``Limits``, of which every field counts, even a
+                default. Of ``retry``, only the attempts count. ``None`` changes nothing.
         """
         if request is None:
             return self
