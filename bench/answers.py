@@ -33,7 +33,7 @@ from casewright.stores.documents.quotable import quotables
 
 #: Number of paragraphs in the evidence of a question.
 EVIDENCE_COUNT = 4
-#: Lowest cosine of a sentence and a quotable part of the evidence that supports it by meaning.
+#: Minimum cosine of a sentence and a part of its evidence that supports the sentence by meaning.
 MIN_COSINE = 0.6
 #: Limits of tokens and seconds of a chat model's answer.
 TOKENS, SECONDS = 120, 900.0
@@ -66,7 +66,7 @@ class Question(NamedTuple):
 
 
 def read_questions(data: Path, limit: int) -> list[Question]:
-    """Return ``limit`` questions from the files in turn; ``InputError`` if one cannot be read."""
+    """Return ``limit`` questions from the files in turn; ``InputError`` if a file is unreadable."""
     files = [data / file for file in FILES.values() if (data / file).is_file()]
     if not files:
         raise InputError(f"{data} has none of {', '.join(FILES.values())}. Give their folder.")
@@ -127,8 +127,8 @@ def measure_answers(
 ) -> Report:
     """Answer the same questions with each generator; ``claims`` is SciFact's folder.
 
-    ``keep`` is the file of a ``ResultCache``. A person may add a list ``supported`` to an answer in
-    it, with true or false for each sentence.
+    ``keep`` is the file of a ``ResultCache``. In the file, a person may add a list
+    ``supported`` to an answer, with true or false for each sentence.
     """
     questions, cached = read_questions(data, limit), ResultCache(keep)
     rows: list[dict[str, Any]] = []
@@ -157,7 +157,7 @@ def measure_answers(
 def measure_claims(folder: Path) -> list[dict[str, Any]]:
     """Return the shares of SciFact's claims that the check of answers accepts, a row for each file.
 
-    The columns are the labels of cited abstracts: they support or contradict the claim, or neither.
+    The columns are labels of a cited abstract: it supports the claim, contradicts it, or neither.
     """
     abstracts = {item["doc_id"]: item["abstract"] for _, _, item in read_values(folder / CORPUS)}
     rows = []

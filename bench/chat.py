@@ -43,7 +43,7 @@ from casewright.tools import Toolbox
 NEAREST_COUNT = 3
 #: Maximum number of tokens that the local model SmolLM2 generates: the length of a long plan.
 BASE_TOKENS = 64
-#: Numbers of timed completions of one token, and of earlier untimed ones: the first are slow.
+#: Numbers of timed completions of one token, and of untimed ones before: the first are slow.
 ROUND_TRIPS, WARM_UP = 20, 2
 #: Number of streamed answers, and of tokens in each.
 STREAMS, STREAMED_TOKENS = 5, 8
@@ -226,10 +226,10 @@ def measure_chat(
             }
             nearest = [cases.search(query.query, NEAREST_COUNT) for query in sample]
         pairs = list(zip(sample, nearest, strict=True))
-        roles = []
+        role_rows = []
         for name, call in (("generator", _generate), ("judge", _judge)):
             runs = (call(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs))
-            roles.append(_role_row(name, log, runs))
+            role_rows.append(_role_row(name, log, runs))
     reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
     rows = [{"table": "plans", "planner": name, **_plan_cells(p)} for name, p in planned.items()]
     address = url or "transformers serve, on this machine"
@@ -246,7 +246,7 @@ def measure_chat(
     notes = [NOTE, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
     draw = partial(_draw, planned=planned, one_token_ms=one_token_ms)
     titles = {"plans": "plans", "roles": "answers and verdicts"}
-    return Report("chat", settings, figures, [*rows, *roles], notes, draw, titles)
+    return Report("chat", settings, figures, [*rows, *role_rows], notes, draw, titles)
 
 
 def _plan_all(
@@ -270,7 +270,7 @@ def _plan_all(
 def _generate(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Answer from the hits; return whether the model replied and cites a hit, and the tokens."""
+    """Answer from the hits; return whether the model replied, if it cites a hit, and the tokens."""
     evidence = [
         Evidence(f"E{number}", "s1", "cases", _hit_text(hit), "", {}, final=True)
         for number, hit in enumerate(hits, 1)
@@ -285,7 +285,7 @@ def _generate(
 def _judge(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Judge the hits; return whether the model replied and judged every hit, and the tokens."""
+    """Judge the hits; return whether the model replied, if it judged every hit, and the tokens."""
     candidates = [Candidate(hit, _hit_text(hit), 0.0, 1) for hit in hits]
     verdicts = ChatJudge(chat, seconds=seconds).judge(JudgeRequest(query, (), candidates))
     return not verdicts.failed, not verdicts.note, verdicts.tokens

@@ -1,4 +1,4 @@
-"""The accuracy of planners on follow-up questions, with their own, no, or another history."""
+"""The accuracy of planners on follow-up questions, with their own history, another, or none."""
 
 from __future__ import annotations
 

@@ -98,14 +98,14 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of sufficient evidence on all questions of a folder.
 
-    For each tree, as many questions of other trees are off-topic too. Each kind of question of each
-    tree counts the same. The threshold refuses a share of ``REFUSED`` of the off-topic questions.
+    For each tree, as many questions about other trees are off-topic too. Each kind of a tree's
+    questions counts the same. The threshold refuses a share of ``REFUSED`` of off-topic questions.
     """
     from sklearn.linear_model import LogisticRegression
 
     questions = read_questions(data)
     answerable = [question for question in questions if question.file]
-    values: list[Sequence[float]] = []
+    feature_rows: list[Sequence[float]] = []
     labels: list[tuple[str, str]] = []
     for tree, location, tree_questions in _ingested(data, encoder):
         others = [question for question in answerable if question.tree != tree]
@@ -114,10 +114,10 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
             search = PassageSearch(store)
             for question in tracked(tree, [*tree_questions, *far]):
                 hits = search.best(question.question)
-                values.append(search.features(question.question, hits))
+                feature_rows.append(search.features(question.question, hits))
                 near = "answerable" if question.file else "near"
                 labels.append((tree, near if question.tree == tree else "far"))
-    rows, kinds = np.array(values), np.array([kind for _, kind in labels])
+    rows, kinds = np.array(feature_rows), np.array([kind for _, kind in labels])
     counts = Counter(labels)
     weights = np.array([1 / counts[label] for label in labels])
     model = LogisticRegression(C=10_000.0).fit(rows, kinds == "answerable", sample_weight=weights)

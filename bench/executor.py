@@ -84,7 +84,7 @@ async def _time_all(plans: Sequence[Dag]) -> list[NDArray[np.float64]]:
 
 
 def _is_costly(dag: Dag) -> bool:
-    """Return true if waves, each as long as its slowest step, exceed the critical path."""
+    """Return true if waves, each as long as its slowest step, outlast the critical path."""
     wave_seconds = sum(max(dag.seconds[step] for step in wave) for wave in dag.waves())
     return wave_seconds > dag.critical_path() + 1e-9
 

@@ -33,7 +33,7 @@ ADDED_NOTE = (
 
 
 def shipped_planners() -> tuple[str, ...]:
-    """Return the names of the shipped planners; two need the packaged language model."""
+    """Return the names of the shipped planners; two of them need the packaged language model."""
     return (CASE_PLANNER, PARSER, *((SHIPPED, ENSEMBLE) if has_adapter() else ()))
 
 

@@ -207,7 +207,7 @@ def running(
 
     Args:
         find_address: Reads the server's address from its log; ``None`` until the server is up.
-        may_end: True if it is no error that the server ends during the block.
+        may_end: True if the server may end during the block without an error.
 
     Raises:
         CasewrightError: The server does not start within ``seconds``, or ends by itself.

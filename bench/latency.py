@@ -1,4 +1,4 @@
-"""The time of a plan from one call of a model, and from an agent that calls it for each step."""
+"""The time of a plan from one call of a model, and from an agent with a call for each step."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _systems(
 ) -> Mapping[str, Callable[[Question], AgentRun]]:
     """Return the systems by name; they share a model, a decoder and a grammar."""
     grammar, decoder = PlanGrammar(model.grammar_tokenizer), Decoder(model)
-    # The planner of a run's context replaces this one.
+    # The planner of a run's context replaces this planner.
     graph = build_graph(toolbox, FixedPlanner(parse_plan("s1 = no_evidence()")))
 
     def one_call(question: Question) -> AgentRun:
@@ -173,7 +173,7 @@ def _systems(
 
 
 def _rows(by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
-    """Return a row for each number of steps and system; a step takes at least ``min_step_ms``."""
+    """Return a row by number of steps and system; ``min_step_ms`` is the shortest model step."""
     means = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
         {

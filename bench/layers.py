@@ -27,8 +27,8 @@ class LayerSampler:
     """A context manager that samples the stacks of all other threads, and counts them by layer.
 
     A sample counts for the layer of the innermost frame that belongs to one of ``LAYERS``, so
-    NumPy's time counts for its caller. Threads that wait are not counted, except for the
-    interpreter's lock (GIL). ``counts`` has the number of samples by layer.
+    NumPy's time counts for its caller. A thread that waits is not counted, unless it waits
+    for the interpreter's lock (GIL). ``counts`` has the number of samples by layer.
     """
 
     def __init__(self) -> None:

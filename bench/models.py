@@ -89,8 +89,8 @@ class ModelChoice:
 def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequence[str]:
     """Return the training texts of a random model's tokenizer: the prompt's head, and questions.
 
-    They have no gold plans, from which the tokenizer would learn whole calls as single tokens, as
-    no real tokenizer has.
+    These texts have no gold plans. From gold plans, the tokenizer would learn whole calls as single
+    tokens, which no real tokenizer has.
     """
     return [*[render_head(toolbox)] * HEAD_COPIES, *(query.query for query in queries)]
 
@@ -121,7 +121,7 @@ def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
         min(timings(call, 3, device)) / 1000
         for call in (lambda: target.copy_(source), lambda: source.sum())
     )
-    # A copy reads and writes.
+    # A copy reads and writes every byte.
     return max(size / read_seconds, 2 * size / copy_seconds)
 
 

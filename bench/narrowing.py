@@ -1,4 +1,4 @@
-"""The accuracy that planners lose if large toolboxes (unions of the corpus's) are narrowed."""
+"""The accuracy that planners lose if large toolboxes (unions of corpus toolboxes) are narrowed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan messages with their own toolbox, and with unions of as many toolboxes as in ``joins``.
+    """Plan messages with their toolbox, and with a union of n toolboxes for each n in ``joins``.
 
     Args:
         cases: The number of each toolbox's messages that become plan cases, and are not measured.

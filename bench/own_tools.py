@@ -86,7 +86,7 @@ def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list
     by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
         by_class[query.label or plan_class(query.plan)].append(query)
-    # Each class has evenly spaced positions from 0 to 1; the sample has the lowest positions.
+    # Queries of a class get evenly spaced positions from 0 to 1; the sample has the lowest ones.
     positioned = []
     for members in by_class.values():
         rng.shuffle(members)

@@ -26,9 +26,9 @@ from casewright.planner.prompt import render_prompt
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
-#: Kinds of questions and their shares of the stream. as_is: an annotated question. reworded: with
-#: another case, ending or greeting. neighbour: the most similar annotated question instead.
-#: swapped: with another value of a literal in its plan.
+#: Kinds of questions and their shares of the stream. as_is: an annotated question. reworded: the
+#: question with another case, ending or greeting. neighbour: the most similar annotated question.
+#: swapped: the question with another value of a literal in its plan.
 KINDS = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
 #: The assumed costs of a chat model's call: seconds without output, and output tokens per second.
 CALL_SECONDS, TOKENS_PER_SECOND = 0.5, 50.0
@@ -66,12 +66,12 @@ class Cache(Protocol):
         """Close the cache."""
 
 
-#: Returns an empty cache for an encoder.
+#: A function from an encoder to an empty cache.
 OpenCache = Callable[[Encoder], Cache]
 
 
 class StreamQuestion(NamedTuple):
-    """A question of the stream; a question in the words of an earlier one is "asked before"."""
+    """A question of the stream; its kind is "asked before" if an earlier one has the same words."""
 
     query: AnnotatedQuery
     kind: str

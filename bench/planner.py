@@ -27,7 +27,7 @@ from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
 Queries = Sequence[AnnotatedQuery]
-#: A point of a learning curve: number of queries; tool accuracy for one task, and for several.
+#: A point of a learning curve: known queries; tool accuracy for one task, and for several tasks.
 Point = tuple[int, float, float]
 #: The number of queries at the curve's first point; it doubles at each further point.
 FIRST_SIZE = 125
@@ -85,7 +85,7 @@ class Trial(NamedTuple):
     encoder: UncachedQuestions
 
     def cross_validated(self, name: str) -> list[Verdict]:
-        """Return verdicts on all queries' plans, each by a planner that does not know the fold."""
+        """Return a verdict for each query, by a planner that does not know the query's fold."""
         verdicts_at: dict[int, Verdict] = {}
         for number, fold in enumerate(self.folds, 1):
             with self._planner(name, self._queries_outside(fold)) as planner:
@@ -96,7 +96,7 @@ class Trial(NamedTuple):
     def learning_curve(self, name: str, verdicts: Sequence[Verdict]) -> list[Point]:
         """Return the accuracy on the first fold by the number of known queries.
 
-        At the last point all other queries are known, so the cross-validation's ``verdicts`` count.
+        At the last point all other queries are known, so ``verdicts`` contains its verdicts.
         """
         fold = self.folds[0]
         known = self._queries_outside(fold)

@@ -41,7 +41,7 @@ class _Question(NamedTuple):
 
 
 class _AnyTool(FallbackPlanner):
-    """A control that replans with the fallback plan: a tool is called with the whole question."""
+    """A control that replans with the fallback plan, which calls a tool with the whole question."""
 
     name = "any tool"
 

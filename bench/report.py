@@ -21,7 +21,7 @@ class Report:
     bench: str
     settings: Mapping[str, Any]
     figures: Mapping[str, float]
-    #: The rows of all tables. If there are several, the cell ``table`` of a row names its table.
+    #: The rows of all tables. With several tables, the cell ``table`` of a row names its table.
     rows: Sequence[Row]
     notes: Sequence[str] = ()
     #: Draws the plot on matplotlib axes.

@@ -1,8 +1,8 @@
 """Scripts that make a language model write the gold plans of annotated queries.
 
 A model with random weights would write meaningless texts of any length. With a script, each step
-computes the network's logits and the most probable allowed token, as greedy decoding does. Then it
-writes the longest allowed token that continues the gold plan instead.
+computes the network's logits and the most probable allowed token, as greedy decoding does. But the
+step then writes the longest allowed token that continues the gold plan.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def make_tasks(
 
 
 def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[AnnotatedQuery]:
-    """Return in random order the queries that change no tool, so that their prompts start alike."""
+    """Return the queries that change no tool, whose prompts start alike, in random order."""
     unchanged = [q for q in queries if not (q.record.tools_extra or q.record.tools_removed)]
     random.Random(seed).shuffle(unchanged)
     return unchanged

@@ -20,7 +20,7 @@ from casewright.stores.hit import DECIMALS
 Floats = NDArray[np.float64]
 SYSTEMS = ("casewright", "naive", "langchain")
 LAMBDAS = (0.5, 0.75, 0.95)
-#: Of the synthetic vectors: dimension, number of clusters, standard deviation within a cluster.
+#: Dimension, number of clusters, and deviation within a cluster, of the synthetic vectors.
 DIMENSION, CLUSTERS, DEVIATION = 384, 100, 1.0
 #: The number of picks, and of the candidates of an uncertified selection.
 PICKS, CANDIDATES = 8, 20

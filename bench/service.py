@@ -26,7 +26,7 @@ from casewright.stores.progress import progress_bar
 
 #: The numbers of concurrent clients.
 CLIENTS = (1, 8, 32)
-#: The share of the requests before memory is first measured: the caches are full then.
+#: Share of the requests before the first measurement of memory; by then, the caches are full.
 WARM_UP_SHARE = 0.1
 #: Asks a question; returns the milliseconds of the graph's stages, or ``None`` on an error.
 Ask = Callable[[str], Awaitable[float | None]]

@@ -36,7 +36,7 @@ NEW_TOOLS = "no tool of the in-domain files"
 ALL, DIFFERENCES, CONFIDENCE = "all", "differences", "confidence"
 #: The names of the table's columns by the evaluation's figure.
 COLUMNS = {"tools": "right tools", "graph_arguments": "whole plans"}
-#: Shares of the messages, taken from those with the most confident plans.
+#: Shares of the messages, counted from the most confident plan.
 COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
 #: Number of bins for the calibration error, each with equally many plans.
 BINS = 8
@@ -75,10 +75,10 @@ class UnseenSet:
         """Return the set, or a random sample of ``limit`` items in order if the set is larger."""
         if limit is None or limit >= len(self.items):
             return self
-        rows = sorted(random.Random(seed).sample(range(len(self.items)), limit))
+        indices = sorted(random.Random(seed).sample(range(len(self.items)), limit))
         names = ("items", "classes", "groups")
-        columns: Any = {name: [getattr(self, name)[row] for row in rows] for name in names}
-        return replace(self, **columns)
+        sampled: Any = {name: [getattr(self, name)[i] for i in indices] for name in names}
+        return replace(self, **sampled)
 
 
 def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
@@ -269,14 +269,14 @@ class Confidences:
     asks: tuple[bool, ...]  # true for a plan that the planner asks the user to confirm
 
     def bins(self) -> list[tuple[float, float, int]]:
-        """Return for each bin the mean confidence, the share of right plans and the size."""
+        """Return the mean confidence, the share of right plans and the size of each bin."""
         count = min(BINS, len(self.values))
         values, right = (np.array_split(np.array(c), count) for c in (self.values, self.right))
         pairs = zip(values, right, strict=True)
         return [(float(v.mean()), float(r.mean()), len(v)) for v, r in pairs]
 
     def rows(self) -> Iterator[dict[str, float]]:
-        """Yield for each coverage the lowest confidence and the share of right plans."""
+        """Yield the lowest confidence and the share of right plans at each coverage."""
         for coverage in COVERAGES:
             size = max(1, round(coverage * len(self.values)))
             lowest, accuracy = self.values[size - 1], sum(self.right[:size]) / size

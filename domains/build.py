@@ -1,4 +1,4 @@
-"""Opens a domain's stores, and builds them if they are missing, or data or schemas changed."""
+"""Opens a domain's stores; builds them if they are missing, or if data or schemas changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def open_built(
 
     Args:
         expected_digest: The stores are rebuilt if their mark file has another digest.
-        schemas: Store name to the store's schema and the function that returns its cases.
+        schemas: Maps a store's name to its schema and the function that returns its cases.
         rebuild: True to build the stores again, even if the files are current or damaged.
 
     Raises:

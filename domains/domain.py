@@ -50,13 +50,13 @@ class Domain:
         queries: Reads the annotated queries.
         measuring_queries: Reads the test queries, on which no planner is trained or tuned.
         conversations: Reads the annotated conversations, some of which are only for tests.
-        scopes: Scope field to the allowed values, the default first. A field without values allows
+        scopes: Scope fields with allowed values, the default first. A field without values allows
             any value, and is required.
         reader: The folder of a reader that is trained on the annotated queries.
         planner: The default planner's name. If this planner cannot run, ``parser`` replaces
-            ``ensemble``, and ``case`` any other planner.
+            ``ensemble``, and ``case`` replaces any other planner.
         options: The options that the domain adds to ``ask``, besides those of its scope fields.
-        openers: Option name to the function that opens the stores for the option's value.
+        openers: Maps an option's name to a function that opens the stores for the option's value.
         mark: The name of a file in the domain's folder that exists if the stores are built.
         looping: Returns the open domain with tools that search by relevance feedback. It is
             ``None`` if feedback brings no gain.
@@ -64,7 +64,7 @@ class Domain:
             uses the encoder's cross-encoder, which was trained on such passages.
         generator: Returns the generator for answers without a language model.
         tool_pools: A file with other names and descriptions of the tools, for training prompts.
-        answer: Answers a request by an option that is not in ``openers``, without a question.
+        answer: Answers a request without a question, by an option that is not in ``openers``.
     """
 
     name: str

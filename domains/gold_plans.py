@@ -78,8 +78,8 @@ def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) 
 def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list[GoldRun]:
     """Run the gold plans of the domain's queries, except of queries that declare tools.
 
-    The run of a plan is in the scope in which the most steps end ``done``. ``encoder`` is the
-    stores' encoder.
+    A plan runs in each scope until all steps end ``done``; the run with the most such steps counts.
+    ``encoder`` is the stores' encoder.
     """
     queries = [query for query in domain.queries() if not query.record.tools_extra]
     # One batch for all texts is faster; the encoder's cache keeps the vectors for the runs.

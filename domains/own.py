@@ -44,7 +44,7 @@ def own_domain(
             file. Without queries, the planner has only the tools' examples.
         description: One sentence about the domain.
         questions: Examples of questions; by default, the first annotated queries.
-        scopes: Scope field to the allowed values, the default first. A field without values allows
+        scopes: Scope fields with allowed values, the default first. A field without values allows
             any value, and is required. ``tenant`` is reserved.
         reader: The folder of a reader that ``casewright finetune reader`` wrote.
         stores: Stores that the tools search. The service reports that it is ready when the stores

@@ -23,7 +23,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OwnRequest:
-    """A request by options (a flag is ``True``); ``name`` is the chat model's, or ``reuse``."""
+    """A request by options (a flag is ``True``); ``name`` names the chat model, or is ``reuse``."""
 
     options: Mapping[str, Any]
     chat: Chat | None = None

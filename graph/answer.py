@@ -26,9 +26,9 @@ class Answer:
     Attributes:
         text: The answer; ``[E1]`` cites the evidence of that id.
         citations: The ids of the cited evidence, in the order of their first mention.
-        evidence: All evidence, each the JSON form of an ``Evidence``.
+        evidence: All pieces of evidence, each in the JSON form of ``Evidence``.
         missing: One sentence for each step without results.
-        generator: Name of the generator of the text, with the reason if it replaced another one.
+        generator: Name of the generator that wrote the text, and why, if it replaced another one.
         plan: The plan's text form.
         planner: The record of planning: ``PlanResult.to_json``, the plan's ``price``, and the steps
             and tools that were ``left_out``; ``alternatives`` has the texts of other plans.

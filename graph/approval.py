@@ -14,8 +14,8 @@ from casewright.planner.choices import editable_steps, plan_choices
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
-#: The rule of approval. "declared": a plan that calls a tool with ``approval`` needs it. A mapping
-#: such as ``{"calls": 3, "cost": 0.5}``: also a plan above this price. "always": every plan.
+#: Which plans need approval. "declared": plans that call a tool with ``approval``. A mapping such
+#: as ``{"calls": 3, "cost": 0.5}``: these plans, and plans above this price. "always": every plan.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
 #: Maximum number of violations, and of characters of an invalid edited plan, in an interrupt.
 _MAX_VIOLATIONS, _MAX_CHARACTERS = 10, 8000
@@ -57,9 +57,9 @@ def interrupt_value(
 ) -> dict[str, Any]:
     """Return the value of the interrupt: plan, price, and the violations of an edited plan.
 
-    ``approval`` is a field of the state: the reason for the approval, and fields of ``read_plan``.
+    ``approval`` is a field of the state: the reason for the approval, and what ``read_plan`` adds.
     The service's plan editor uses the other fields: the plan's ``steps``, the number of
-    ``finished`` steps, which cannot be changed, and the ``choices`` for the others.
+    ``finished`` steps, which cannot be changed, and the ``choices`` for the other steps.
     """
     values = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **approval}
     return {

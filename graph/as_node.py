@@ -15,7 +15,7 @@ from casewright.graph.state import AskInput, RunContext
 
 #: A key of the parent's state, or a function that reads it.
 StateReader = str | Callable[[Any], Any]
-#: A key for the text; keys with fields or functions of the answer; or a function that returns all.
+#: A key for the text, a mapping of keys to answer fields or functions, or a function for all keys.
 AnswerWriter = (
     str | Mapping[str, str | Callable[[Answer], Any]] | Callable[[Answer], Mapping[str, Any]]
 )
@@ -47,8 +47,8 @@ def as_node(
         run_context: A function from the parent's context to this run's ``RunContext``. By default,
             the run gets the fields of the parent's context that ``RunContext`` has.
 
-    Raise ``InputError`` if ``answer`` names an unknown field. The node raises it if the state lacks
-    a named key or a value is invalid.
+    Raise ``InputError`` if ``answer`` names an unknown field. The node raises
+    ``InputError`` if the state lacks a named key or a value is invalid.
     """
     answer_update = _update_function(answer)
     readers = {"question": question, "context": context, "history": history}

@@ -84,8 +84,8 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
         """
 
         def run(question: Question, config: RunnableConfig, **kwargs: Any) -> Output:
-            inputs, options = self._arguments(question, config, kwargs)
-            return self._result(self._graph.invoke(*inputs, **options))
+            arguments, options = self._arguments(question, config, kwargs)
+            return self._result(self._graph.invoke(*arguments, **options))
 
         return self._call_with_config(cast("Any", run), input, config, **kwargs)
 
@@ -96,8 +96,8 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
         """Answer one question without blocking the event loop."""
 
         async def run(question: Question, config: RunnableConfig, **kwargs: Any) -> Output:
-            inputs, options = self._arguments(question, config, kwargs)
-            return self._result(await self._graph.ainvoke(*inputs, **options))
+            arguments, options = self._arguments(question, config, kwargs)
+            return self._result(await self._graph.ainvoke(*arguments, **options))
 
         return await self._acall_with_config(cast("Any", run), input, config, **kwargs)
 
@@ -131,8 +131,8 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     ) -> Iterator[Output]:
         for question in questions:
             state: Any = {}
-            inputs, options = self._arguments(question, config, kwargs)
-            for mode, chunk in self._graph.stream(*inputs, stream_mode=_MODES, **options):
+            arguments, options = self._arguments(question, config, kwargs)
+            for mode, chunk in self._graph.stream(*arguments, stream_mode=_MODES, **options):
                 if mode == "custom":
                     dispatch_custom_event(chunk["event"], chunk, config=config)
                 else:
@@ -144,8 +144,8 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     ) -> AsyncIterator[Output]:
         async for question in questions:
             state: Any = {}
-            inputs, options = self._arguments(question, config, kwargs)
-            async for mode, chunk in self._graph.astream(*inputs, stream_mode=_MODES, **options):
+            arguments, options = self._arguments(question, config, kwargs)
+            async for mode, chunk in self._graph.astream(*arguments, stream_mode=_MODES, **options):
                 if mode == "custom":
                     await adispatch_custom_event(chunk["event"], chunk, config=config)
                 else:

@@ -51,7 +51,7 @@ def as_tool(
         description: Text for the agent's model on the tool's subject and on when to call it.
         takes_context: True if the agent's model may pass a context. Plans may use identifiers from
             a context; without one, they can use only identifiers that tools returned.
-        run_context: The context of every call, instead of the agent's.
+        run_context: The context of every call, instead of the agent's LangGraph context.
     """
     options: dict[str, Any] = {} if run_context is None else {"context": run_context}
 

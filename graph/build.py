@@ -76,9 +76,9 @@ def build_graph(
         checkpointer: None by default. With one, the graph runs with ``durability="sync"``; a
             program that embeds the graph under its own checkpointer should do so too. The
             checkpointer reads only plain values; see ``restrict_types``.
-        approve: The rule by which LangGraph's interrupt asks a person to approve a plan before any
-            tool runs. A plan with a tool that declares ``approval`` always needs it; with
-            ``{"calls": 3, "cost": 0.5}`` also a plan above this price; with ``"always"`` every
+        approve: Which plans a person must approve, by LangGraph's interrupt, before any tool runs.
+            Plans with a tool that declares ``approval`` always need approval. A mapping such as
+            ``{"calls": 3, "cost": 0.5}`` adds the plans above this price; ``"always"`` adds every
             plan. A run is resumed with ``"yes"``, ``"no"`` or another plan's text; if that plan is
             invalid, a new interrupt has the reason.
         latencies: Measured latencies for the prices of plans; by default, this graph's calls.
@@ -132,8 +132,8 @@ def build_graph(
 def nested_config(outer: RunnableConfig) -> RunnableConfig:
     """Return the config for a run of the graph inside the run of ``outer``.
 
-    By default LangGraph saves a node's result while the next node runs. If the run is killed then,
-    it repeats tool calls when it resumes. This config makes LangGraph save the result first, unless
+    By default LangGraph saves a node's result while the next node runs. A run that is killed then
+    repeats tool calls when resumed. This config makes LangGraph save the result first, unless
     the outer run sets ``durability``. ``max_concurrency`` is left out: it would limit the steps.
     """
     config: Any = {name: value for name, value in outer.items() if name != "max_concurrency"}
@@ -388,7 +388,7 @@ def _violations(
     finished: Sequence[Mapping[str, Any]],
     fixed_steps: Sequence[Step] = (),
 ) -> Iterator[PlanError]:
-    """Yield the violations of a plan, whose first steps must be ``fixed_steps``, which have run."""
+    """Yield the violations of a plan; its first steps must be ``fixed_steps``, which have run."""
     yield from request.violations(plan)
     if excess := _run_excess(plan, request.toolbox, limits, finished):
         yield PlanError(f"The plan exceeds the budget: {excess}.", "Leave out steps.")

@@ -35,7 +35,7 @@ _GRACE_SECONDS = 5.0
 class Call:
     """Call of a tool with resolved arguments.
 
-    ``run`` and ``arun`` set ``rows``, or else ``error``, and the ``reports`` of the last attempt;
+    ``run`` and ``arun`` set either ``rows`` or ``error``, and ``reports`` of the last attempt.
     ``on_report`` gets each report at once. A failed attempt is repeated only if ``may_retry``
     returns true.
     """
@@ -206,7 +206,7 @@ def exits_as_errors(caller: str) -> Iterator[None]:
     try:
         yield
     except (SystemExit, StopIteration, StopAsyncIteration) as error:
-        # contextlib would take a RuntimeError "from" a StopIteration for its own conversion.
+        # contextlib would mistake a RuntimeError "from" a StopIteration for one of its own.
         raise RuntimeError(f"{caller} raised {type(error).__name__}") from None
 
 

@@ -29,11 +29,11 @@ class ChatGenerator:
     """Asks any LangChain chat model to write the answer.
 
     Delimiters with a random nonce, new for each request, enclose the evidence, so that a retrieved
-    text cannot forge them. If the model fails or takes longer than ``seconds``, the evidence is
-    quoted, and the answer's ``generator`` has the reason.
+    text cannot forge them. If the model fails or takes longer than ``seconds``, ``fallback``
+    writes the answer, and the answer's ``generator`` has the reason.
 
     Args:
-        fallback: Writes the answer if the model fails.
+        fallback: Writes the answer if the model fails; by default, the evidence is quoted.
         marks: True to mark sentences that the evidence does not support; see ``groundedness``.
     """
 

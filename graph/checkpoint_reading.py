@@ -1,4 +1,4 @@
-"""Safe reading of checkpoints, in which no function that a checkpoint names is called."""
+"""Safe reading of checkpoints: no function that a checkpoint names is called."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
 
 
 def _nothing_found_text(outcome: Outcome, toolbox: Toolbox) -> str:
-    """Return a sentence that a step found nothing, with the nearest result if it is reported."""
+    """Return a sentence saying that a step found nothing, and the nearest result if reported."""
     nearest = next((report for report in outcome.reports if report.get("event") == NEAREST), None)
     if nearest is None:
         return toolbox[outcome.tool].nothing if outcome.tool in toolbox else "Nothing found."

@@ -52,7 +52,7 @@ class Execution:
         caller: The context of the tool calls; the executor sets its step and key.
         write: A function that receives an event when a step starts and when it ends.
         finished: Outcomes, as JSON, of the first steps, which are not run again.
-        seconds: Time for all steps; a step that is still running then is abandoned.
+        seconds: Time limit of all steps; a step that is still running at the limit is abandoned.
     """
 
     plan: Plan
@@ -97,7 +97,7 @@ class Execution:
         new_numbers = range(len(self.finished) + 1, len(self.plan.steps) + 1)
         for number in new_numbers:
             self._futures[number] = self._start_task(run_step, number)
-        # On an event loop, all steps must have ended before the error of one is raised.
+        # On an event loop, all steps must have ended before the error of a step is raised.
         if futures := list(self._futures.values()):
             yield Work(lambda: None, lambda: asyncio.wait(futures))
         outcomes = list(self.finished)
@@ -174,7 +174,7 @@ class Execution:
         return started
 
     def _bound_call(self, name: str, call: Call, now: float) -> bool:
-        """Limit a call to the run's deadline; return ``True``, and announce it, if time is left."""
+        """Limit a call to the deadline; if time is left, announce the call and return ``True``."""
         seconds_left = self._deadline - now
         if seconds_left <= 0:
             call.timed_out, call.error = True, "The run's deadline passed before the step started."
@@ -204,7 +204,7 @@ class Execution:
         return Work(future.result, lambda: asyncio.shield(future))
 
     def _has_outdated_inputs(self, number: int, outcomes: Sequence[Mapping[str, Any]]) -> bool:
-        # A step's result may have been saved without that of an earlier step: a resumed run repeats
+        # A step's result may be saved while an earlier step's result is not: a resumed run repeats
         # the earlier step, which may return another result.
         inputs = {step: Outcome.from_json(outcomes[step - 1]) for step in self._input_steps(number)}
         if not inputs:
@@ -243,12 +243,12 @@ class Execution:
         return Call(tool, arguments, context, self.limits, on_report=on_report, may_retry=may_retry)
 
     def _may_retry(self, number: int) -> bool:
-        """Return ``True``, and count a retry of a step, if the budget allows the retry."""
+        """If the budget allows a retry of a step, count the retry and return ``True``."""
         if not self.limits.budget():
             return True
         with self._retry_lock:
             self._retries[number] += 1
-            retries = self._retries | self._retries_before()
+            retries = self._retries | self._retries_of_ended()
             retry_steps = [Step(self.plan.steps[n - 1].tool) for n in retries.elements()]
             plan = Plan((*self.plan.steps, *retry_steps))
             if not self.limits.excess(plan.price(self.toolbox)):
@@ -256,7 +256,7 @@ class Execution:
             self._retries[number] -= 1
             return False
 
-    def _retries_before(self) -> Counter[int]:
+    def _retries_of_ended(self) -> Counter[int]:
         """Return the retries of each step that has ended, including those before a resumption."""
         retry_counts = {
             number: future.result()["attempts"] - 1

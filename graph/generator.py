@@ -31,7 +31,7 @@ class Generation:
     Attributes:
         text: The answer; ``[E1]`` cites evidence.
         tokens: Token counts of a language model: ``input`` and ``output``.
-        generator: Name of the generator that wrote the text, if another generator was called.
+        generator: Name of the generator that wrote the text, if not the generator that was called.
         citations: The cited ids if the generator knows them; if ``None``, they are parsed from the
             text, and citations of unknown evidence are removed.
     """
@@ -47,7 +47,7 @@ class Generator(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the generator in answers."""
+        """Name of the generator, as answers show it."""
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return the text of the answer."""

@@ -3,8 +3,8 @@
 A sentence is supported if one piece of evidence has all numbers of the sentence, and two adjacent
 parts of this evidence have at least half of the sentence's content words. The share was chosen on
 SciFact's training claims (``casewright bench answers --claims``). A sentence that contradicts its
-evidence in the same words counts as supported, since only words are compared. So do sentences that
-say that something was not found, and sentences that are not English.
+evidence in the same words counts as supported, since only words are compared. Sentences
+that say that something was not found, or that are not English, count as supported too.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from casewright.stores.feedback.sufficiency import content_words
 SUPPORTED = 0.5
 #: Replaces the citations of an unsupported sentence.
 MARK = "[unsupported]"
-#: A sentence with more than this number of words, and a smaller share of English stop words than
-#: this, is not English.
+#: A sentence is not English if it has more words than ``MIN_WORDS``, and a share of English stop
+#: words below ``MIN_ENGLISH``.
 MIN_WORDS, MIN_ENGLISH = 6, 0.15
 
 _SENTENCE_END = regex.compile(r"(?<=[.!?](?:\s*\[E\d+\])*)\s+(?=[^\s\da-z\[])|\n+")
@@ -55,7 +55,7 @@ def adjacent_share(sentence: str, parts: Sequence[str]) -> float:
 
 
 def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[str] = ()) -> bool:
-    """Return True if the evidence that a sentence cites, or any if it cites none, supports it.
+    """Return True if the cited evidence, or any evidence if none is cited, supports a sentence.
 
     ``missing`` has the sentences on steps without results, which a sentence may repeat.
     """

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-#: Maximum number of calls of a tool that count, the latest ones.
+#: Number of a tool's latest calls that count.
 _MAX_CALLS = 50
 
 

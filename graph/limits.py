@@ -1,4 +1,4 @@
-"""Limits of a run: its steps, seconds and results, and the budget, a limit of the plan's price."""
+"""Limits of a run: steps, seconds, results, and the budget, which limits the plan's price."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class Limits:
         request names an unknown limit, or a value is not a number above 0.
 
         Args:
-            request: Limits by name; other limits stay. All fields of ``Limits`` count, also the
-                defaults, except that ``retry`` lowers only the attempts. ``None`` changes nothing.
+            request: A mapping of limits by name; or ``Limits``, of which every field counts, even a
+                default. Of ``retry``, only the attempts count. ``None`` changes nothing.
         """
         if request is None:
             return self

@@ -69,7 +69,7 @@ def extended_plan(
     outcomes: Sequence[Outcome],
     result: PlanResult,
 ) -> Plan | None:
-    """Return the plan with the steps of ``result`` added; ``None`` if it has no new valid steps.
+    """Return the plan with the steps of ``result`` added; ``None`` if no valid step is new.
 
     Args:
         request: The run's request; ``result`` was planned for the request ``remaining``.
@@ -102,8 +102,8 @@ def without_replaced_steps(outcomes: Sequence[Outcome], planned_count: int) -> l
 def learned_plan(plan: Plan, outcomes: Sequence[Outcome], planned_count: int) -> Plan | None:
     """Return the steps of a replanned run that had results, as a plan to learn from.
 
-    Replanning added the steps after the first ``planned_count``. Return ``None`` if one of these
-    found nothing, or if a tool failed, since a failure does not depend on the plan.
+    Replanning added the steps after the first ``planned_count``. Return ``None`` if an added
+    step had no results, or if a tool failed, since a failure does not depend on the plan.
     """
     has_failure = any(outcome.status in _STATUSES["failure"] for outcome in outcomes)
     added = outcomes[planned_count:]

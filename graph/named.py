@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from casewright.stores import Encoder
     from casewright.stores.feedback import Judge
 
-#: Names of the generator and the judge without a language model, and of no judge.
+#: Names of the generator and the judge without a language model; the name for "no judge".
 EXTRACTIVE, OFFLINE, OFF = "extractive", "offline", "off"
 
 
@@ -37,7 +37,7 @@ def make_generator(
 
     Sentences of a chat model that the evidence does not support are marked. ``make_quoting`` makes
     the domain's quoting generator, if any. ``full`` and ``reads_passages`` are options of the
-    default one; see ``ExtractiveGenerator``.
+    default quoting generator; see ``ExtractiveGenerator``.
     """
     check_generator(name)
     quoter: Generator

@@ -21,7 +21,7 @@ class Outcome:
     """Outcome of a step.
 
     Attributes:
-        step: For example ``"s2"``.
+        step: Name of the step, such as ``"s2"``.
         status: ``done``; ``empty`` (no results); ``failed`` (the tool raised an error, or returned
             undeclared fields); ``timed_out``; ``skipped`` (a referenced result is missing).
         rows: The results; empty unless ``done``.
@@ -63,7 +63,7 @@ class MissingReferenceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StepInputs:
-    """Values for the references of a step: question, context, finished steps by number."""
+    """Values for the references of a step: question, context, and outcomes by step number."""
 
     question: str
     context: Mapping[str, Any]
@@ -72,7 +72,7 @@ class StepInputs:
     def arguments(self, step: Step) -> dict[str, Any]:
         """Return the values of a step's arguments.
 
-        Raise ``MissingReferenceError`` if a referenced value is missing, with the reason.
+        Raise ``MissingReferenceError``, with the reason, if a referenced value is missing.
         """
         return {name: self._value(value) for name, value in step.arguments}
 

@@ -19,7 +19,7 @@ class SavedPlan:
     """A plan from a file, with the file's data about the plan.
 
     Attributes:
-        question: The question; empty if the file does not say.
+        question: The question; empty if the file has none.
         planner: The planner's name; ``file`` if it is unknown, ``pinned:NAME`` for a pinned plan.
         confidence: The planner's probability that the plan is right; ``None`` if unknown.
         because: Text of the reason for the confidence; empty if unknown.

@@ -28,8 +28,8 @@ def plan_within(
     ``latencies`` has the seconds of a call by tool, for tools that declare no latency.
 
     Returns:
-        The plan, and a JSON object as in ``Answer.planner``, with the ``price``. Its
-        ``left_out`` has a sentence for each step and each tool that was left out.
+        The plan, and a JSON object as in ``Answer.planner``, with the ``price``. The
+        object's ``left_out`` has a sentence for each step and each tool that was left out.
     """
 
     def excess(plan: Plan) -> str:

@@ -19,7 +19,7 @@ _STEP = frozenset({Source.STEP})
 
 @dataclass(frozen=True, slots=True)
 class Dag:
-    """Random plan: the seconds of each step, and the earlier steps, from 0, that it needs."""
+    """Random plan: the seconds of each step, and the indices of the earlier steps it needs."""
 
     seconds: Sequence[float]
     needs: Sequence[Sequence[int]]

@@ -27,7 +27,7 @@ def _omit(*_: Any) -> NoReturn:
     raise PydanticOmit
 
 
-# LangGraph's Studio makes a form of the schema, and leaves out fields that JSON cannot hold.
+# LangGraph's Studio makes a form from the schema; the form lacks fields that JSON cannot hold.
 _NOT_JSON = GetPydanticSchema(lambda *_: core_schema.any_schema(), _omit)
 
 
@@ -48,10 +48,10 @@ class AskOutput(TypedDict, total=False):
 class RunState(AskInput, AskOutput, total=False):
     """State of a run.
 
-    ``run_id`` stays the same when the run is resumed. ``plan`` is the plan's text form, and
-    ``planning`` the record of ``Answer.planner``, with a replanning as ``mended``. ``outcomes`` has
-    one ``Outcome`` per step, as JSON. ``budget`` has the limits of the run's calls, and
-    ``approval`` the reason why the plan needs approval, and the reply.
+    ``run_id`` stays the same when the run is resumed. ``plan`` is the plan's text form.
+    ``planning`` is the record of ``Answer.planner``; it has a replanning as ``mended``.
+    ``outcomes`` has one ``Outcome`` per step, as JSON. ``budget`` has the limits of the run's
+    calls. ``approval`` has the reason why the plan needs approval, and the reply.
     """
 
     run_id: str

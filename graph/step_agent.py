@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from casewright.planner.request import Planner
     from casewright.stores import CaseStore
 
-#: Instruction before the question; the prompt prefix before it is the same as for whole plans.
+#: Instruction before the question; the prompt prefix is the same as for whole plans.
 INSTRUCTION = """\
 Do not write the whole plan but its next step only. You are then shown what the step found, and \
 asked again. Write done where nothing more needs to be looked up."""
@@ -54,7 +54,7 @@ MAX_ROWS, MAX_CHARACTERS = 3, 400
 
 
 class AgentPlanner:
-    """A planner that runs the step-by-step agent with its tools; the agent's steps are the plan.
+    """A planner that runs the step-by-step agent with its tools; the plan is the agent's steps.
 
     The milliseconds of a result include the tools' time, since the plan depends on their results.
     The token counts are ``input``, in which the prompt prefix counts once, ``output``,
@@ -64,8 +64,8 @@ class AgentPlanner:
         model: Writes the steps by constrained decoding.
         scope: The user's scope, for the tools.
         fallback, plan_cases: As for ``ChatPlanner``.
-        examples: Plan cases in the prompt; none by default, since they are whole plans.
-        seconds: Time limit of a plan, which ends decoding; a tool has a timeout of its own.
+        examples: Number of plan cases in the prompt; 0 by default, since they are whole plans.
+        seconds: Time limit of a plan. It ends decoding but no tool, which has its own timeout.
         tokens: Maximum number of tokens of a step.
     """
 

@@ -40,7 +40,7 @@ _ONE_ARGUMENT = signature(lambda state: state)
 
 
 class BodyNode(RunnableLambda[Any, Any]):
-    """A node with one body for synchronous and asynchronous calls, which returns the update."""
+    """A node whose one body serves synchronous and asynchronous calls, and returns the update."""
 
     def __init__(self, body: Callable[[Any], Body[dict[str, Any]]]) -> None:
         def call(state: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class RunSpans(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
-        # The id of a graph's run, or of a run within it, to the id and span of the graph's run.
+        # Maps the id of a graph's run, or of a run within it, to id and span of the graph's run.
         self._spans: dict[UUID, tuple[UUID, Any]] = {}
 
     @property
@@ -112,7 +112,7 @@ class RunSpans(BaseCallbackHandler):
         self.on_chain_end(None, run_id=run_id)
 
     def parent_span(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
-        """Return a context in which new spans are children of the graph's span, given a config."""
+        """Return a context in which new spans are children of the span of a config's graph run."""
         run_id: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
         _, span = self._spans.get(run_id, _NO_SPAN)
         if span is None:

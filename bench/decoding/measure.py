@@ -56,7 +56,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     Raise ``InputError`` if the model cannot be loaded, or no annotated query of the domain has a
     plan that the grammar can write.
     """
-    # If the device is missing, this is an error before anything is loaded.
+    # This call raises an error if the device is missing, before anything is loaded.
     find_device(trial.model.device)
     tested = load_domain(trial.domain)
     toolbox, queries = tested.toolbox, tested.domain.queries()
@@ -167,8 +167,8 @@ def _tool_accuracy(
 def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
     """Return the median milliseconds of a network call, by the number of tokens after a head.
 
-    If a call with several tokens takes about as long as a call with one, because both wait for
-    memory, it saves time to read forced tokens together with the next free one.
+    A call with several tokens may take about as long as a call with one, because both wait for
+    memory. If so, reading forced tokens together with the next free one saves time.
     """
     import torch
 

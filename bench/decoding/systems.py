@@ -39,7 +39,7 @@ class WrittenPlan(NamedTuple):
 
 
 class Generation:
-    """Transformers' greedy ``generate``; ``head`` is a cache from ``head_states``, or ``None``."""
+    """Transformers' greedy ``generate``; a ``head`` is ``None`` or a cache from ``head_states``."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -97,7 +97,7 @@ class Generation:
 def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
     """Return a logits processor that allows the grammar's tokens, or only the next of ``choices``.
 
-    It maps ids (1, length) and scores (1, vocabulary) to scores; other tokens get minus infinity.
+    It maps ids (1, length) and scores (1, vocabulary) to scores, with -infinity for other tokens.
     """
     import torch
 
@@ -148,7 +148,7 @@ class Systems:
     def own_choice(
         self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
     ) -> dict[str, Callable[[int], WrittenPlan]]:
-        """Return the systems in which a trained model chooses, by name; they take request indices.
+        """Return the systems in which a trained model chooses tokens; each takes a request's index.
 
         The case planner writes the drafts, and its time counts.
         """

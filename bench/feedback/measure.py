@@ -61,12 +61,12 @@ Measure = Callable[[SearchState, LabelledQuestion], float]
 
 
 class LoopResults(NamedTuple):
-    """A strategy and a judge: for each question, a run, and one search for as many cases."""
+    """The results of a strategy and a judge: for each question, a run and a single search."""
 
     strategy: str
     judge: str
     runs: Sequence[Run]
-    singles: Sequence[SearchState]  # one search for as many cases, for each question
+    singles: Sequence[SearchState]  # for each question, one search for as many cases as the run
 
     @property
     def rounds(self) -> list[list[SearchState]]:
@@ -144,8 +144,8 @@ def _trials(sets: Sequence[FeedbackSet], encoder: Encoder) -> Iterator[Trial]:
         note(f"Encoding {len(same_cases[0].cases)} cases of {same_cases[0].name}.")
         with TemporaryDirectory() as folder, same_cases[0].store(encoder, folder) as store:
             for data in same_cases:
-                for name, weights in WEIGHTS.get(data.name, {"": None}).items():
-                    yield _trial(f"{data.name}{name}", data, store, weights)
+                for suffix, weights in WEIGHTS.get(data.name, {"": None}).items():
+                    yield _trial(f"{data.name}{suffix}", data, store, weights)
 
 
 def _trial(
@@ -284,7 +284,7 @@ def _figures(trial: Trial) -> dict[str, float]:
 
 
 def _ratios_to_post(trial: Trial, key: str, loop: LoopResults) -> dict[str, float]:
-    """Return ratios of a loop's costs to the post's loop, with the lowest k and at equal recall."""
+    """Return a loop's costs as ratios to the post's loop, at the lowest k and at equal recall."""
     figures: dict[str, float] = {}
     loop_recall = trial.mean(SearchState.marked_recall, loop.rounds[-1])
     judged = _mean_judged(loop.rounds[-1])

@@ -82,7 +82,7 @@ def single_search(question: Question, judge: Judge, count: int) -> SearchState:
 
 
 def judgement_ms(question: Question, judge: Judge, count: int = 10) -> float:
-    """Return the milliseconds in which a judge judges ``count`` cases, without their search."""
+    """Return the milliseconds that a judge takes for ``count`` cases, without the search."""
     request = _request(question, count)
     return timed(lambda: judge.judge(request))[1]
 

@@ -5,7 +5,7 @@ similarity functions over all cases and a custom aggregator.
 
 In Qdrant the facets are named vectors. Either each vector is searched and NumPy merges the hits, or
 Qdrant scores prefetched candidates by a formula. A case that is not among a vector's hits scores 0
-for it, so both methods are exact only if every case is a candidate.
+for this vector, so both methods are exact only if every case is a candidate.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Cbrkit(System):
 
     def build(self, cases: Vectors) -> None:
         """Put all cases into memory; see ``System``."""
-        # The vectors are views of one array, in which those of an attribute are contiguous.
+        # The vectors are views of one array, in which the vectors of an attribute are contiguous.
         rows = np.array(cases)
         self._cases: dict[int, dict[str, Any]] = {
             n: {**{name: rows[facet, n] for facet, name in enumerate(FACETS)}, **texts_of(n)}

@@ -1,4 +1,4 @@
-"""Worker processes: each has one system and its memory, and they search in turns."""
+"""Worker processes, which search in turns; each has one system and its memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES, QUERIES = "cases.npy", "queries.npy"
 WARM_UP_SECONDS = 1.0
 #: Number of queries in a turn, equally many for each set of weights.
 TURN_QUERIES = 4 * len(WEIGHTS)
-#: A kind of search gets no more turns after so many seconds of timed searches.
+#: A kind of search gets no more turns after its timed searches took this many seconds.
 MAX_SECONDS = 30
 #: A worker's environment, for one BLAS thread. If another process uses a core, two threads would
 #: wait for each other ten times as long as they compute.

@@ -83,7 +83,7 @@ def code_toolbox(search: CodeSearch, index: CodeIndex) -> Toolbox:
 
 
 def _in_file_order(hits: Sequence[Hit]) -> list[Case]:
-    """Return the hits' cases by definition, the best first; a definition's are in file order."""
+    """Return the cases grouped by definition, the best first; each group is in file order."""
     definitions: dict[tuple[str, ...], list[Case]] = {}
     for hit in hits:
         metadata = hit.case.metadata

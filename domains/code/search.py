@@ -14,7 +14,7 @@ from casewright.tools import CallContext, Search
 
 #: A search that a tool calls with the query and the call's context.
 CodeSearch = Callable[[str, CallContext], Sequence[Hit]]
-#: Maximum number of chunks from a search by similarity, and of the nearest from a search by name.
+#: Maximum number of chunks from a search by similarity, and from a search by name.
 MAX_CHUNKS, MAX_NAMED_CHUNKS = 8, 50
 #: Facet weights for a question that names no definition; the schema's weights suit names.
 UNNAMED_WEIGHTS: Mapping[str, float] = {"text": 0.8, "title": 0.2}
@@ -28,7 +28,7 @@ def symbol_search(store: CaseStore, index: CodeIndex) -> CodeSearch:
     """Return a search by the definitions that a question names; without names, by similarity.
 
     A search by name returns all chunks of a definition. It also uses names in the user's question,
-    since the plan's query may be a part of it.
+    since the plan's query may be a part of the question.
     """
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:

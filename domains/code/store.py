@@ -71,7 +71,7 @@ def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
     """Return the open store of a source tree, after encoding the tree's changes.
 
     Raises:
-        InputError: None of its files can be read.
+        InputError: None of the tree's files can be read.
         StoreError: The store cannot be opened, read or written to.
         DependencyError: The packages that read source code are not installed.
     """

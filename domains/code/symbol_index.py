@@ -18,7 +18,7 @@ class SymbolIndex:
     """
 
     def __init__(self, symbols: Iterable[str]) -> None:
-        #: Paths (the names of a symbol or an enclosing definition, joined by dots) to the names.
+        #: Maps paths to names: a path joins the names of a symbol or enclosing definition by dots.
         self.paths: dict[str, tuple[str, ...]] = {}
         self._members: defaultdict[str, list[str]] = defaultdict(list)
         self._by_name: defaultdict[str, list[str]] = defaultdict(list)

@@ -139,7 +139,7 @@ def _add_symbols(
 def _add_methods(
     words: Sequence[CodeWord], name_indices: set[int], positions: dict[str, int], index: SymbolIndex
 ) -> set[int]:
-    """Add the symbols of methods that are named with a class; return the positions of both."""
+    """Add the symbols of methods named with a class; return the positions of both words."""
     used_positions: set[int] = set()
     is_in_owner: dict[tuple[str, tuple[str, ...]], bool] = {}
     is_owner = [index.encloses_others(word.parts[-1]) for word in words]
@@ -192,7 +192,7 @@ def _kinds(words: Sequence[CodeWord], index: SymbolIndex) -> dict[int, str]:
 
 
 def _earlier_in_list(words: Sequence[CodeWord], end: int) -> Iterator[int]:
-    """Yield the positions of words that a list has before a word: ``add, update and remove``."""
+    """Yield the positions of the words before a word in its list: ``add, update and remove``."""
     position = end
     for _ in range(MAX_DISTANCE):
         earlier = position - 1

@@ -32,7 +32,7 @@ MIN_ORDER_RELEVANCE = 0.32
 MIN_SHARE_OF_PRODUCT = 0.7
 #: Lowest relevance of a product or fact that is related to the question, and of a help article.
 MIN_RELEVANCE, MIN_HELP_RELEVANCE = 0.15, 0.23
-#: Lowest relevance of a hit, as a share of the best hit's.
+#: Lowest relevance of a hit, as a share of the best hit's relevance.
 MIN_SHARE_OF_BEST = 0.6
 #: Maximum numbers of products and of reviews from a single search (a feedback loop adds at most
 #: twice as many), and of orders in a result.
@@ -154,8 +154,8 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
             nearest = products.search(query, 1, weights={"title": 1.0})[0]
             floor = MIN_SHARE_OF_PRODUCT * nearest.relevance
             likely = [hit for hit in likely if hit.relevance >= floor or _matches(hit, query)]
-        # "Where is my parcel?" names no item, so the plan passes the whole question, which means
-        # the newest orders.
+        # "Where is my parcel?" names no item, so the plan passes the whole question. Then the
+        # newest orders are meant.
         if not likely and query == call.question:
             likely = orders.search(query, 3, where=own_orders, lambda_b=0.0)
         return [_row(hit, "orders", fields) for hit in likely[:MAX_ORDERS]]

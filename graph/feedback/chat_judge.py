@@ -1,4 +1,4 @@
-"""A judge that asks a chat model, which answers ``{"0": true, "1": false}`` for its candidates."""
+"""A judge that asks a chat model, which answers ``{"0": true, "1": false}`` for the candidates."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def after_judge(
 ) -> dict[str, Any]:
     """Return the state update after a judge answered.
 
-    The loop stops unless the request was ``complete``: it had all unseen candidates.
+    The loop stops unless ``complete``, which means that the request had all unseen candidates.
     """
     if verdicts.failed:
         return after_failed_judge(state, request, verdicts, started)

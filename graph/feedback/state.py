@@ -1,4 +1,4 @@
-"""The limits of a feedback loop, and its state, plain JSON that every checkpointer can save."""
+"""A feedback loop's limits, and its state: plain JSON, which every checkpointer can save."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class FeedbackLimits:
     Attributes:
         first: Number of cases of the first search, which uses the question alone.
         more: Number of unseen cases of every later search.
-        rounds: Number of searches, with the first; the judge is called once after each search.
+        rounds: Maximum number of searches; the judge is called once after each search.
         candidates: Maximum number of cases of all searches together; each case is judged.
         tokens: Maximum tokens of all requests to the judge. If the judge does not count them, one
             token for four characters is assumed.
-        seconds: Time of the loop, without pauses.
+        seconds: Maximum time of the loop, without pauses.
         characters: Maximum length of a case's text in a request; longer texts are cut.
 
     Raise ``InputError`` if a bound is not positive.
@@ -105,8 +105,8 @@ class FeedbackResult:
             (``None`` until it is judged) and ``probability``.
         reason: The reason why the loop ended; see ``Reason``.
         rounds: One object per round: ``round``, ``search`` (the question or a strategy's name),
-            ``found``, ``judged``, ``relevant`` (new ones), ``total`` (all relevant), ``tokens``,
-            ``milliseconds``, and ``note`` on a problem.
+            ``found``, ``judged``, ``relevant`` (of this round), ``total`` (relevant cases of all
+            rounds so far), ``tokens``, ``milliseconds``, and ``note`` on a problem.
         judge, strategy: Names of the judge, and of the strategy of later rounds.
     """
 
