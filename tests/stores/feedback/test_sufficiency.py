@@ -62,7 +62,7 @@ def test_shipped_sufficiency_judge_has_positive_weights_for_all_its_features(fea
     assert min(weights.values()) > 0
 
 
-def test_token_similarity_can_replace_words_that_a_passage_lacks() -> None:
+def test_logit_of_an_answer_can_replace_words_that_a_passage_lacks() -> None:
     judge = SufficiencyJudge.shipped()
-    assert judge.is_sufficient((0.12, 1.2, 0.75))
-    assert not judge.is_sufficient((0.12, 1.2, 0.35))
+    assert judge.is_sufficient((0.12, 1.2, 3.0))
+    assert not judge.is_sufficient((0.12, 1.2, -3.0))
