@@ -13,7 +13,7 @@ import numpy as np
 from casewright.graph.evidence import Evidence
 from casewright.graph.generator import Generation, GenerationRequest
 from casewright.stores import Encoder
-from casewright.stores.documents.quotable import Quotable, cross_encoder_inputs, quotables
+from casewright.stores.documents.quotable import Quotable, cross_encoder_input, quotables
 from casewright.stores.encoders.cross_encoder import answer_logits, log_sum
 from casewright.stores.feedback.sufficiency import content_words
 
@@ -96,7 +96,10 @@ class ExtractiveGenerator:
         texts = [_record_text(item) if _has_fields(item) else item.text for item in quoted]
         if self._full:
             return list(zip(quoted, texts, strict=True))
-        if sum(map(len, texts)) <= FIRST_SIZE or any(map(_has_fields, quoted)):
+        # A passage after the first ones may be the one that answers.
+        are_all = len(quoted) == len(items) or not self._reads_passages
+        is_short = are_all and sum(map(len, texts)) <= FIRST_SIZE
+        if is_short or any(map(_has_fields, quoted)):
             return [
                 (item, self._record(request, item) if _has_fields(item) else _short_text(text))
                 for item, text in zip(quoted, texts, strict=True)
@@ -105,7 +108,11 @@ class ExtractiveGenerator:
 
     def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
         """Return the parts of the best passages that answer the question, with adjacent parts."""
-        passages = [(item, parts) for item in items[:MAX_READ] if (parts := quotables(item.text))]
+        unique: dict[str, Evidence] = {}
+        for item in items[:MAX_READ]:
+            # The same page may be stored twice.
+            unique.setdefault(item.text, item)
+        passages = [(item, parts) for item in unique.values() if (parts := quotables(item.text))]
         answering = self._answering(question, passages)
         chosen = answering or self._similar(question, passages)
         next_size = NEXT_ANSWER_SIZE if answering else NEXT_SIZE
@@ -125,12 +132,14 @@ class ExtractiveGenerator:
         """
         if not self._reads_passages:
             return []
-        windows = [window for _, parts in passages for window in cross_encoder_inputs(parts)]
-        logits = answer_logits(self._encoder, question, windows)
+        inputs = [cross_encoder_input(parts) for _, parts in passages]
+        logits = answer_logits(self._encoder, question, inputs)
         if logits is None:
             return []
-        scores = iter([logit for part_logits in logits for logit in part_logits.tolist()])
-        scored = [(item, parts, [next(scores) for _ in parts]) for item, parts in passages]
+        scored = [
+            (item, parts, part_logits.tolist())
+            for (item, parts), part_logits in zip(passages, logits, strict=True)
+        ]
         sums = [log_sum(part_scores) for _, _, part_scores in scored]
         best = max(sums, default=0.0)
         near = [number for number, total in enumerate(sums) if total >= best - LOGIT_MARGIN]

@@ -220,7 +220,8 @@ class CaseStore:
         are fetched, and the selection is repeated (see ``finding``).
 
         Args:
-            query, where: See ``search``.
+            query: See ``search``.
+            where: See ``search``.
             lambda_d: Share of the score, from 0 (only diversity) to 1 (no diversity).
             lambda_b: Share of the relevance in the score; see ``search``.
             weights: See ``search``; they also apply to redundancy.

@@ -56,7 +56,7 @@ def tool_from_function(
         example: A question that the tool helps to answer, with the plan.
         process: Call the function in its own process, which is killed when the call is cancelled or
             exceeds its time limit; see ``casewright.tools.process``.
-        latency, cost, tokens, approval, finds: As in ``ToolSpec``.
+        latency: As in ``ToolSpec``, and so are ``cost``, ``tokens``, ``approval`` and ``finds``.
 
     Raises:
         ToolError: A parameter has a type that JSON cannot represent, ``sources`` names an unknown

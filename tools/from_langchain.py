@@ -34,7 +34,8 @@ def tool_from_langchain(
         tool: A LangChain tool, with a description and an argument schema.
         results: The fields of each result; for several fields, the tool must return mappings or
             JSON text.
-        sources, example: As for ``tool_from_function``.
+        sources: As for ``tool_from_function``.
+        example: As for ``tool_from_function``.
 
     Raises:
         ToolError: ``sources`` names an unknown parameter.

@@ -58,7 +58,8 @@ def tool_from_store(
             the store was opened for another tenant; a request without a tenant fails. False to
             search the store as it was opened; the store of one tenant then refuses requests of
             other tenants.
-        sources, example: As for ``tool_from_function``.
+        sources: As for ``tool_from_function``.
+        example: As for ``tool_from_function``.
         k: The maximum number of results.
         min_relevance: The minimum weighted cosine of a result.
         near_best: The minimum weighted cosine of a result, as a share of the best hit's cosine.

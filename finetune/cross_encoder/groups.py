@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from casewright.errors import InputError
 from casewright.finetune.records import Record, Text, read_records
-from casewright.stores.documents.quotable import cross_encoder_inputs, quotables
+from casewright.stores.documents.quotable import cross_encoder_input, quotables
+from casewright.stores.encoders.cross_encoder import windows
 
 FILE = "questions.jsonl"
 LINE = 'A line is {"tree": "…", "question": "…", "quote": "…"}.'
@@ -54,13 +55,20 @@ def read_questions(data: Path) -> list[QuotedQuestion]:
     return sorted(questions, key=lambda question: question.tree)
 
 
+def check_trees(trees: Collection[str], questions: Sequence[QuotedQuestion | Group]) -> None:
+    """Raise ``InputError`` for a tree that no question is about."""
+    if unknown := set(trees) - {question.tree for question in questions}:
+        raise InputError(f"No question is about the held-out tree {min(unknown)!r}. Correct it.")
+
+
 def make_groups(
     questions: Sequence[QuotedQuestion], search: Callable[[str], Sequence[str]]
 ) -> Iterator[Group]:
     """Yield a group for each question; ``search`` returns Markdown passages, the best first."""
     for question in questions:
         texts = search(question.question)
-        passages = [window for text in texts for window in cross_encoder_inputs(quotables(text))]
+        inputs = [cross_encoder_input(quotables(text)) for text in texts]
+        passages = [window for passage in inputs for window in windows(passage)]
         quote = _plain(question.quote)
         gold = frozenset(
             (number, part)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.finetune.cross_encoder.groups import Group
+from casewright.finetune.cross_encoder.groups import Group, check_trees
 from casewright.planner.language_model.device import find_device
 from casewright.stores.encoders.cross_encoder import UNREAD, encode_pair, save_weights
 from casewright.stores.encoders.minilm import packaged_minilm
@@ -76,8 +76,7 @@ def train_cross_encoder(
     import torch
 
     place = find_device(device)
-    if unknown := set(held_out) - {group.tree for group in groups}:
-        raise InputError(f"No question is about the held-out tree {min(unknown)!r}. Correct it.")
+    check_trees(held_out, groups)
     usable = [g for g in groups if g.passages and (g.gold or g.unanswerable)]
     training = [group for group in usable if group.tree not in held_out]
     if not any(group.gold for group in training):

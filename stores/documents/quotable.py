@@ -13,8 +13,6 @@ from itertools import pairwise
 
 #: A list of at most this many characters is one part; a longer list is split into its items.
 MAX_LIST_CHARACTERS = 500
-#: Maximum number of characters of a window of several parts; about 300 tokens.
-WINDOW_CHARACTERS = 1_200
 FENCE = "```"
 
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
@@ -71,17 +69,9 @@ def quotables(text: str) -> list[Quotable]:
     return parts
 
 
-def cross_encoder_inputs(parts: Sequence[Quotable]) -> list[list[str]]:
-    """Return windows of consecutive parts as ``CrossEncoder`` reads them: a heading and parts.
-
-    A heading is that of the first part. A chunk of ``ingest`` is one window.
-    """
-    windows: list[list[str]] = []
-    for part in parts:
-        if not windows or sum(map(len, windows[-1][1:])) + len(part.text) > WINDOW_CHARACTERS:
-            windows.append([part.heading])
-        windows[-1].append(part.text)
-    return windows
+def cross_encoder_input(parts: Sequence[Quotable]) -> list[str]:
+    """Return the first heading, then the parts, as ``CrossEncoder`` reads a passage."""
+    return [parts[0].heading if parts else "", *(part.text for part in parts)]
 
 
 def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:

@@ -34,6 +34,8 @@ WEIGHTS, SCALE = Path(__file__).parent / "weights" / "cross_encoder.safetensors"
 HEADS = ("cls.weight", "cls.bias", "part.weight", "part.bias")
 #: Maximum tokens of a question, of a heading, and of a passage's parts; the rest is not read.
 MAX_QUESTION, MAX_HEADING, MAX_PARTS = 64, 32, 300
+#: Maximum number of times that the model is run for one passage.
+MAX_WINDOWS = 8
 #: The logit of a part that is not read.
 UNREAD = -20.0
 #: Maximum number of characters of a token, spaces included.
@@ -91,7 +93,10 @@ class CrossEncoder:
             if key in self._logits:
                 self._logits.move_to_end(key)
                 return self._logits[key]
-        logits = self._read(encode_pair(question, passage))
+        read = [self._read(encode_pair(question, window)) for window in windows(passage)]
+        logits = np.full(len(passage) - 1, UNREAD, np.float32)
+        read_parts = np.concatenate([logits[:0], *read])
+        logits[: len(read_parts)] = read_parts
         logits.setflags(write=False)
         with self._lock:
             self._logits[key] = logits
@@ -135,8 +140,10 @@ def answer_logits(
     if answer is None:
         return None
     try:
-        logits = [np.asarray(parts, np.float32) for parts in answer]
-    except (TypeError, ValueError):
+        tensors = [p.detach().cpu() if hasattr(p, "detach") else p for p in answer]
+        with np.errstate(over="ignore"):
+            logits = [np.asarray(parts, np.float32) for parts in tensors]
+    except (TypeError, ValueError, OverflowError, RuntimeError):
         logits = []
     shapes = [(len(passage) - 1,) for passage in passages]
     if [parts.shape for parts in logits] != shapes or not all(np.isfinite(p).all() for p in logits):
@@ -150,6 +157,26 @@ def answer_logits(
 def log_sum(logits: Sequence[float] | Floats) -> float:
     """Return the logarithm of the sum of the exponentials of logits; ``UNREAD`` without any."""
     return float(np.logaddexp.reduce([UNREAD, *logits]))
+
+
+def windows(passage: Passage) -> list[Passage]:
+    """Return passages of at most ``MAX_PARTS`` tokens with the same heading, in order.
+
+    Parts after ``MAX_WINDOWS`` windows are left out. A longer part has a window of its own.
+    """
+    heading, *parts = passage
+    split: list[list[str]] = []
+    size = 0
+    for part in parts:
+        tokens = len(_ids(part, MAX_PARTS))
+        size += tokens
+        if not split or size > MAX_PARTS:
+            if len(split) == MAX_WINDOWS:
+                break
+            split.append([heading])
+            size = tokens
+        split[-1].append(part)
+    return split
 
 
 def encode_pair(question: str, passage: Passage) -> Pair:
@@ -205,15 +232,19 @@ def _read_weights(file: Path) -> Weights:
         scales = {n.removesuffix(SCALE): trained.pop(n) for n in [*trained] if n.endswith(SCALE)}
         matrices = {name: trained[name] * scale[:, None] for name, scale in scales.items()}
         weights = {**base, **trained, **matrices}
-        shapes = {name: weight.shape for name, weight in base.items()}
+        shapes = {n: w.shape for n, w in base.items() if n.startswith("encoder.")}
         shapes |= dict.fromkeys(HEADS[::2], (1, len(base["embeddings.LayerNorm.bias"])))
         shapes |= dict.fromkeys(HEADS[1::2], (1,))
-        if wrong := [name for name, shape in shapes.items() if weights[name].shape != shape]:
-            raise ValueError(f"{wrong[0]} has another shape")
-    except (OSError, SafetensorError, KeyError, ValueError, IndexError) as error:
-        missing = "there is no " if isinstance(error, KeyError) else ""
+        if unknown := {*trained, *matrices} - shapes.keys():
+            raise ValueError(f"the network has no {min(unknown)}")
+        for name, shape in shapes.items():
+            weight = weights[name]
+            if (weight.shape, weight.dtype) != (shape, np.float32) or not np.isfinite(weight).all():
+                raise ValueError(f"{name} is not a finite float32 array {shape}")
+    except (OSError, SafetensorError, LookupError, ValueError, TypeError) as error:
+        reason = f"there is no {error.args[0]}" if isinstance(error, KeyError) else one_line(error)
         raise InputError(
-            f"The cross-encoder's weights {file} cannot be used: {missing}{one_line(error)}. Give "
-            "a file that casewright finetune cross-encoder wrote."
+            f"The cross-encoder's weights {file} cannot be used: {reason}. Give a file that "
+            "casewright finetune cross-encoder wrote."
         ) from error
     return weights

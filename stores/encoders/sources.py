@@ -23,9 +23,15 @@ MODEL_NAME_FIELDS = ("model_name", "model", "model_id")
 
 
 @cache
+def packaged_cross_encoder() -> CrossEncoder:
+    """Return the packaged cross-encoder; the process has one instance."""
+    return CrossEncoder()
+
+
+@cache
 def default_encoder() -> CachedEncoder:
     """Return the offline encoder with its caches; the process has one instance."""
-    return CachedEncoder(MiniLMEncoder(), cache_folder() / "embeddings", CrossEncoder())
+    return CachedEncoder(MiniLMEncoder(), cache_folder() / "embeddings", packaged_cross_encoder())
 
 
 def named_encoder(name: str | None) -> CachedEncoder:
@@ -38,7 +44,8 @@ def named_encoder(name: str | None) -> CachedEncoder:
     if name is None:
         return default_encoder()
     encoder = extension("encoder", name)() if name in extensions("encoder") else as_encoder(name)
-    return CachedEncoder(encoder, cache_folder() / "embeddings")
+    cross_encoder = packaged_cross_encoder() if isinstance(encoder, MiniLMEncoder) else None
+    return CachedEncoder(encoder, cache_folder() / "embeddings", cross_encoder)
 
 
 def preload(encoder: CachedEncoder) -> None:

@@ -6,12 +6,9 @@ import heapq
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
-
-import numpy as np
 
 from casewright.stores import Case, CaseStore, Hit
-from casewright.stores.documents.quotable import cross_encoder_inputs, quotables
+from casewright.stores.documents.quotable import cross_encoder_input, quotables
 from casewright.stores.encoders.cross_encoder import answer_logits, log_sum
 from casewright.stores.feedback.sufficiency import SufficiencyJudge, hit_features
 from casewright.stores.hit import DECIMALS, near_best
@@ -30,8 +27,6 @@ MIN_SHARE_OF_BEST, MARGIN = 0.6, 3.0
 ANSWER = "answer"
 #: Maximum of the judge's third feature, and minus its minimum, so that words can outweigh it.
 MAX_ANSWER = 6.0
-#: No logits.
-NOTHING = np.zeros(0, np.float32)
 #: Maximum number of passages whose words are indexed, since the index is in memory.
 MAX_INDEXED = 50_000
 
@@ -45,6 +40,7 @@ class PassageSearch:
 
     def __init__(self, documents: CaseStore) -> None:
         self._documents = documents
+        self._encoder = documents.schema.facets[0].encoder
         self._indexed = "://" not in documents.location
         self._index: WordIndex | None = None
         self._lock = threading.Lock()
@@ -68,14 +64,11 @@ class PassageSearch:
 
     def with_answers(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits with their facet score ``ANSWER``, if the encoder has a cross-encoder."""
-        encoder = self._documents.schema.facets[0].encoder
-        windows = [cross_encoder_inputs(quotables(passage_markdown(hit.case))) for hit in hits]
-        logits = answer_logits(encoder, query, [w for passage in windows for w in passage])
+        passages = [cross_encoder_input(quotables(passage_markdown(hit.case))) for hit in hits]
+        logits = answer_logits(self._encoder, query, passages)
         if logits is None:
             return list(hits)
-        ordered = iter(logits)
-        sums = [log_sum(np.concatenate([*islice(ordered, len(w)), NOTHING])) for w in windows]
-        pairs = zip(hits, sums, strict=True)
+        pairs = zip(hits, map(log_sum, logits), strict=True)
         return [replace(h, facet_scores={**h.facet_scores, ANSWER: logit}) for h, logit in pairs]
 
     def candidates(self, query: str, count: int) -> tuple[list[Hit], dict[str, float]]:
@@ -94,15 +87,16 @@ class PassageSearch:
     def features(self, query: str, hits: Sequence[Hit]) -> tuple[float, ...]:
         """Return the ``FEATURES`` of ``SufficiencyJudge`` of passages that ``best`` returned."""
         index = self._words()
-        logits = [hit.facet_scores[ANSWER] for hit in hits if ANSWER in hit.facet_scores]
         first = hit_features(query, hits, index.rarity if index else None)
-        answer = min(max(log_sum(logits), -MAX_ANSWER), MAX_ANSWER)
-        return first if hits and not logits else (*first, answer)
+        if answer_logits(self._encoder, query, []) is None:
+            return first
+        logits = [hit.facet_scores[ANSWER] for hit in hits if ANSWER in hit.facet_scores]
+        return *first, min(max(log_sum(logits), -MAX_ANSWER), MAX_ANSWER)
 
     def are_sufficient(self, query: str, hits: Sequence[Hit]) -> bool:
         """Return ``True`` if passages probably answer the question."""
         features = self.features(query, hits)
-        return SufficiencyJudge.shipped(len(features)).is_sufficient(features)
+        return bool(hits) and SufficiencyJudge.shipped(len(features)).is_sufficient(features)
 
     def _words(self) -> WordIndex | None:
         with self._lock:

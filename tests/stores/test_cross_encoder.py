@@ -10,6 +10,7 @@ import pytest
 from casewright.errors import InputError
 from casewright.stores.encoders.cross_encoder import (
     MAX_PARTS,
+    MAX_WINDOWS,
     UNREAD,
     CrossEncoder,
     answer_logits,
@@ -53,14 +54,13 @@ def test_logits_do_not_depend_on_earlier_calls_or_repetitions(cross_encoder: Cro
     np.testing.assert_allclose(again[0], second, atol=1e-4)
 
 
-def test_empty_parts_and_parts_after_the_limit_are_not_read(cross_encoder: CrossEncoder) -> None:
-    long = "word " * MAX_PARTS
-    empty, cut, none = cross_encoder.answer_logits(
-        QUESTION, [["", ""], ["Long", long, ANSWER], ["Bare heading"]]
-    )
+def test_long_passage_is_read_in_windows_up_to_their_maximum(cross_encoder: CrossEncoder) -> None:
+    filler = ["word " * (MAX_PARTS - 10)] * (MAX_WINDOWS - 1)
+    passages = [["", ""], ["Workers", *filler, ANSWER, *filler, ANSWER], ["Bare heading"]]
+    empty, long, none = cross_encoder.answer_logits(QUESTION, passages)
     assert empty.tolist() == [UNREAD]
-    assert cut[0] > UNREAD
-    assert cut[1] == UNREAD
+    assert long.argmax() == len(filler)
+    assert long[-1] == UNREAD
     assert none.size == 0
 
 

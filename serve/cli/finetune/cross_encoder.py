@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, Typer
 
+from casewright.errors import InputError
 from casewright.serve.cli.options import AsJson, Device
 from casewright.serve.cli.output import print_facts
 
@@ -43,7 +44,7 @@ def finetune_cross_encoder(
     A line of questions.jsonl has the tree, a question, and the quote that answers it; without a
     quote, the tree does not answer the question.
     """
-    from casewright.finetune.cross_encoder.groups import read_questions
+    from casewright.finetune.cross_encoder.groups import check_trees, read_questions
     from casewright.finetune.cross_encoder.training import (
         CrossEncoderSettings,
         train_cross_encoder,
@@ -52,7 +53,10 @@ def finetune_cross_encoder(
     from casewright.planner.language_model.device import check_names, find_device
 
     questions = read_questions(data)
-    check_writable(target)
+    if target.is_dir():
+        raise InputError(f"--output {target} is a folder. Give the name of a file in it.")
+    check_writable(target.parent)
+    check_trees(held_out or (), questions)
     check_names(device, None)
     find_device(device)
     settings = CrossEncoderSettings(minutes=minutes, seed=seed)
