@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -190,3 +191,50 @@ def test_long_field_of_a_row_is_cut_to_whole_sentences(ask: Ask) -> None:
     assert "Kettle; text It is steel. It is steel." in answer.text
     assert "note short" in answer.text
     assert len(answer.text) < 700
+
+
+class RankingEncoder(HashingEncoder):
+    """An encoder whose logit of a part is the number at the part's end, such as "(3)"."""
+
+    def answer_logits(self, question: str, passages: Sequence[Sequence[str]]) -> list[Any]:
+        return [[float(part.rpartition("(")[2][:-1]) for part in parts] for _, *parts in passages]
+
+
+def ranked_citations(*texts: str) -> list[str]:
+    items = [evidence(number, text) for number, text in enumerate(texts, 1)]
+    generator = ExtractiveGenerator(RankingEncoder(), reads_passages=True)
+    return list(generator.generate(GenerationRequest("question", items)).citations)
+
+
+def test_passage_with_the_best_logit_is_quoted_even_after_three_near_ones() -> None:
+    assert ranked_citations("Eggs (1)", "Roses (2)", "Water (2)", "Answer (4)") == [
+        "E1",
+        "E2",
+        "E4",
+    ]
+
+
+def test_passage_far_below_the_best_logit_is_not_quoted() -> None:
+    assert ranked_citations("Eggs (-9)", "Answer (4)", "Roses (3)", "Water (-3)") == ["E2", "E3"]
+
+
+def test_equal_passages_are_quoted_once_and_leave_room_for_others() -> None:
+    assert ranked_citations("Same (4)", "Same (4)", "Other (4)", "Best (5)") == ["E1", "E3", "E4"]
+
+
+def test_part_with_the_best_logit_is_quoted_of_a_long_passage() -> None:
+    parts = " ".join(f"{'Filler ' * 40}{number} (1)." for number in range(9))
+    encoder = RankingEncoder()
+    encoder.answer_logits = lambda question, passages: [  # type: ignore[method-assign]
+        [9.0 if "Answer" in part else 1.0 for part in parts] for _, *parts in passages
+    ]
+    request = GenerationRequest("question", [evidence(1, f"{parts} The Answer is here. {parts}")])
+    text = ExtractiveGenerator(encoder, reads_passages=True).generate(request).text
+    assert "The Answer is here." in text
+    assert len(text) < 500
+
+
+def test_results_of_other_tools_are_ranked_without_the_cross_encoder() -> None:
+    items = [evidence(1, "Eggs (1)"), evidence(2, "Answer (4)")]
+    request = GenerationRequest("question", items)
+    assert ExtractiveGenerator(RankingEncoder()).generate(request).citations == ["E1", "E2"]
