@@ -18,7 +18,7 @@ from casewright.bench.report import Report
 from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
 from casewright.bench.toolbox_planners import model_planner
 from casewright.errors import GrammarError
-from casewright.finetune.folds import SAME_GROUP
+from casewright.finetune.folds import NEAR_DUPLICATE_SIMILARITY
 from casewright.planner import AnnotatedQuery, PlanRequest, render_prompt
 from casewright.planner.grammar import PlanGrammar, PlanMatcher
 from casewright.planner.language_model import LanguageModel, PromptTokens
@@ -115,7 +115,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         "plan_cases_in_prompts": trial.examples,
         "plan_cases_to_pick_from": cases,
         "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
-        "same_group_above": SAME_GROUP,
+        "near_duplicates_above": NEAR_DUPLICATE_SIMILARITY,
         "queries_refused_by_the_grammar": refused,
         "queries_kept_from_the_model": len(scored_queries),
     }
