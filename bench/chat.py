@@ -27,7 +27,7 @@ from langchain_core.messages import HumanMessage
 from casewright.bench.harness import finish, load_domain, mean, p50, p95, running, timings, tracked
 from casewright.bench.report import Report
 from casewright.errors import DependencyError, InputError
-from casewright.finetune.evaluation import judge
+from casewright.finetune.evaluation import judge as compare_with_gold
 from casewright.graph import ChatGenerator, Evidence, GenerationRequest
 from casewright.graph.feedback import ChatJudge
 from casewright.graph.generator import checked_citations
@@ -42,7 +42,7 @@ from casewright.tools import Toolbox
 #: Number of plan cases that the generator and the judge read.
 NEAREST_COUNT = 3
 #: Maximum number of tokens that the local model SmolLM2 generates: the length of a long plan.
-BASE_TOKENS = 64
+SMOLLM2_MAX_TOKENS = 64
 #: Numbers of timed completions of one token, and of untimed ones before: the first are slow.
 ROUND_TRIPS, WARM_UP = 20, 2
 #: Number of streamed answers, and of tokens in each.
@@ -57,10 +57,10 @@ from transformers.cli.transformers import main
 main()
 """
 NOTE = (
-    "calls and tokens are means of a plan, tokens by the server's count. valid_at_first, "
-    "valid_repaired: shares of plans that the chat model wrote; the others are the case planner's, "
-    "as fallback, those of no_answer because a call failed or was late. tools_own: share of all "
-    "plans that the chat model wrote with the right tools; tools: share with the fallbacks. "
+    "calls and tokens are means of a plan, tokens by the server's count. Shares of all plans: "
+    "valid_at_first, valid_repaired: by the chat model; fallback: by the case planner; no_answer: "
+    "by the case planner, because a call failed or was late; tools: with the right tools; "
+    "tools_own: with the right tools, by the chat model. "
     "one_token_ms is a whole round trip with the same client; chat_ms_outside_calls is a plan's "
     "time outside of its calls: plan cases, prompt, checks, fallback. Generator and judge read the "
     "nearest plan cases; cut: share of calls that the limit of tokens ended; usable: share of "
@@ -198,7 +198,7 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
 
 def measure_chat(
     domain_name: str,
-    queries: int,
+    query_count: int,
     *,
     url: str | None = None,
     model: str | None = None,
@@ -210,9 +210,9 @@ def measure_chat(
     The chat model also answers each query from the nearest plan cases, and judges their relevance.
     """
     tested = load_domain(domain_name)
-    known, held_out = tested.domain.queries(), tested.held_out_queries(queries)
-    sample = [held_out[number * len(held_out) // queries] for number in range(queries)]
-    limit = BASE_TOKENS if tokens is None and url is None else tokens
+    known, held_out = tested.domain.queries(), tested.held_out_queries(query_count)
+    sample = [held_out[index * len(held_out) // query_count] for index in range(query_count)]
+    limit = SMOLLM2_MAX_TOKENS if tokens is None and url is None else tokens
     log = _CallLog()
     with served(url, model) as server:
         chat, one_token_ms = server.client(limit, callbacks=[log]), server.round_trips(seconds)
@@ -262,7 +262,7 @@ def _plan_all(
         call_ms = sum(((call.ended or now) - call.started) * 1000 for call in calls)
         costs = (result.milliseconds, len(calls), call_ms, result.tokens)
         is_unanswered = bool(calls) and not calls[-1].answered
-        is_right = judge(query, result.plan).tools
+        is_right = compare_with_gold(query, result.plan).tools
         outcomes.append(ChatOutcome(*costs, result.fallback, is_unanswered, is_right))
     return outcomes
 

@@ -13,7 +13,7 @@ from casewright.bench.report import Report
 from casewright.finetune.corpus import read_corpus
 from casewright.finetune.evaluation import as_row, score_classes
 from casewright.finetune.examples.corpus_examples import guest_queries
-from casewright.finetune.folds import SAME_GROUP, similarity_groups
+from casewright.finetune.folds import NEAR_DUPLICATE_SIMILARITY, similarity_groups
 from casewright.planner import AnnotatedQuery, Planner, plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, ENSEMBLE, PARSER, make_planner
@@ -24,7 +24,7 @@ FROZEN, ADDED = "frozen", "added tools"
 
 NOTES = (
     "The queries took no part in training, tuning or plan cases. A neighbour is a training query "
-    f"with a similarity above {SAME_GROUP}.",
+    f"with a similarity above {NEAR_DUPLICATE_SIMILARITY}.",
 )
 ADDED_NOTE = (
     "added tools: messages of the corpus's measuring toolboxes, each of which adds the tools that "
@@ -71,7 +71,7 @@ def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
                 row = {"planner": name, "messages": kind, "count": len(queries)}
                 row |= {"tools": share_right(verdicts), "arguments": accuracy}
                 rows.append({"table": ADDED, **row})
-    settings = {"domain": domain.name, "same_group_above": SAME_GROUP}
+    settings = {"domain": domain.name, "near_duplicates_above": NEAR_DUPLICATE_SIMILARITY}
     settings |= {"guests": guests, "seed": seed}
     notes = [*NOTES, *([ADDED_NOTE] if guests else [])]
     return Report(FROZEN, settings, figures, rows, notes, titles={FROZEN: FROZEN, ADDED: ADDED})

@@ -18,7 +18,7 @@ from casewright.bench.report import Report
 from casewright.domains import Domain
 from casewright.finetune.baselines.classifiers import train_classifiers
 from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, judge, score_classes
-from casewright.finetune.folds import SAME_GROUP, group_folds, similarity_groups
+from casewright.finetune.folds import NEAR_DUPLICATE_SIMILARITY, group_folds, similarity_groups
 from casewright.planner import AnnotatedQuery, CasePlanner, Planner, Reader, Turn, plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, CLASSIFIERS, check_planner, make_planner
@@ -35,8 +35,8 @@ NOTES = (
     "tools: share of plans with the right tool sequence; arguments: share whose arguments are all "
     "right too; arguments_paper: the same of the plans with prod_search or shipment_status. "
     "Precision, recall and F1 of “all” are means over the classes. Milliseconds include the "
-    f"encoding of the question. Queries with a similarity above {SAME_GROUP} are in one fold, so "
-    "that no planner knows a neighbour.",
+    f"encoding of the question. Queries with a similarity above {NEAR_DUPLICATE_SIMILARITY} are in "
+    "one fold, so that no planner knows a neighbour.",
 )
 
 
@@ -70,7 +70,7 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
         figures[f"tool_accuracy_{planner}_of_{size}_queries"] = one_task
         figures[f"tool_accuracy_multi_step_{planner}_of_{size}_queries"] = multi_step
     settings = {"domain": domain.name, "planner": planner, "folds": folds, "queries": len(queries)}
-    settings |= {"groups": len(set(groups)), "same_group_above": SAME_GROUP}
+    settings |= {"groups": len(set(groups)), "near_duplicates_above": NEAR_DUPLICATE_SIMILARITY}
     draw = partial(_draw_curve, points=points) if curve else partial(_draw, rows=rows)
     return Report("planner", settings, figures, rows, NOTES, draw)
 

@@ -11,11 +11,11 @@ from casewright.finetune.neighbours import BLOCK, unit_embeddings
 from casewright.stores import Encoder
 
 #: Two questions are near-duplicates, and share a group, if their similarity is above this number.
-SAME_GROUP = 0.9
+NEAR_DUPLICATE_SIMILARITY = 0.9
 
 
 def similarity_groups(
-    texts: Sequence[str], encoder: Encoder, *, threshold: float = SAME_GROUP
+    texts: Sequence[str], encoder: Encoder, *, threshold: float = NEAR_DUPLICATE_SIMILARITY
 ) -> list[int]:
     """Return a group number for each text; texts more similar than the threshold share a group.
 

@@ -40,7 +40,7 @@ def _valid_name(name: str) -> str:
 
 def _valid_description(text: str) -> str:
     if not text.strip() or "\n" in text:
-        raise ValueError(f"The description {text!r:.60} is empty or has several lines. Write one")
+        raise ValueError(f"The description {text!r:.60} is empty or several lines. Write one line")
     try:
         check_text(text)
     except InputError as error:

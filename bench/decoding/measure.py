@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from casewright.bench.decoding import systems
-from casewright.bench.decoding.systems import HEAD_KEPT, HEAD_KEPT_BY_CASEWRIGHT, WrittenPlan
+from casewright.bench.decoding.systems import WrittenPlan
 from casewright.bench.harness import finish, load_domain, mean, p50, p95, take_turns, timed
 from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.planner import share_right, verdicts_of
@@ -18,7 +18,7 @@ from casewright.bench.report import Report
 from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
 from casewright.bench.toolbox_planners import model_planner
 from casewright.errors import GrammarError
-from casewright.finetune.folds import SAME_GROUP
+from casewright.finetune.folds import NEAR_DUPLICATE_SIMILARITY
 from casewright.planner import AnnotatedQuery, PlanRequest, render_prompt
 from casewright.planner.grammar import PlanGrammar, PlanMatcher
 from casewright.planner.language_model import LanguageModel, PromptTokens
@@ -44,9 +44,9 @@ class DecodingTrial(GenerationTrial):
     """The options of ``casewright bench decoding``."""
 
     plans: int = 20
-    examples: int = 1  # the number of plan cases in the compared prompts
+    plan_cases: int = 1  # the number of plan cases in the compared prompts
     pool: int | None = None  # the number of queries that may become plan cases; ``None`` for all
-    grammars: int = 200  # the number of queries for which the grammar alone is timed
+    grammar_queries: int = 200  # the number of queries for which the grammar alone is timed
     held_out: int = 100  # the number of test queries on which a trained model is scored
 
 
@@ -62,22 +62,22 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     toolbox, queries = tested.toolbox, tested.domain.queries()
     measured = MeasuredModel(trial, tested)
     model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
-    # A grammar caches its states, so the grammar that makes the scripts must not be timed.
+    # The grammar that makes the scripts (tokens of gold plans) caches states, so it is not timed.
     script_grammar, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
     tasks, refused = make_tasks(model, script_grammar, toolbox, shuffled, trial.plans)
     if not tasks:
         raise trial.no_queries_error()
     test_queries = [] if trial.model.is_random else tested.domain.measuring_queries()
     scored_queries = test_queries[: trial.held_out]
-    own_choice_queries = shuffled_queries(test_queries, trial.seed)[: trial.plans]
-    excluded = [*(task.query for task in tasks), *scored_queries, *own_choice_queries]
+    unscripted_queries = shuffled_queries(test_queries, trial.seed)[: trial.plans]
+    excluded = [*(task.query for task in tasks), *scored_queries, *unscripted_queries]
     prompt_ms: dict[str, float] = {}
     with other_plan_cases(queries[: trial.pool], excluded, tested.uncached_encoder) as store:
 
         def prompts_with(count: int) -> list[PromptTokens]:
             return [_prompt(model, task.request, store, count) for task in tasks]
 
-        prompts = prompts_with(trial.examples)
+        prompts = prompts_with(trial.plan_cases)
         model_systems = systems.Systems(model, grammar, prompts[0].head)
 
         def writer(
@@ -95,38 +95,38 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         decoders = [name for name in writers if name.startswith(systems.CASEWRIGHT)]
         fully_warmed = decoders if measured.needs_warmup else ()
         plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", fully_warmed)
-        requests = [query.record.request(toolbox) for query in own_choice_queries]
+        requests = [query.record.request(toolbox) for query in unscripted_queries]
         own_choice = _own_choice_plans(measured, trial, requests, store) if requests else {}
         tool_accuracy: Mapping[int, float] = {}
         if scored_queries:
             tool_accuracy = _tool_accuracy(model, toolbox, scored_queries, store)
         cases = store.count()
-    grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
+    grammars = grammar_costs(model, toolbox, shuffled[: trial.grammar_queries], queries)
     steps = _step_costs(model, prompts[0].head)
     measured.measure_bandwidth_again()
+    decoded = plans[systems.CASEWRIGHT_WITH_CACHED_HEAD]
     # The time to read the weights from memory in all model steps of a plan.
-    model_steps = np.array([plan.model_steps for plan in plans[HEAD_KEPT_BY_CASEWRIGHT]])
-    lower_bounds = model_steps * measured.min_step_ms
+    min_plan_ms = measured.min_step_ms * np.array([plan.model_steps for plan in decoded])
     settings = {
         "domain": tested.domain.name,
         **measured.settings,
         "plans": len(tasks),
         "head_tokens": len(prompts[0].head),
-        "plan_cases_in_prompts": trial.examples,
+        "plan_cases_in_prompts": trial.plan_cases,
         "plan_cases_to_pick_from": cases,
         "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
-        "same_group_above": SAME_GROUP,
+        "near_duplicates_above": NEAR_DUPLICATE_SIMILARITY,
         "queries_refused_by_the_grammar": refused,
-        "queries_kept_from_the_model": len(scored_queries),
+        "scored_queries_not_in_plan_cases": len(scored_queries),
     }
-    figures = dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], lower_bounds))
+    figures = dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], min_plan_ms))
     if own_choice:
         figures |= dict(_own_choice_figures(own_choice))
     figures |= {**dict(_grammar_figures(grammars)), **prompt_ms}
     figures |= {f"tool_accuracy_{n}_plan_cases": share for n, share in tool_accuracy.items()}
     figures |= {f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()}
     figures |= measured.figures
-    rows = _rows({**plans, **own_choice}, tool_accuracy, lower_bounds, grammars)
+    rows = _rows({**plans, **own_choice}, tool_accuracy, min_plan_ms, grammars)
     return Report("decoding", settings, figures, rows, _notes(trial), partial(_draw, plans=plans))
 
 
@@ -144,7 +144,7 @@ def _own_choice_plans(
     measured: MeasuredModel, trial: DecodingTrial, requests: Sequence[PlanRequest], store: CaseStore
 ) -> dict[str, list[WrittenPlan]]:
     model = measured.model
-    prompts = [_prompt(model, request, store, trial.examples) for request in requests]
+    prompts = [_prompt(model, request, store, trial.plan_cases) for request in requests]
     model_systems = systems.Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
     writers = model_systems.own_choice(requests, prompts, store)
     decoders = (systems.OWN_CASEWRIGHT, systems.OWN_DRAFTED) if measured.needs_warmup else ()
@@ -192,7 +192,7 @@ class GrammarCost(NamedTuple):
     toolbox: str
     first: float  # until the grammar is ready for the first request with the toolbox
     ready: Sequence[float]  # until the grammar is ready, for each further request
-    complete: Sequence[float]  # ``ready`` and all masks, for each plan that the grammar can write
+    complete: Sequence[float]  # ``ready`` plus the time of all masks, for each plan it can write
 
 
 def grammar_costs(
@@ -245,7 +245,7 @@ def enlarged_toolbox(toolbox: Toolbox, queries: Sequence[AnnotatedQuery], size: 
 
 
 def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
-    """Consume the choices of a script until the plan ends, with the decoder's calls."""
+    """Call the matcher as the decoder does for a script, until the plan ends."""
     matcher.consume_forced()
     for token in choices:
         if matcher.finished:
@@ -260,10 +260,10 @@ def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -
 def _rows(
     plans: Plans,
     tool_accuracy: Mapping[int, float],
-    lower_bounds: np.ndarray[Any, Any],
+    min_plan_ms: np.ndarray[Any, Any],
     grammars: Sequence[GrammarCost],
 ) -> list[dict[str, Any]]:
-    """Return the rows of the systems, of the lower bound from memory, and of the grammars."""
+    """Return the rows of the systems, of the time to read the weights, and of the grammars."""
     shares = {_with_cases(count): share for count, share in tool_accuracy.items()}
     rows = [
         {
@@ -275,7 +275,7 @@ def _rows(
         }
         for name, written in plans.items()
     ]
-    rows.append(_row("limit of memory for casewright, head kept", lower_bounds))
+    rows.append(_row("limit of memory for casewright, head kept", min_plan_ms))
     for cost in grammars:
         name = cost.toolbox.replace("_", " ")
         rows.append(_row(f"grammar, {name}: ready", cost.ready))
@@ -293,16 +293,16 @@ def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dic
     return {"system": name, "plans": len(milliseconds), **empty_cells, **times, "tools_right": None}
 
 
-def _plan_figures(plans: Plans, gold: Sequence[str], lower_bounds: np.ndarray[Any, Any]) -> Figures:
-    decoded = plans[HEAD_KEPT_BY_CASEWRIGHT]
+def _plan_figures(plans: Plans, gold: Sequence[str], min_plan_ms: np.ndarray[Any, Any]) -> Figures:
+    decoded = plans[systems.CASEWRIGHT_WITH_CACHED_HEAD]
     times = _times(decoded)
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)
-    yield "memory_limit_ms_p50", p50(lower_bounds)
+    yield "memory_limit_ms_p50", p50(min_plan_ms)
     # Ratios are medians of the ratios by plan.
-    yield "ratio_casewright_over_memory_limit_p50", p50(times / lower_bounds)
+    yield "ratio_casewright_over_memory_limit_p50", p50(times / min_plan_ms)
     for name, system in (("generate", systems.PLAIN), ("masked_generate", systems.MASKED)):
-        cached, uncached = plans[system + HEAD_KEPT], plans[system]
+        cached, uncached = plans[system + systems.CACHED_HEAD_SUFFIX], plans[system]
         steps = sum(plan.model_steps for plan in cached)
         yield f"share_of_{name}_model_steps", sum(plan.model_steps for plan in decoded) / steps
         # The prompt's head is cached by both systems, by neither, or only by Casewright.
@@ -311,7 +311,7 @@ def _plan_figures(plans: Plans, gold: Sequence[str], lower_bounds: np.ndarray[An
         yield f"ratio_{name}_over_casewright_head_read", p50(_times(uncached) / uncached_times)
         yield f"ratio_{name}_over_casewright_as_called", p50(_times(uncached) / times)
     repeated = list(gold) * (len(decoded) // len(gold))
-    masked = plans[systems.MASKED + HEAD_KEPT]
+    masked = plans[systems.MASKED + systems.CACHED_HEAD_SUFFIX]
     for name, written in (("casewright", decoded), ("masked_generate", masked)):
         pairs = zip(written, repeated, strict=True)
         yield f"scripted_plans_right_{name}", mean([plan.text == text for plan, text in pairs])
@@ -346,9 +346,9 @@ def _times(plans: Sequence[WrittenPlan]) -> np.ndarray[Any, np.dtype[np.float64]
 def _draw(axes: Any, plans: Plans) -> None:
     """Draw each plan's milliseconds over its model steps; a filled marker shows a cached head."""
     for number, system in enumerate((systems.PLAIN, systems.MASKED, systems.CASEWRIGHT)):
-        for name in (system, system + HEAD_KEPT):
+        for name in (system, system + systems.CACHED_HEAD_SUFFIX):
             steps = [plan.model_steps for plan in plans[name]]
-            fill = f"C{number}" if name.endswith(HEAD_KEPT) else "none"
+            fill = f"C{number}" if name.endswith(systems.CACHED_HEAD_SUFFIX) else "none"
             style = {"color": f"C{number}", "markerfacecolor": fill, "label": name}
             axes.plot(steps, list(_times(plans[name])), "s^o"[number], alpha=0.8, **style)
     labels = {"xlabel": "model steps of a plan", "ylabel": "milliseconds per plan"}
@@ -365,9 +365,9 @@ def _notes(trial: DecodingTrial) -> list[str]:
         "are not cached. “head kept”: the key/value states of the prompt's constant head are "
         "cached. The systems take turns at each plan, in one process. Ratios are medians of the "
         "ratios by plan; “head_kept”: both cache the head; “head_read”: neither does; “as_called”: "
-        "only Casewright's decoder does, as by default.",
-        "limit of memory: the bytes of weights that a model step reads, times the steps of "
-        "“casewright, head kept”, over the measured memory bandwidth.",
+        "only Casewright's decoder caches it, which is the default of both.",
+        "limit of memory: the time to read the weights in all model steps of “casewright, head "
+        "kept” at the measured memory bandwidth, which is a lower bound.",
         "network_: one call of the network after the prompt's head. Reading forced tokens together "
         "saves time if a call of a few tokens takes little longer than a call of one.",
         f"Plan cases ({', '.join(map(str, PLAN_CASE_COUNTS))} in the prompt) are selected by "
@@ -381,8 +381,8 @@ def _notes(trial: DecodingTrial) -> list[str]:
         "tools_right: share of the test queries for which the model, without a script, plans the "
         "right tools.",
         "own choice: the model's plans for test queries, without a script. drafted: the model "
-        "reads the case planner's plan in one step, and generates from the first token that it "
-        "would choose otherwise. The case planner's plan cases do not include the query; its time "
-        "is included.",
+        "reads the case planner's plan in one step, and generates from the first token where its "
+        "own choice differs. The case planner's plan cases do not include the query; the "
+        "milliseconds include the case planner's time.",
     ]
     return notes + (random_notes if trial.model.is_random else trained_notes)

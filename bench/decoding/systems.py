@@ -17,13 +17,13 @@ from casewright.stores import CaseStore
 
 PLAIN, MASKED, CASEWRIGHT = "generate", "generate, masked", "casewright"
 #: The suffix of the name of a system that caches the KV states of the prompt's head.
-HEAD_KEPT = ", head kept"
-HEAD_KEPT_BY_CASEWRIGHT = CASEWRIGHT + HEAD_KEPT
+CACHED_HEAD_SUFFIX = ", head kept"
+CASEWRIGHT_WITH_CACHED_HEAD = CASEWRIGHT + CACHED_HEAD_SUFFIX
 #: Prefix and names of the systems without a script, where the model chooses the tokens.
 OWN_CHOICE = "own choice: "
-OWN_DRAFTED = f"{OWN_CHOICE}{CASEWRIGHT}, drafted{HEAD_KEPT}"
-OWN_CASEWRIGHT = f"{OWN_CHOICE}{HEAD_KEPT_BY_CASEWRIGHT}"
-OWN_MASKED = f"{OWN_CHOICE}{MASKED}{HEAD_KEPT}"
+OWN_DRAFTED = f"{OWN_CHOICE}{CASEWRIGHT}, drafted{CACHED_HEAD_SUFFIX}"
+OWN_CASEWRIGHT = f"{OWN_CHOICE}{CASEWRIGHT_WITH_CACHED_HEAD}"
+OWN_MASKED = f"{OWN_CHOICE}{MASKED}{CACHED_HEAD_SUFFIX}"
 #: The maximum number of tokens that masked ``generate`` writes.
 MAX_TOKENS = 1024
 
@@ -138,7 +138,7 @@ class Systems:
         return {
             name + suffix: partial(write, cached=bool(suffix))
             for name, write in writers.items()
-            for suffix in ("", HEAD_KEPT)
+            for suffix in ("", CACHED_HEAD_SUFFIX)
         }
 
     def decode(self, task: Task, prompt: PromptTokens, *, cached: bool = True) -> WrittenPlan:

@@ -107,7 +107,7 @@ def _rows(
             ),
             "queries": len(searches),
         }
-        for name, searches in measured.searches.items()
+        for name, searches in measured.timed_searches.items()
     ]
 
 
@@ -123,7 +123,7 @@ def _figures(
         for name, value in system.costs._asdict().items():
             if value is not None:
                 figures[f"{name}_{system.system}_{size}"] = value
-        for name, searches in system.searches.items():
+        for name, searches in system.timed_searches.items():
             times[name] = [t.milliseconds for t in searches]
     casewright = times["casewright"]
     for ratio_name, name in RATIOS.items():

@@ -1,4 +1,4 @@
-"""Worker processes, which search in turns; each has one system and its memory."""
+"""Worker processes, which search in turns; a process has one system, to measure its memory."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SystemResults(NamedTuple):
 
     system: str
     costs: Costs
-    searches: Mapping[str, list[TimedSearch]]
+    timed_searches: Mapping[str, list[TimedSearch]]
 
 
 class Worker(AbstractContextManager["Worker"]):
@@ -107,15 +107,15 @@ def measure_size(folder: Path, queries: int) -> list[SystemResults]:
         for system in SYSTEMS:
             note(f"  building {system}")
             worker, costs = _build(stack, system, folder)
-            timings = {name: list[TimedSearch]() for name in worker.call(searches)}
+            timings = {name: list[TimedSearch]() for name in worker.call(search_names)}
             measured[worker] = SystemResults(system, costs, timings)
         note("  searching in turns")
         for start in range(0, queries, TURN_QUERIES):
             turn = range(start, min(start + TURN_QUERIES, queries))
             for worker, results in measured.items():
-                for name, timed_searches in results.searches.items():
-                    if sum(item.milliseconds for item in timed_searches) < MAX_SECONDS * 1000:
-                        timed_searches += worker.call(search, name, turn)
+                for name, finished in results.timed_searches.items():
+                    if sum(item.milliseconds for item in finished) < MAX_SECONDS * 1000:
+                        finished += worker.call(search, name, turn)
         for worker, results in measured.items():
             costs = results.costs._replace(memory_mb=worker.call(resident_mb))
             measured[worker] = results._replace(costs=costs)
@@ -160,7 +160,7 @@ def open_() -> float:
     return timed(_system.open)[1] / 1000
 
 
-def searches() -> list[str]:
+def search_names() -> list[str]:
     """Return the names of the searches."""
     return list(_system.searches())
 

@@ -63,9 +63,9 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     """Return the open domain with a tool that searches by relevance feedback."""
     code = opened.stores["code"]
     index = CodeIndex.of(code)
-    by_name = make(code, NeighbourStrategy(), None)
-    by_text = make(code, NeighbourStrategy(), UNNAMED_WEIGHTS)
-    search = loop_search(code, index, by_name, by_text)
+    name_loop = make(code, NeighbourStrategy(), None)
+    text_loop = make(code, NeighbourStrategy(), UNNAMED_WEIGHTS)
+    search = loop_search(code, index, name_loop, text_loop)
     return replace(opened, toolbox=code_toolbox(search, index))
 
 

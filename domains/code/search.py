@@ -41,18 +41,21 @@ def symbol_search(store: CaseStore, index: CodeIndex) -> CodeSearch:
     return search
 
 
-def loop_search(store: CaseStore, index: CodeIndex, by_name: Search, by_text: Search) -> CodeSearch:
-    """Return a search that merges a single search with the hits that relevance feedback confirms.
+def loop_search(
+    store: CaseStore, index: CodeIndex, name_loop: Search, text_loop: Search
+) -> CodeSearch:
+    """Return a search that merges a single search with one of two relevance-feedback loops.
 
-    If a question names definitions, their chunks come first, and the hits of ``by_name`` follow.
-    Otherwise the hits of ``by_text`` come first.
+    If a question names definitions, their chunks come first, and the hits of ``name_loop`` follow.
+    Otherwise the hits of ``text_loop`` come first, and those of a search by similarity follow.
     """
-    by_symbol = symbol_search(store, index)
+    single_search = symbol_search(store, index)
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
         if _named_symbols(query, call, index):
-            return merge_hits(by_symbol(query, call), by_name(query, MAX_NAMED_CHUNKS, {}, call))
-        return merge_hits(by_text(query, MAX_CHUNKS, {}, call), _similar(store, query))
+            hits = single_search(query, call)
+            return merge_hits(hits, name_loop(query, MAX_NAMED_CHUNKS, {}, call))
+        return merge_hits(text_loop(query, MAX_CHUNKS, {}, call), _similar(store, query))
 
     return search
 
@@ -63,7 +66,4 @@ def _similar(store: CaseStore, query: str) -> Sequence[Hit]:
 
 
 def _named_symbols(query: str, call: CallContext, index: CodeIndex) -> list[str]:
-    symbols = symbols_named(query, index.symbols)
-    if symbols or query == call.question:
-        return symbols
-    return symbols_named(call.question, index.symbols)
+    return symbols_named(query, index.symbols) or symbols_named(call.question, index.symbols)

@@ -38,7 +38,7 @@ def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> C
         suppress(InputError, OSError, ValueError, KeyError, EOFError, BadZipFile),
         np.load(file, allow_pickle=False) as weights,
     ):
-        return train_classifiers(queries, encoder, weights)
+        return train_classifiers(queries, encoder, weights)  # With weights, nothing is trained.
     note("Training the classifiers, once …")
     planner = train_classifiers(queries, encoder)
     with suppress(OSError):

@@ -290,7 +290,7 @@ def train_classifiers(
     """Return a planner that is trained on queries; equal queries give equal planners.
 
     Queries that remove a tool, or add a tool that their plan uses, are left out. ``weights`` are
-    the arrays ``ensemble`` and ``words`` of an earlier training on the same queries.
+    the arrays ``ensemble`` and ``words`` (the argument finder's) of a training on the same queries.
 
     Raises:
         InputError: All remaining plans call the same tools, or the weights do not fit.

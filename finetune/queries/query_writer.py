@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.errors import InputError, PlanError
-from casewright.finetune.folds import SAME_GROUP
+from casewright.finetune.folds import NEAR_DUPLICATE_SIMILARITY
 from casewright.finetune.plan_shape import shape
 from casewright.finetune.queries.annotation import checked_record
 from casewright.finetune.queries.choose import best_similarity
@@ -251,7 +251,7 @@ class QueryWriter:
     ) -> WritingReport:
         """Generate up to ``per_kind`` queries of each kind; call ``advance`` after each kind."""
         report = WritingReport()
-        seen = SeenQuestions(self._encoder, SAME_GROUP)
+        seen = SeenQuestions(self._encoder, NEAR_DUPLICATE_SIMILARITY)
         seen.add(self._known_questions)
         failures = 0
         for kind in self.kinds:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.finetune.folds import SAME_GROUP
+from casewright.finetune.folds import NEAR_DUPLICATE_SIMILARITY
 from casewright.finetune.queries import choose
 from casewright.finetune.queries.annotation import sheet_record
 from casewright.finetune.queries.choose import METHODS, Floats, Method, Vectors, unit_vectors
@@ -29,7 +29,7 @@ class PoolFigures:
         coverage: Mean over the large pool of the highest similarity to the sample.
         coverage_with_initial: The coverage by the sample together with the initial pool.
         mean_similarity: Mean similarity of all pairs in the sample; ``None`` for one query.
-        near_duplicates: Share of queries whose similarity to another one exceeds ``SAME_GROUP``.
+        near_duplicates: Share of queries that are near-duplicates of another one.
     """
 
     queries: int
@@ -54,7 +54,7 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
         coverage=float(similarity_to_sample.mean()),
         coverage_with_initial=float(np.maximum(similarity_to_sample, by_initial).mean()),
         mean_similarity=total / (count * (count - 1)) if count > 1 else None,
-        near_duplicates=float((to_others > SAME_GROUP).mean()),
+        near_duplicates=float((to_others > NEAR_DUPLICATE_SIMILARITY).mean()),
     )
 
 

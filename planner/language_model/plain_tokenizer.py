@@ -88,7 +88,7 @@ def _has_renamed_token(merge: Any, names: Mapping[str, str]) -> bool:
 
 
 def _without_prefix(component: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a component that puts no space before a text; ``None`` if nothing else is left."""
+    """Return a component that puts no space before a text; ``None`` for a ``Prepend``."""
     if component is None or component["type"] == "Prepend":
         return None
     nested_key = next((key for key in ("normalizers", "pretokenizers") if key in component), None)

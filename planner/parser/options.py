@@ -20,7 +20,7 @@ class OptionMasks:
     """Masks of a toolbox's parameters, True for valid values.
 
     Attributes:
-        plain: Mask of the plain kinds (parameters, PLAIN_COUNT).
+        plain: Mask of the kinds from OMIT to NUMBER (parameters, PLAIN_COUNT).
         choices: Mask of the choices that belong to a parameter (parameters, choices).
         result_tool: Index of the tool of each result field (fields,).
         steps: True for parameters that may refer to a step (parameters,).
@@ -38,8 +38,7 @@ class OptionMasks:
         self.result_tool = np.array([tool for tool, _ in schema.results], dtype=np.int64)
         takes_step = [Source.STEP in parameter.sources for parameter in parameters]
         self.steps: Mask = np.array(takes_step, dtype=bool)
-        names = [tool.name for tool in schema.tools]
-        self.no_evidence = names.index(NO_EVIDENCE.name)
+        self.no_evidence = [tool.name for tool in schema.tools].index(NO_EVIDENCE.name)
         self._name_relations = schema.name_relations([name for _, name in schema.results])
 
     def plain_of(self, message: Message) -> Mask:
@@ -59,9 +58,9 @@ class OptionMasks:
         ]
         return np.array(rows, dtype=bool).reshape(len(rows), max(1, len(message.numbers)))
 
-    def context_of(self, message: Message, context: Mapping[str, Any], width: int) -> Mask:
-        """Return a mask of the context fields that a parameter may take (parameters, width)."""
-        mask = np.zeros((len(self.schema.parameters), width), dtype=bool)
+    def context_of(self, message: Message, context: Mapping[str, Any], column_count: int) -> Mask:
+        """Return a mask of context fields that a parameter may take (parameters, column_count)."""
+        mask = np.zeros((len(self.schema.parameters), column_count), dtype=bool)
         for row, (_, parameter) in enumerate(self.schema.parameters):
             if Source.CONTEXT in parameter.sources:
                 fits = [parameter.fits(context[name]) for name in message.fields]
@@ -69,9 +68,10 @@ class OptionMasks:
         return mask
 
     def unrelated_of(self, message: Message) -> Mask:
-        """Return a mask of fields with unrelated names; False if no field has the parameter's name.
+        """Return a mask of the fields with a name that is unrelated to the parameter's.
 
-        The shape is (parameters, max(1, context fields) + result fields).
+        A row is all False unless some field has the parameter's name. The shape is (parameters,
+        max(1, context fields) + result fields).
         """
         field_relations = self.schema.name_relations(message.fields or [""])
         relations = np.concatenate([field_relations, self._name_relations], 1)
@@ -85,15 +85,15 @@ class OptionMasks:
             usable[tool] &= has_value or not parameter.required
         return usable
 
-    def results_of(self, earlier_tools: Sequence[int], places: int) -> Mask:
-        """Return a mask of the result fields of steps that call these tools (places, fields)."""
-        tools = [*earlier_tools, *[-1] * places][:places]
+    def results_of(self, earlier_tools: Sequence[int], max_steps: int) -> Mask:
+        """Return a mask (max_steps, fields) of the steps' result fields, False for absent steps."""
+        tools = [*earlier_tools, *[-1] * max_steps][:max_steps]
         mask: Mask = np.array(tools)[:, None] == self.result_tool
         return mask
 
 
 def _plain_mask(parameter: Parameter) -> list[bool]:
-    """Return flags of the plain kinds, True if the parameter allows the kind."""
+    """Return a flag for each kind from OMIT to NUMBER, True if the parameter allows the kind."""
     sources = parameter.sources
     takes_text = parameter.fits("") and bool(sources & {Source.SPAN, Source.LITERAL})
     return [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option, Typer, echo
 
-from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Examples, ToolsOf
+from casewright.serve.cli.options import Adapter, AsJson, Device, DomainOrFile, DType, Examples
 from casewright.serve.cli.output import print_json, print_table, visible
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ app = Typer(add_completion=False)
 
 @app.command("eval")
 def evaluate_planner(
-    domain: ToolsOf,
+    domain: DomainOrFile,
     source: Annotated[
         Path, Option("--input", help="Annotated messages for the measurement, JSON Lines.")
     ],

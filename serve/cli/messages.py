@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Abort, Argument, Option, Typer, echo, prompt
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import AsJson, ContextText, HistoryFile, ToolsOf
+from casewright.serve.cli.options import AsJson, ContextText, DomainOrFile, HistoryFile
 from casewright.serve.cli.output import fail, print_json, visible
 from casewright.serve.cli.own_tools import OwnTools, own_tools
 
@@ -30,7 +30,7 @@ app = Typer(add_completion=False)
 
 @app.command("draft")
 def draft(
-    domain: ToolsOf,
+    domain: DomainOrFile,
     output: Annotated[
         Path, Option(help="The file for accepted messages, JSON Lines.", metavar="FILE")
     ],
@@ -92,7 +92,7 @@ def draft(
 
 @app.command("correct")
 def correct(
-    domain: ToolsOf,
+    domain: DomainOrFile,
     output: Annotated[
         Path, Option(help="The file of annotated messages, JSON Lines.", metavar="FILE")
     ],
@@ -150,12 +150,12 @@ def _read_steps() -> list[str]:
 def _make_proposals(
     tools: OwnTools, generator: str, count: int, seed: int, seconds: float
 ) -> ReviewBatch:
-    from casewright.finetune.folds import SAME_GROUP
+    from casewright.finetune.folds import NEAR_DUPLICATE_SIMILARITY
     from casewright.finetune.queries.drafts import template_drafts, usable_drafts
     from casewright.finetune.queries.query_writer import SeenQuestions
 
     records = list(template_drafts(tools.toolbox, tools.queries, seed))
-    seen_questions = SeenQuestions(tools.encoder, SAME_GROUP)
+    seen_questions = SeenQuestions(tools.encoder, NEAR_DUPLICATE_SIMILARITY)
     seen_questions.add([*(query.query for query in tools.queries), *tools.held_out])
     if generator != TEMPLATE:
         records = _write_records(tools, generator, records[:count], count, seconds)

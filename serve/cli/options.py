@@ -13,7 +13,7 @@ from typer import Option
 from casewright.errors import InputError
 
 DomainName = Annotated[str, Option("--domain", "-d", help="The domain of the question.")]
-ToolsOf = Annotated[
+DomainOrFile = Annotated[
     str, Option("--domain", "-d", help="The domain of the tools: FILE.py:NAME, or a name.")
 ]
 Scope = Annotated[

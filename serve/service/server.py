@@ -23,7 +23,7 @@ from casewright.serve.service import connections as bounds
 #: Time for cancelled work to end after a request's deadline; then the connection is closed.
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
-#: Maximum number of log lines from one place in the code within a time window; the window's length.
+#: At most MAX_LINES log lines from one place in the code are written in WINDOW_SECONDS.
 MAX_LINES = 20
 WINDOW_SECONDS = 60.0
 
@@ -31,8 +31,7 @@ WINDOW_SECONDS = 60.0
 class _Server(uvicorn.Server):
     """A server that waits for open requests at a signal, and then exits normally.
 
-    Uvicorn itself raises the signal again when it ends, which would kill the process. LangServe's
-    sse-starlette replaces Uvicorn's ``handle_exit`` to end streams at once, but not this method.
+    Uvicorn itself raises the signal again when it ends, which would kill the process.
     """
 
     def __init__(self, config: uvicorn.Config, connections: bounds.Connections) -> None:
@@ -42,7 +41,8 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
-            # asyncio has set the backlog to the number of connections that it accepts at a time.
+            # asyncio uses Uvicorn's ``backlog`` for two things: how many connections it accepts at
+            # a time, and the socket's backlog. This call sets the socket's backlog again.
             listener.listen(bounds.BACKLOG)
 
     async def on_tick(self, counter: int) -> bool:
@@ -51,7 +51,8 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # A second signal ends the open requests at once.
+        # LangServe's sse-starlette replaces ``uvicorn.Server.handle_exit``, to end streams at once,
+        # but not this override. Here, only a second signal ends the open requests at once.
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -108,7 +109,7 @@ def run(
     A connection without a request is closed after ``header_seconds``.
 
     Raises:
-        InputError: The process may open too few files.
+        InputError: The limit on the process's open files is too low.
         StoreError: The service could not start.
     """
     configure_logging(log_level)
@@ -153,13 +154,12 @@ class RepeatedLineFilter(logging.Filter):
     """A filter that omits log lines that one place in the code writes too often.
 
     Otherwise, an error in every request would fill the disk. A time window counts the lines with
-    the same place and exception class; the first line after the window counts the omitted lines.
+    the same place and exception class; the first line after it states how many were omitted.
     """
 
     def __init__(self, limit: int = MAX_LINES, seconds: float = WINDOW_SECONDS) -> None:
         super().__init__()
-        self._limit = limit
-        self._seconds = seconds
+        self._limit, self._seconds = limit, seconds
         self._windows: dict[tuple[object, ...], _Window] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -28,7 +28,7 @@ from casewright.bench.stores.systems import (
     System,
     check_cbrkit,
 )
-from casewright.bench.stores.worker import Worker, build, searches
+from casewright.bench.stores.worker import Worker, build, search_names
 from casewright.errors import DependencyError, InputError, StoreError
 from casewright.serve.cli.bench.options import read_numbers
 from tests.serve.helpers import Done, one_line_error, result, run
@@ -237,7 +237,7 @@ def test_unsupported_cbrkit_version_is_an_error_with_the_install_command(
 
 def test_killed_worker_process_is_an_error_that_names_its_system(tmp_path: Path) -> None:
     with Worker("cbrkit", tmp_path) as worker:
-        assert worker.call(searches)
+        assert worker.call(search_names)
         for process in multiprocessing.active_children():
             process.kill()
         with pytest.raises(StoreError, match="cbrkit"):

@@ -216,7 +216,7 @@ def test_chat_bench_without_url_measures_the_small_base_in_every_role(
         yield base_server
 
     monkeypatch.setattr(measure, "served", running)
-    monkeypatch.setattr(measure, "BASE_TOKENS", 6)
+    monkeypatch.setattr(measure, "SMOLLM2_MAX_TOKENS", 6)
     report = measure.measure_chat("toy", 1, seconds=120)
     chat, case, generator, judge = report.rows
     assert (chat["planner"], chat["plans"], chat["calls"]) == ("chat", 1, 2)
@@ -270,7 +270,7 @@ def test_round_trip_calls_have_one_token_and_plan_calls_the_token_limit(measured
         ({"url": "http://127.0.0.1:1/v1"}, "--url and --model go together"),
         ({"model": "tiny"}, "--url and --model go together"),
         ({"url": "127.0.0.1", "model": "tiny"}, "not a URL"),
-        ({"queries": 5}, "has 4 test queries"),
+        ({"query_count": 5}, "has 4 test queries"),
     ],
     ids=["no model", "no URL", "bad URL", "too many queries"],
 )
@@ -278,7 +278,7 @@ def test_chat_bench_refuses_invalid_options(
     toy: None, typed: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(InputError, match=expected):
-        measure.measure_chat("toy", **{"queries": 1, **typed})
+        measure.measure_chat("toy", **{"query_count": 1, **typed})
 
 
 def test_chat_bench_refuses_an_unreachable_server_before_planning(toy: None) -> None:

@@ -18,9 +18,9 @@ from casewright.bench.decoding.measure import (
     measure_decoding,
 )
 from casewright.bench.decoding.systems import (
+    CACHED_HEAD_SUFFIX,
     CASEWRIGHT,
-    HEAD_KEPT,
-    HEAD_KEPT_BY_CASEWRIGHT,
+    CASEWRIGHT_WITH_CACHED_HEAD,
     OWN_CASEWRIGHT,
     OWN_CHOICE,
     OWN_DRAFTED,
@@ -62,7 +62,7 @@ def at_home(home: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def measured(at_home: None) -> Report:
-    return measure_decoding(DecodingTrial(model=TINY, plans=2, grammars=3, pool=60))
+    return measure_decoding(DecodingTrial(model=TINY, plans=2, grammar_queries=3, pool=60))
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def grammar(model: LanguageModel) -> PlanGrammar:
 
 def test_decoder_takes_at_most_half_of_the_model_steps_of_generate(report: Bench) -> None:
     steps = {row["system"]: row["model_steps"] for row in report["rows"]}
-    assert 0 < steps[HEAD_KEPT_BY_CASEWRIGHT] <= steps["generate"] / 2
+    assert 0 < steps[CASEWRIGHT_WITH_CACHED_HEAD] <= steps["generate"] / 2
     assert report["figures"]["share_of_generate_model_steps"] <= 0.5
     # One step of masked generate ends the plan.
     assert steps["generate, masked"] == steps["generate"] + 1
@@ -106,14 +106,14 @@ def test_prompt_tokens_exclude_a_kept_head(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     head = report["settings"]["head_tokens"]
     for name in ("generate", "generate, masked", CASEWRIGHT):
-        assert read[name] == read[name + HEAD_KEPT] + head
+        assert read[name] == read[name + CACHED_HEAD_SUFFIX] + head
 
 
 def test_prompt_tokens_grow_with_the_number_of_plan_cases(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     own = [read[f"casewright, {count} plan cases"] for count in PLAN_CASE_COUNTS]
     assert own == sorted(set(own))
-    assert own[PLAN_CASE_COUNTS.index(1)] == read[HEAD_KEPT_BY_CASEWRIGHT]
+    assert own[PLAN_CASE_COUNTS.index(1)] == read[CASEWRIGHT_WITH_CACHED_HEAD]
 
 
 def test_report_names_the_model_and_omits_right_tools_of_random_weights(report: Bench) -> None:
@@ -134,7 +134,7 @@ def test_report_has_rows_for_every_toolbox_size_and_the_memory_limit(report: Ben
         )
         assert 0 < ready["ms_p50"] < complete["ms_p95"]
     limit = rows["limit of memory for casewright, head kept"]
-    assert 0 < limit["ms_p50"] < rows[HEAD_KEPT_BY_CASEWRIGHT]["ms_p50"]
+    assert 0 < limit["ms_p50"] < rows[CASEWRIGHT_WITH_CACHED_HEAD]["ms_p50"]
     assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
 
 
@@ -160,7 +160,7 @@ def test_trained_model_is_scored_on_held_out_queries(
     model.network.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
     chosen = ModelChoice(name=str(tmp_path))
-    trial = DecodingTrial(model=chosen, plans=1, grammars=1, held_out=1, pool=20)
+    trial = DecodingTrial(model=chosen, plans=1, grammar_queries=1, held_out=1, pool=20)
     measured = measure_decoding(trial)
     assert measured.settings["model"] == str(tmp_path)
     shares = [row["tools_right"] for row in measured.rows if "plan cases" in row["system"]]

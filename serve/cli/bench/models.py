@@ -38,8 +38,8 @@ def bench_decoding(
     from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
 
     choice = options.model_choice(model, adapter, size, device, dtype, seed)
-    counts = {"plans": plans, "repeats": repeats, "examples": examples, "seed": seed}
-    counts |= {"grammars": grammars, "held_out": held_out}
+    counts = {"plans": plans, "repeats": repeats, "plan_cases": examples, "seed": seed}
+    counts |= {"grammar_queries": grammars, "held_out": held_out}
     return measure_decoding(DecodingTrial(domain=domain, model=choice, **counts))
 
 

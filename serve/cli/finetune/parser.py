@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option, Typer, echo
 
 from casewright.serve.cli.finetune.data import domain_toolbox, training_inputs
-from casewright.serve.cli.options import AsJson, Device, ToolsOf
+from casewright.serve.cli.options import AsJson, Device, DomainOrFile
 from casewright.serve.cli.output import print_facts, print_json, print_table
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _domain_source(domain: str) -> tuple[Source, AddedToolSources]:
 
 @app.command("adapt")
 def finetune_adapt(
-    domain: ToolsOf,
+    domain: DomainOrFile,
     source: Annotated[Path, Option("--input", help="20 to 500 annotated messages, JSON Lines.")],
     target: ParserFolder,
     minutes: Annotated[float, Option(min=0, help="Approximate time of the command.")] = 8.0,
