@@ -71,7 +71,7 @@ def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
                 row = {"planner": name, "messages": kind, "count": len(queries)}
                 row |= {"tools": share_right(verdicts), "arguments": accuracy}
                 rows.append({"table": ADDED, **row})
-    settings = {"domain": domain.name, "near_duplicates_above": NEAR_DUPLICATE_SIMILARITY}
+    settings = {"domain": domain.name, "same_group_above": NEAR_DUPLICATE_SIMILARITY}
     settings |= {"guests": guests, "seed": seed}
     notes = [*NOTES, *([ADDED_NOTE] if guests else [])]
     return Report(FROZEN, settings, figures, rows, notes, titles={FROZEN: FROZEN, ADDED: ADDED})

@@ -70,7 +70,7 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
         figures[f"tool_accuracy_{planner}_of_{size}_queries"] = one_task
         figures[f"tool_accuracy_multi_step_{planner}_of_{size}_queries"] = multi_step
     settings = {"domain": domain.name, "planner": planner, "folds": folds, "queries": len(queries)}
-    settings |= {"groups": len(set(groups)), "near_duplicates_above": NEAR_DUPLICATE_SIMILARITY}
+    settings |= {"groups": len(set(groups)), "same_group_above": NEAR_DUPLICATE_SIMILARITY}
     draw = partial(_draw_curve, points=points) if curve else partial(_draw, rows=rows)
     return Report("planner", settings, figures, rows, NOTES, draw)
 

@@ -115,9 +115,9 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         "plan_cases_in_prompts": trial.plan_cases,
         "plan_cases_to_pick_from": cases,
         "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
-        "near_duplicates_above": NEAR_DUPLICATE_SIMILARITY,
+        "same_group_above": NEAR_DUPLICATE_SIMILARITY,
         "queries_refused_by_the_grammar": refused,
-        "scored_queries_not_in_plan_cases": len(scored_queries),
+        "queries_kept_from_the_model": len(scored_queries),
     }
     figures = dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], min_plan_ms))
     if own_choice:
