@@ -104,7 +104,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammar_queries], queries)
     steps = _step_costs(model, prompts[0].head)
     measured.measure_bandwidth_again()
-    decoded = plans[systems.CASEWRIGHT_WITH_CACHED_HEAD]
+    decoded = plans[systems.OWN_ENGINE_WITH_CACHED_HEAD]
     # The time to read the weights from memory in all model steps of a plan.
     min_plan_ms = measured.min_step_ms * np.array([plan.model_steps for plan in decoded])
     settings = {
@@ -294,7 +294,7 @@ def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dic
 
 
 def _plan_figures(plans: Plans, gold: Sequence[str], min_plan_ms: np.ndarray[Any, Any]) -> Figures:
-    decoded = plans[systems.CASEWRIGHT_WITH_CACHED_HEAD]
+    decoded = plans[systems.OWN_ENGINE_WITH_CACHED_HEAD]
     times = _times(decoded)
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)

@@ -159,7 +159,7 @@ def log_sum(logits: Sequence[float] | Floats) -> float:
     return float(np.logaddexp.reduce([UNREAD, *logits]))
 
 
-def windows(passage: Passage) -> list[Passage]:
+def windows(passage: Passage) -> list[list[str]]:
     """Return passages of at most ``MAX_PARTS`` tokens with the same heading, in order.
 
     Parts after ``MAX_WINDOWS`` windows are left out. A longer part has a window of its own.
