@@ -17,7 +17,7 @@ MEASURED = {
     "chat": "planner graph/chat_generator.py graph/feedback/chat_judge.py",
     "conversations": "planner domains/shopping",
     "decoding": "planner bench/scripts.py bench/models.py",
-    "documents": "stores domains/documents graph/extractive.py stores/documents/quotable.py",
+    "documents": "stores domains/documents graph/extractive.py",
     "encoder": "packages/casewright_legal/bench_encoder.py stores/encoders",
     "evidence": "domains/gold_plans.py domains/shopping stores tools",
     "executor": "graph",

@@ -37,6 +37,9 @@ class CrossEncoderSettings:
         epochs: Maximum number of passes over the groups.
         batch: Number of groups in a step.
         passages: Maximum number of passages of a group.
+        rate: The highest learning rate of MiniLM's layers; its embeddings are not trained.
+        head_rate: The highest learning rate of the two linear layers that give the logits.
+        warm_up: Number of steps in which the learning rates rise.
         without_answer: Share of the groups from which the passages that answer are left out.
         kept_change: Share of the weights' change that is kept. The result is the weighted mean
             of the trained and the original weights (Wortsman et al. 2022, arXiv 2109.01903).

@@ -45,6 +45,8 @@ class CachedEncoder:
         name: The encoder's name.
         dimension: The length of the encoder's vectors.
         cue: The encoder's text before a query that is compared with passages; may be empty.
+
+    ``cross_encoder`` replaces the encoder's own ``answer_logits``, if any.
     """
 
     def __init__(

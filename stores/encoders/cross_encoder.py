@@ -78,9 +78,10 @@ class CrossEncoder:
         self._logits: OrderedDict[bytes, Floats] = OrderedDict()
 
     def answer_logits(self, question: str, passages: Sequence[Passage]) -> list[Floats]:
-        """Return, for each passage, the logits that its parts answer the question.
+        """Return, for each passage, the logits (parts,), in nats, that its parts answer.
 
-        The latest logits are kept, since a generator reads passages that a search has read.
+        A logit of 0 is that of "no answer". The latest logits are kept, since a generator reads
+        passages that a search has read.
         """
         keys = [hashlib.sha256(repr((question, *p)).encode("utf-8", "replace")) for p in passages]
         return [
@@ -131,7 +132,7 @@ class CrossEncoder:
 def answer_logits(
     encoder: Encoder | None, question: str, passages: Sequence[Passage]
 ) -> list[Floats] | None:
-    """Return an encoder's ``answer_logits``, or ``None`` if it has none.
+    """Return an encoder's ``answer_logits``, an array (parts,) a passage; ``None`` without any.
 
     Raise ``InputError`` if it returns other than a finite logit for each part.
     """

@@ -223,18 +223,17 @@ def test_equal_passages_are_quoted_once_and_leave_room_for_others() -> None:
 
 
 def test_part_with_the_best_logit_is_quoted_of_a_long_passage() -> None:
-    parts = " ".join(f"{'Filler ' * 40}{number} (1)." for number in range(9))
-    encoder = RankingEncoder()
-    encoder.answer_logits = lambda question, passages: [  # type: ignore[method-assign]
-        [9.0 if "Answer" in part else 1.0 for part in parts] for _, *parts in passages
-    ]
-    request = GenerationRequest("question", [evidence(1, f"{parts} The Answer is here. {parts}")])
-    text = ExtractiveGenerator(encoder, reads_passages=True).generate(request).text
-    assert "The Answer is here." in text
+    filler = [f"{'Filler ' * 40}(1)" for _ in range(9)]
+    passage = "\n\n".join([*filler, "The answer is here (9)", *filler])
+    request = GenerationRequest("question", [evidence(1, passage)])
+    text = ExtractiveGenerator(RankingEncoder(), reads_passages=True).generate(request).text
+    assert "The answer is here" in text
     assert len(text) < 500
 
 
 def test_results_of_other_tools_are_ranked_without_the_cross_encoder() -> None:
-    items = [evidence(1, "Eggs (1)"), evidence(2, "Answer (4)")]
-    request = GenerationRequest("question", items)
-    assert ExtractiveGenerator(RankingEncoder()).generate(request).citations == ["E1", "E2"]
+    items = [evidence(1, f"{LONG} (9)"), evidence(2, f"{LONG} Umbrellas cost nine euros. (1)")]
+    request = GenerationRequest("umbrellas cost how many euros?", items)
+    generation = ExtractiveGenerator(RankingEncoder(4096)).generate(request)
+    assert generation.citations[0] == "E2"
+    assert "Umbrellas cost nine euros." in generation.text
