@@ -64,10 +64,6 @@ def verdicts_on_others(model: Any, hostile: str, at: int) -> list[str]:
     return [text for text in told if text != hostile]
 
 
-def test_hostile_texts_are_at_least_20() -> None:
-    assert len(set(HOSTILE.values())) >= 20
-
-
 @EACH
 def test_hostile_text_does_not_change_verdicts_of_a_model_that_reads_delimiters(text: str) -> None:
     model = ScriptedModel(script=reads)

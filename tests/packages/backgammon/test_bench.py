@@ -133,8 +133,10 @@ def test_answer_table_has_text_and_play_measures_for_each_context(report: dict[s
     assert by_answerer["openai:tiny", "none"]["legal play"] < 1
 
 
-def test_board_table_has_at_least_two_rows(report: dict[str, Any]) -> None:
-    assert len(rows(report, "boards")) >= 2
+def test_shares_of_boards_read_right_refused_and_wrong_sum_to_1(report: dict[str, Any]) -> None:
+    for row in rows(report, "boards"):
+        outcomes = ("right", "refused_right", "refused_wrong", "wrong")
+        assert sum(row[name] for name in outcomes) == pytest.approx(1, abs=0.01)
 
 
 def split_of(count: int) -> Split:
