@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,7 @@ class Group:
     """A question and its passages; each passage is a heading, then parts.
 
     Attributes:
+        scores: The search's score of each passage.
         gold: The answers, as indices of passage and part (from 0, without the heading).
         unanswerable: True if the documents do not answer the question. If it is false and ``gold``
             is empty, the search did not find the answer.
@@ -38,6 +39,7 @@ class Group:
     tree: str
     question: str
     passages: Sequence[Sequence[str]]
+    scores: Sequence[float]
     gold: frozenset[tuple[int, int]]
     unanswerable: bool
 
@@ -62,13 +64,19 @@ def check_trees(trees: Collection[str], questions: Sequence[QuotedQuestion | Gro
 
 
 def make_groups(
-    questions: Sequence[QuotedQuestion], search: Callable[[str], Sequence[str]]
+    questions: Sequence[QuotedQuestion], search: Callable[[str], Mapping[str, float]]
 ) -> Iterator[Group]:
-    """Yield a group for each question; ``search`` returns Markdown passages, the best first."""
+    """Yield a group for each question.
+
+    ``search`` returns Markdown passages and their scores, the best passage first.
+    """
     for question in questions:
-        texts = search(question.question)
-        inputs = [cross_encoder_input(quotables(text)) for text in texts]
-        passages = [window for passage in inputs for window in windows(passage)]
+        passages: list[Sequence[str]] = []
+        scores: list[float] = []
+        for text, score in search(question.question).items():
+            parts = windows(cross_encoder_input(quotables(text)))
+            passages += parts
+            scores += [score] * len(parts)
         quote = _plain(question.quote)
         gold = frozenset(
             (number, part)
@@ -76,7 +84,7 @@ def make_groups(
             for part, text in enumerate(passage[1:])
             if quote and quote in _plain(text)
         )
-        yield Group(question.tree, question.question, passages, gold, not quote)
+        yield Group(question.tree, question.question, passages, scores, gold, not quote)
 
 
 def _plain(text: str) -> str:

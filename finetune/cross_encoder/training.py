@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,17 @@ import numpy as np
 from casewright.errors import InputError
 from casewright.finetune.cross_encoder.groups import Group, check_trees
 from casewright.planner.language_model.device import find_device
-from casewright.stores.encoders.cross_encoder import UNREAD, encode_pair, save_weights
-from casewright.stores.encoders.minilm import packaged_minilm
-from casewright.stores.encoders.onnx_export import quiet
+from casewright.stores.encoders.cross_encoder import (
+    PASSAGE,
+    TOKEN,
+    UNREAD,
+    WEIGHTS,
+    encode_pair,
+    read_weights,
+    save_weights,
+)
+from casewright.stores.encoders.mpnet import FACTORS, PADDING, WIDTH, Unpacked, count_layers
+from casewright.stores.passages.search import SEARCH_WEIGHT
 from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -26,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Number of groups in one forward pass, which limits the memory.
 CHUNK = 8
+#: The search's score with which a passage's logit 0 means that an answer is as likely as none.
+USUAL_SCORE = 0.74
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +47,21 @@ class CrossEncoderSettings:
         epochs: Maximum number of passes over the groups.
         batch: Number of groups in a step.
         passages: Maximum number of passages of a group.
-        rate: The highest learning rate of MiniLM's layers; its embeddings are not trained.
-        head_rate: The highest learning rate of the two linear layers that give the logits.
+        rate: The highest learning rate of the layers; the embeddings are not trained.
+        head_rate: The highest learning rate of the two affine maps that give the logits.
         warm_up: Number of steps in which the learning rates rise.
         without_answer: Share of the groups from which the passages that answer are left out.
-        kept_change: Share of the weights' change that is kept. The result is the weighted mean
-            of the trained and the original weights (Wortsman et al. 2022, arXiv 2109.01903).
     """
 
     minutes: float = 60.0
-    epochs: int = 14
-    batch: int = 64
-    passages: int = 12
-    rate: float = 3e-4
+    epochs: int = 2
+    batch: int = 32
+    passages: int = 10
+    rate: float = 4e-5
     head_rate: float = 1e-3
-    warm_up: int = 100
+    warm_up: int = 60
     dropout: float = 0.1
     without_answer: float = 0.25
-    kept_change: float = 0.8
     seed: int = 0
 
 
@@ -63,18 +70,20 @@ def train_cross_encoder(
     target: Path,
     settings: CrossEncoderSettings,
     *,
+    base: Path = WEIGHTS,
     held_out: Collection[str] = (),
     device: str | None = None,
 ) -> dict[str, Any]:
-    """Train the packaged encoder on groups, write the weights' file, and return figures.
+    """Train a cross-encoder on groups, write its weights, and return figures.
 
     Args:
+        base: The weights to begin with.
         held_out: Trees that are not trained on, and whose groups give the figures.
         device: A PyTorch device, by default the first GPU or else the CPU.
 
     Raises:
-        InputError: No group to train on has an answer, no group is of a held-out tree, or the
-            machine lacks the device.
+        InputError: No group to train on has an answer, no group is of a held-out tree, ``base``
+            is damaged, or the machine lacks the device.
     """
     import torch
 
@@ -88,10 +97,10 @@ def train_cross_encoder(
             "character by character, and leave a tree that is not held out."
         )
     torch.manual_seed(settings.seed)
-    network = _network(settings.dropout).to(place)
-    original = {name: p.detach().cpu().clone() for name, p in network["bert"].named_parameters()}
+    original = Unpacked(read_weights(base))
+    network = _network(original, settings.dropout).to(place)
     started, rng = time.monotonic(), random.Random(settings.seed)
-    rates = ((network["bert"], settings.rate), (network["heads"], settings.head_rate))
+    rates = ((network["mpnet"], settings.rate), (network["heads"], settings.head_rate))
     trained = [[p for p in part.parameters() if p.requires_grad] for part, _ in rates]
     optimizer = torch.optim.AdamW([{"params": parameters} for parameters in trained])
     steps = settings.epochs * -(-len(training) // settings.batch)
@@ -114,35 +123,37 @@ def train_cross_encoder(
                 optimizer.step()
                 step += 1
                 advance(1)
-    with torch.no_grad():
-        for name, parameter in network["bert"].named_parameters():
-            parameter.lerp_(original[name].to(place), 1 - settings.kept_change)
     weights = {
         name.split(".", 1)[1]: parameter.detach().float().cpu().numpy()
         for name, parameter in network.named_parameters()
-        if not name.startswith("bert.embeddings")
     }
+    weights |= {name: array for name, array in original.items() if name.endswith(FACTORS)}
     save_weights(target, weights)
     figures = _figures(network.eval(), [g for g in usable if g.tree in held_out], place)
     return {**asdict(settings), "groups": len(training), "steps": step, **figures}
 
 
-def _network(dropout: float) -> Any:
+def _network(weights: Unpacked, dropout: float) -> Any:
     import torch
     import transformers
 
-    with quiet():
-        bert = transformers.AutoModel.from_pretrained(
-            str(packaged_minilm()),
-            hidden_dropout_prob=dropout,
-            attention_probs_dropout_prob=0.0,
-        )
-    bert.train()
-    bert.embeddings.requires_grad_(False)
-    # The pooler's weights would get no gradient.
-    bert.pooler = None
-    heads = {name: torch.nn.Linear(bert.config.hidden_size, 1) for name in ("cls", "part")}
-    return torch.nn.ModuleDict({"bert": bert, "heads": torch.nn.ModuleDict(heads)})
+    config = transformers.MPNetConfig(
+        num_hidden_layers=count_layers(weights),
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=0.0,
+        layer_norm_eps=1e-5,
+        max_position_embeddings=514,
+    )
+    mpnet = transformers.MPNetModel(config, add_pooling_layer=False)
+    heads = {name: torch.nn.Linear(WIDTH, 1) for name in (PASSAGE, TOKEN)}
+    network = torch.nn.ModuleDict({"mpnet": mpnet, "heads": torch.nn.ModuleDict(heads)})
+    tensors = {name: torch.from_numpy(array) for name, array in weights.items()}
+    for part in network.values():
+        names = [name for name, _ in part.named_parameters()]
+        part.load_state_dict({name: tensors[name] for name in names}, strict=False)
+    mpnet.embeddings.requires_grad_(False)
+    mpnet.encoder.relative_attention_bias.requires_grad_(False)
+    return network.train()
 
 
 def _drawn(group: Group, settings: CrossEncoderSettings, rng: random.Random) -> Group:
@@ -156,8 +167,12 @@ def _drawn(group: Group, settings: CrossEncoderSettings, rng: random.Random) -> 
     chosen += others[: settings.passages - len(chosen)]
     rng.shuffle(chosen)
     gold = {(chosen.index(n), part) for n, part in group.gold if n in chosen}
-    passages = [group.passages[number] for number in chosen]
-    return Group(group.tree, group.question, passages, frozenset(gold), group.unanswerable)
+    return replace(
+        group,
+        passages=[group.passages[number] for number in chosen],
+        scores=[group.scores[number] for number in chosen],
+        gold=frozenset(gold),
+    )
 
 
 def _loss(network: Any, groups: Sequence[Group], device: torch.device) -> Tensor:
@@ -175,24 +190,23 @@ def _loss(network: Any, groups: Sequence[Group], device: torch.device) -> Tensor
 
 
 def _logits(network: Any, groups: Sequence[Group], device: torch.device) -> list[list[Tensor]]:
-    """Return the logits of the parts of each passage of each group, as ``CrossEncoder`` does."""
+    """Return the logits of the parts of each passage of each group, as the search weighs them."""
     import torch
 
     pairs = [encode_pair(group.question, p) for group in groups for p in group.passages]
     width = max(len(pair.ids) for pair in pairs)
-    ids = torch.zeros(len(pairs), width, dtype=torch.long)
-    types, mask = torch.zeros_like(ids), torch.zeros_like(ids)
+    ids = torch.full((len(pairs), width), PADDING)
     for row, pair in enumerate(pairs):
         ids[row, : len(pair.ids)] = torch.tensor(pair.ids)
-        types[row, pair.passage_start : len(pair.ids)] = 1
-        mask[row, : len(pair.ids)] = 1
+    ids = ids.to(device)
     on_gpu = device.type == "cuda"
     with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
-        inputs = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
-        states = network["bert"](**{n: t.to(device) for n, t in inputs.items()}).last_hidden_state
+        states = network["mpnet"](ids, attention_mask=ids != PADDING).last_hidden_state
     states = states.float()
     heads = network["heads"]
-    rows = zip(heads["part"](states)[..., 0], heads["cls"](states[:, 0]), pairs, strict=True)
+    scores = torch.tensor([score for group in groups for score in group.scores], device=device)
+    passages = heads[PASSAGE](states[:, 0]) + SEARCH_WEIGHT * (scores[:, None] - USUAL_SCORE)
+    rows = zip(heads[TOKEN](states)[..., 0], passages, pairs, strict=True)
     logits = (_part_logits(token, passage, pair.boundaries) for token, passage, pair in rows)
     return [[next(logits) for _ in group.passages] for group in groups]
 

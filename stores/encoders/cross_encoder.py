@@ -1,8 +1,9 @@
 """A cross-encoder that finds the sentence of a passage that answers a question.
 
-BERT reads the question and a passage together (Nogueira and Cho 2019, arXiv 1901.04085), and gives
-each part of the passage a logit. The logits of all parts of all passages, and 0 for "no answer",
-are trained as one softmax (Clark and Gardner 2018, arXiv 1710.10723, section 3.3).
+MPNet reads the question and a passage together (as BERT does in Nogueira and Cho 2019, arXiv
+1901.04085), and gives each part of the passage a logit. The logits of all parts of all passages,
+and 0 for "no answer", are trained as one softmax (Clark and Gardner 2018, arXiv 1710.10723, section
+3.3).
 """
 
 from __future__ import annotations
@@ -22,16 +23,28 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError, one_line
 from casewright.stores.encoders.encoder import Encoder
-from casewright.stores.encoders.minilm import minilm_weights, packaged_minilm
-from casewright.stores.encoders.onnx_graph import Bert, Weights, fitting_bits
+from casewright.stores.encoders.four_bit import pack
+from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.mpnet import (
+    END,
+    ID_OFFSET,
+    SCALE,
+    START,
+    WIDTH,
+    WORDS,
+    MPNet,
+    PackedWeights,
+    array_kinds,
+    count_layers,
+)
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: The packaged weights, and the suffix of the name of a matrix's scales.
-WEIGHTS, SCALE = Path(__file__).parent / "weights" / "cross_encoder.safetensors", ".scale"
-#: The weights of the logits of a passage and of its tokens.
-HEADS = ("cls.weight", "cls.bias", "part.weight", "part.bias")
+#: The packaged weights.
+WEIGHTS = Path(__file__).parent / "weights" / "cross_encoder.safetensors"
+#: Names of the affine maps to the logits of a passage and of its tokens.
+PASSAGE, TOKEN = "cls", "part"
 #: Maximum tokens of a question, of a heading, and of a passage's parts; the rest is not read.
 MAX_QUESTION, MAX_HEADING, MAX_PARTS = 64, 32, 300
 #: Maximum number of times that the model is run for one passage.
@@ -42,9 +55,6 @@ UNREAD = -20.0
 MAX_TOKEN_CHARACTERS = 20
 #: Number of passages whose logits are kept.
 MAX_KEPT = 256
-#: The ids of BERT's special tokens.
-CLS, SEP = 101, 102
-
 Floats = NDArray[np.float32]
 #: A heading, which may be empty, and the parts below it.
 Passage = Sequence[str]
@@ -52,21 +62,19 @@ Passage = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """BERT's input for a question and a passage.
+    """MPNet's input for a question and a passage.
 
     Attributes:
-        passage_start: Index of the passage's first token.
         boundaries: Index of the first token of each part, and the end of the last part. A part that
             is not read has no tokens.
     """
 
     ids: Sequence[int]
-    passage_start: int
     boundaries: Sequence[int]
 
 
 class CrossEncoder:
-    """Fine-tuned MiniLM, by default the packaged one; loaded at the first use. Thread-safe.
+    """A fine-tuned MPNet, by default the packaged one; loaded at the first use. Thread-safe.
 
     ``weights`` is a file of ``casewright finetune cross-encoder``.
     """
@@ -74,7 +82,7 @@ class CrossEncoder:
     def __init__(self, weights: Path = WEIGHTS) -> None:
         self._file = weights
         self._lock, self._model_lock = threading.Lock(), threading.Lock()
-        self._model: tuple[Bert, Weights] | None = None
+        self._model: tuple[MPNet, PackedWeights] | None = None
         self._logits: OrderedDict[bytes, Floats] = OrderedDict()
 
     def answer_logits(self, question: str, passages: Sequence[Passage]) -> list[Floats]:
@@ -106,12 +114,10 @@ class CrossEncoder:
         return logits
 
     def _read(self, pair: Pair) -> Floats:
-        bert, heads = self._load()
-        types = [int(index >= pair.passage_start) for index in range(len(pair.ids))]
-        # Eight-bit states share one scale per run, so that each pair has a run of its own.
-        states = bert.read(pair.ids, types)
-        passage = states[0] @ heads["cls.weight"][0] + heads["cls.bias"][0]
-        tokens = states @ heads["part.weight"][0] + heads["part.bias"][0]
+        network, heads = self._load()
+        states = network.read(pair.ids)
+        passage = states[0] @ heads[f"{PASSAGE}.weight"][0] + heads[f"{PASSAGE}.bias"][0]
+        tokens = states @ heads[f"{TOKEN}.weight"][0] + heads[f"{TOKEN}.bias"][0]
         parts = [
             passage + np.logaddexp.reduce(tokens[start:end]) - np.log(end - start)
             if start < end
@@ -120,12 +126,11 @@ class CrossEncoder:
         ]
         return np.array(parts, np.float32)
 
-    def _load(self) -> tuple[Bert, Weights]:
+    def _load(self) -> tuple[MPNet, PackedWeights]:
         with self._model_lock:
             if self._model is None:
-                weights = _read_weights(self._file)
-                heads = {name: weights[name] for name in HEADS}
-                self._model = Bert(weights, bits=fitting_bits()), heads
+                weights = read_weights(self._file)
+                self._model = MPNet(weights), weights
             return self._model
 
 
@@ -181,27 +186,27 @@ def windows(passage: Passage) -> list[list[str]]:
 
 
 def encode_pair(question: str, passage: Passage) -> Pair:
-    """Return a question and a passage as BERT's input."""
+    """Return a question and a passage as MPNet's input."""
     heading, *parts = passage
-    start = [CLS, *_ids(question, MAX_QUESTION), SEP]
-    ids = [*start, *(_ids(f"{heading}:", MAX_HEADING) if heading else ())]
+    ids = [START, *_ids(question, MAX_QUESTION), END, END]
+    ids += _ids(f"{heading}:", MAX_HEADING) if heading else ()
     boundaries, end = [len(ids)], len(ids) + MAX_PARTS
     for part in parts:
         ids += _ids(part, end - len(ids))
         boundaries.append(len(ids))
-    return Pair([*ids, SEP], len(start), boundaries)
+    return Pair([*ids, END], boundaries)
 
 
 def save_weights(file: Path, weights: Mapping[str, Floats]) -> None:
-    """Write trained weights; a matrix as eight-bit integers with a scale for each output."""
+    """Write trained weights; the layers' matrices and the words' embeddings in four bits."""
     from safetensors.numpy import save_file
 
     arrays: dict[str, NDArray[Any]] = {}
     for name, weight in weights.items():
         arrays[name] = weight
-        if weight.ndim == 2 and len(weight) > 1:
-            arrays[name + SCALE] = scale = np.abs(weight).max(1).clip(1e-12) / np.float32(127)
-            arrays[name] = np.rint(weight / scale[:, None]).astype(np.int8)
+        if name == WORDS or (name.startswith("encoder.layer.") and weight.ndim == 2):
+            arrays[name], scales = pack(weight)
+            arrays[name + SCALE] = scales.astype(np.float16)
     file.parent.mkdir(parents=True, exist_ok=True)
     save_file(arrays, file)
 
@@ -209,39 +214,42 @@ def save_weights(file: Path, weights: Mapping[str, Floats]) -> None:
 def _ids(text: str, limit: int) -> list[int]:
     """Return the first ids of a text; of a long text, only the beginning is read."""
     beginning = text[: limit * MAX_TOKEN_CHARACTERS]
-    ids: list[int] = _tokenizer().encode(beginning, add_special_tokens=False).ids if limit else []
-    return ids[:limit]
+    ids = _tokenizer().encode(beginning, add_special_tokens=False).ids if limit else []
+    return [id_ + ID_OFFSET for id_ in ids[:limit]]
 
 
 @cache
 def _tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
+    # Its words are MPNet's, in the same order.
     tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
 
 
-def _read_weights(file: Path) -> Weights:
+def read_weights(file: Path) -> PackedWeights:
+    """Return the weights that ``save_weights`` wrote; raise ``InputError`` for another file."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    base = minilm_weights()
     try:
-        trained = load_file(file)
-        scales = {n.removesuffix(SCALE): trained.pop(n) for n in [*trained] if n.endswith(SCALE)}
-        matrices = {name: trained[name] * scale[:, None] for name, scale in scales.items()}
-        weights = {**base, **trained, **matrices}
-        shapes = {n: w.shape for n, w in base.items() if n.startswith("encoder.")}
-        shapes |= dict.fromkeys(HEADS[::2], (1, len(base["embeddings.LayerNorm.bias"])))
-        shapes |= dict.fromkeys(HEADS[1::2], (1,))
-        if unknown := {*trained, *matrices} - shapes.keys():
+        weights = load_file(file)
+        expected = array_kinds(count_layers(weights))
+        for name in (PASSAGE, TOKEN):
+            expected |= {
+                f"{name}.weight": ("float32", (1, WIDTH)),
+                f"{name}.bias": ("float32", (1,)),
+            }
+        if unknown := weights.keys() - expected.keys():
             raise ValueError(f"the network has no {min(unknown)}")
-        for name, shape in shapes.items():
+        for name, (dtype, shape) in expected.items():
             weight = weights[name]
-            if (weight.shape, weight.dtype) != (shape, np.float32) or not np.isfinite(weight).all():
-                raise ValueError(f"{name} is not a finite float32 array {shape}")
+            if weight.shape != shape or weight.dtype != dtype:
+                raise ValueError(f"{name} is not an array {shape} of {dtype}")
+            if dtype != "uint8" and not np.isfinite(weight).all():
+                raise ValueError(f"{name} is not finite")
     except (OSError, SafetensorError, LookupError, ValueError, TypeError) as error:
         reason = f"there is no {error.args[0]}" if isinstance(error, KeyError) else one_line(error)
         raise InputError(

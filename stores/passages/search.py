@@ -18,8 +18,8 @@ from casewright.stores.passages.word_index import WordIndex
 #: Maximum number of passages of a result, and of candidates of each of the two searches.
 PASSAGES, CANDIDATES = 5, 20
 #: Maximum number of best candidates that the cross-encoder reads, and the weight of their first
-#: score beside its logit. Between 8 and 30 the weight matters little.
-READ, SEARCH_WEIGHT = 16, 16.0
+#: score beside its logit.
+READ, SEARCH_WEIGHT = 16, 8.0
 #: A passage is left out if its relevance is below this share of the best one's, and its logit is so
 #: many nats below the best one's.
 MIN_SHARE_OF_BEST, MARGIN = 0.6, 3.0

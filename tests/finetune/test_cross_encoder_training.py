@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from safetensors.numpy import save_file
 
 from casewright.errors import InputError
 from casewright.finetune.cross_encoder.groups import (
@@ -15,14 +17,20 @@ from casewright.finetune.cross_encoder.groups import (
     read_questions,
 )
 from casewright.finetune.cross_encoder.training import CrossEncoderSettings, train_cross_encoder
-from casewright.stores.encoders.cross_encoder import CrossEncoder, log_sum
+from casewright.stores.encoders.cross_encoder import (
+    WEIGHTS,
+    CrossEncoder,
+    log_sum,
+    read_weights,
+)
 
+UPPER_LAYER = re.compile(r"encoder\.layer\.[1-9]")
 TEXTS = ["# Mill\n\nIt grinds corn. It has `two` stones.", "# Bakery\n\nIt has two ovens."]
 
 
 def group_of(quote: str) -> Group:
     question = QuotedQuestion(tree="town", question="How many stones?", quote=quote)
-    [group] = make_groups([question], lambda _: TEXTS)
+    [group] = make_groups([question], lambda _: dict(zip(TEXTS, (0.9, 0.5), strict=True)))
     return group
 
 
@@ -32,6 +40,7 @@ def test_group_marks_the_parts_that_hold_the_quote_without_its_marks() -> None:
         ["Mill", "It grinds corn.", "It has `two` stones."],
         ["Bakery", "It has two ovens."],
     ]
+    assert group.scores == [0.9, 0.5]
     assert group.gold == {(0, 1)}
     assert group_of("it has two").gold == {(0, 1), (1, 0)}
     assert (group_of("three stones").gold, group_of("three stones").unanswerable) == (set(), False)
@@ -54,18 +63,31 @@ def colour_group(tree: str, item: int, *, answerable: bool = True) -> Group:
     ]
     question = f"what colour is item {item}" if answerable else "who won the cup"
     gold = frozenset({(1, 1)}) if answerable else frozenset()
-    return Group(tree, question, passages, gold, not answerable)
+    return Group(tree, question, passages, [0.7, 0.7], gold, not answerable)
 
 
-def test_training_learns_which_part_answers_questions_about_a_held_out_tree(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the packaged weights with one layer."""
+    weights = {name: a for name, a in read_weights(WEIGHTS).items() if not UPPER_LAYER.match(name)}
+    file = tmp_path_factory.mktemp("weights") / "small.safetensors"
+    save_file(weights, file)
+    return file
+
+
+def test_training_learns_which_part_answers_questions_about_a_held_out_tree(
+    tmp_path: Path, small: Path
+) -> None:
     groups = [colour_group("a", item, answerable=item % 4 != 0) for item in range(16)]
     # A passage that is always an answer, an empty part, and nothing that the search returned.
-    groups += [Group("a", "q", [["T", "\u200b", "Red."]], frozenset({(0, 1)}), False)]
-    groups += [Group("a", "q", [], frozenset(), True)]
+    groups += [Group("a", "q", [["T", "\u200b", "Red."]], [0.7], frozenset({(0, 1)}), False)]
+    groups += [Group("a", "q", [], [], frozenset(), True)]
     groups += [colour_group("b", 77), colour_group("b", 78, answerable=False)]
-    settings = CrossEncoderSettings(epochs=4, batch=4, warm_up=2)
+    settings = CrossEncoderSettings(epochs=8, batch=4, rate=3e-4, warm_up=2)
     target = tmp_path / "weights.safetensors"
-    figures = train_cross_encoder(groups, target, settings, held_out=["b"], device="cpu")
+    figures = train_cross_encoder(
+        groups, target, settings, base=small, held_out=["b"], device="cpu"
+    )
     assert (figures["right part"], figures["AUC of answerable"]) == (1.0, 1.0)
     # The control: the search's first passage is the wrong one.
     assert figures["first passage"] == 0.0

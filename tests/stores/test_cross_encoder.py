@@ -36,7 +36,7 @@ def test_sentence_that_answers_has_the_highest_logit(
     answering, other = cross_encoder.answer_logits(QUESTION, PASSAGES)
     assert [len(answering), len(other)] == [3, 2]
     assert answering.argmax() == 1
-    assert log_sum(answering) > log_sum(other) + 3
+    assert log_sum(answering) > log_sum(other) + 1
 
 
 def test_passages_that_do_not_answer_have_logits_below_no_answer(
@@ -55,7 +55,7 @@ def test_logits_do_not_depend_on_earlier_calls_or_repetitions(cross_encoder: Cro
 
 
 def test_long_passage_is_read_in_windows_up_to_their_maximum(cross_encoder: CrossEncoder) -> None:
-    filler = ["word " * (MAX_PARTS - 10)] * (MAX_WINDOWS - 1)
+    filler = [f"{OTHERS[1]} " * (MAX_PARTS // 8)] * (MAX_WINDOWS - 1)
     passages = [["", ""], ["Workers", *filler, ANSWER, *filler, ANSWER], ["Bare heading"]]
     empty, long, none = cross_encoder.answer_logits(QUESTION, passages)
     assert empty.tolist() == [UNREAD]

@@ -31,6 +31,9 @@ def finetune_cross_encoder(
         ),
     ],
     target: Annotated[Path, Option("--output", help="The weights' file, *.safetensors.")],
+    base: Annotated[
+        Path | None, Option(help="The weights to begin with, by default the packaged ones.")
+    ] = None,
     minutes: Annotated[float, Option(min=0.1, help="The longest duration of the training.")] = 60,
     held_out: Annotated[
         list[str] | None, Option(help="A tree that gives the figures; repeatable.")
@@ -51,6 +54,7 @@ def finetune_cross_encoder(
     )
     from casewright.finetune.training.run import check_writable
     from casewright.planner.language_model.device import check_names, find_device
+    from casewright.stores.encoders.cross_encoder import WEIGHTS, read_weights
 
     questions = read_questions(data)
     if target.is_dir():
@@ -59,9 +63,13 @@ def finetune_cross_encoder(
     check_trees(held_out or (), questions)
     check_names(device, None)
     find_device(device)
+    weights = base or WEIGHTS
+    read_weights(weights)
     settings = CrossEncoderSettings(minutes=minutes, seed=seed)
     groups = list(_groups(data, questions))
-    facts = train_cross_encoder(groups, target, settings, held_out=held_out or (), device=device)
+    facts = train_cross_encoder(
+        groups, target, settings, base=weights, held_out=held_out or (), device=device
+    )
     print_facts({"file": str(target), **facts}, as_json=as_json)
 
 
@@ -77,9 +85,9 @@ def _groups(data: Path, questions: list[QuotedQuestion]) -> Iterator[Group]:
             ingest(store, data / tree)
             search = PassageSearch(store)
 
-            def find_passages(question: str, search: PassageSearch = search) -> list[str]:
-                hits, _ = search.candidates(question, PASSAGES)
-                return [passage_markdown(hit.case) for hit in hits]
+            def find_passages(question: str, search: PassageSearch = search) -> dict[str, float]:
+                hits, scores = search.candidates(question, PASSAGES)
+                return {passage_markdown(hit.case): scores[hit.case.id] for hit in hits}
 
             tree_questions = list(members)
             with progress_bar(tree, len(tree_questions)) as advance:

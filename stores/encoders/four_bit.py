@@ -1,0 +1,51 @@
+"""Matrices as four-bit integers in blocks of a row, each block with a scale.
+
+A number is ``(integer - 8) * scale``, with an integer from 0 to 15, as in ONNX Runtime's operator
+MatMulNBits. Two integers share a byte, the first in the lower half.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Number of columns of a block, and the integer of the number 0.
+BLOCK, ZERO = 32, 8
+#: Factors of a block's largest scale; the one with the smallest squared error is taken.
+FACTORS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)
+#: A block of smaller numbers becomes zeros, since float16 could not hold its scale.
+SMALLEST = 1e-4
+
+Floats = NDArray[np.float32]
+Packed = NDArray[np.uint8]
+
+
+def pack(matrix: Floats) -> tuple[Packed, Floats]:
+    """Return a matrix (rows, columns) as integers and scales.
+
+    The integers are (rows, blocks, BLOCK / 2), the scales (rows, blocks). ``columns`` must be a
+    multiple of ``BLOCK``.
+    """
+    blocks = matrix.reshape(len(matrix), -1, BLOCK)
+    largest = np.take_along_axis(blocks, np.abs(blocks).argmax(2, keepdims=True), 2)[..., 0]
+    # The number with the largest magnitude becomes the integer 0, which is the farthest from ZERO.
+    whole = np.where(np.abs(largest) < SMALLEST, 1.0, -largest / ZERO).astype(np.float32)
+    best_error = np.full(whole.shape, np.inf, np.float32)
+    scales, integers = whole, np.zeros(blocks.shape, np.uint8)
+    for factor in FACTORS:
+        # Scales are stored as float16.
+        tried = (whole * np.float32(factor)).astype(np.float16).astype(np.float32)
+        rounded = np.clip(np.rint(blocks / tried[..., None]) + ZERO, 0, 2 * ZERO - 1)
+        error = (((rounded - ZERO) * tried[..., None] - blocks) ** 2).sum(2)
+        better = error < best_error
+        best_error = np.where(better, error, best_error)
+        scales = np.where(better, tried, scales)
+        integers = np.where(better[..., None], rounded, integers).astype(np.uint8)
+    return integers[..., 0::2] | integers[..., 1::2] << 4, scales
+
+
+def unpack(integers: Packed, scales: Floats) -> Floats:
+    """Return the matrix (rows, columns) of integers and scales, in float32."""
+    pairs = np.stack([integers & 15, integers >> 4], axis=-1).reshape(*integers.shape[:2], BLOCK)
+    numbers = (pairs.astype(np.float32) - ZERO) * scales[..., None].astype(np.float32)
+    return numbers.reshape(len(integers), -1)
