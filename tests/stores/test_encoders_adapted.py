@@ -1,4 +1,4 @@
-"""Embedding objects of LangChain and LlamaIndex as encoders, those with two ways above all."""
+"""Embeddings of LangChain and LlamaIndex as encoders, with their own methods for queries."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ HASHING = HashingEncoder(16)
 
 
 def vector(text: str, query: bool) -> list[float]:
-    """Queries lie opposite to texts: what mixes the two up finds the wrong thing."""
-    made = HASHING.embed([text])[0]
-    return [float(number) for number in (-made if query else made)]
+    """Return the vector of a text, or its negative for a query, so that mix-ups are visible."""
+    embedding = HASHING.embed([text])[0]
+    return [float(number) for number in (-embedding if query else embedding)]
 
 
 class TwoWays(Embeddings):
@@ -54,11 +54,11 @@ ASYMMETRIC: list[Callable[[], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("make", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
+@pytest.mark.parametrize("make_encoder", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
 def test_adapted_encoder_embeds_queries_by_query_method_and_texts_by_text_method(
-    make: Callable[[], Any],
+    make_encoder: Callable[[], Any],
 ) -> None:
-    encoder = make()
+    encoder = make_encoder()
     np.testing.assert_array_equal(encoder.embed(TEXTS), HASHING.embed(TEXTS))
     np.testing.assert_array_equal(encoder.embed_queries(TEXTS), -HASHING.embed(TEXTS))
     assert encoder.embed_queries(TEXTS).dtype == np.float32
@@ -66,11 +66,11 @@ def test_adapted_encoder_embeds_queries_by_query_method_and_texts_by_text_method
     assert isinstance(encoder, Encoder)
 
 
-@pytest.mark.parametrize("make", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
+@pytest.mark.parametrize("make_encoder", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
 def test_search_embeds_queries_as_queries_unless_the_facet_sets_inter_false(
-    make: Callable[[], Any],
+    make_encoder: Callable[[], Any],
 ) -> None:
-    encoder = make()
+    encoder = make_encoder()
     facets = (text_facet("support", encoder), text_facet("question", encoder, inter=False))
     with CaseStore(CaseSchema("both", facets)) as store:
         store.add([note("a red apple", 1, id="")])
@@ -119,7 +119,7 @@ def test_as_encoder_refuses_a_class(source: Any) -> None:
 
 
 class Wrong(Embeddings):
-    """Answers rightly until it is told another answer."""
+    """Embeddings that return correct vectors until ``answer`` is set, and then ``answer``."""
 
     def __init__(self) -> None:
         self.answer: Any = None
@@ -142,12 +142,12 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "told"), ANSWERS, ids=str)
-def test_error_for_a_wrong_embedding_names_the_encoder(answer: Any, told: str) -> None:
+@pytest.mark.parametrize(("answer", "message"), ANSWERS, ids=str)
+def test_error_for_a_wrong_embedding_names_the_encoder(answer: Any, message: str) -> None:
     source = Wrong()
     encoder: Any = from_langchain(source)
     source.answer = answer
-    with pytest.raises(InputError, match=rf"'tests/Wrong'.*{told}"):
+    with pytest.raises(InputError, match=rf"'tests/Wrong'.*{message}"):
         encoder.embed(TEXTS)
     source.answer = [answer[-1]] * 2
     with pytest.raises(InputError, match="'tests/Wrong'"):
