@@ -30,7 +30,7 @@ def note(question: str, solution: Any = None, **fields: Any) -> Case:
 
 
 def vector_facet(name: str, dimension: int, weight: float = 1.0) -> Facet:
-    """Return a facet that compares its component as a vector, as the test wrote it."""
+    """Return a facet whose vector is its component, so that tests write the vectors themselves."""
 
     def embed(problems: Sequence[Components]) -> NDArray[np.float32]:
         return np.array([problem[name] for problem in problems], dtype=np.float32)

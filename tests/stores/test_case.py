@@ -67,7 +67,7 @@ def test_id_ignores_result_quality_created_and_other_metadata() -> None:
     assert id_of(note("q", "s")) == id_of(other)
 
 
-def test_given_id_is_kept_in_canonical_form(store: CaseStore) -> None:
+def test_given_id_is_stored_in_canonical_form(store: CaseStore) -> None:
     given_id = "6F9619FF-8B86-D011-B42D-00C04FC964FF"
     assert store.add([note("q", id=given_id)]) == [given_id.lower()]
     assert [case.id for case in store.get(given_id)] == [given_id.lower()]
@@ -90,7 +90,7 @@ def test_stored_case_is_returned_unchanged(store: CaseStore) -> None:
     )
     (case_id,) = store.add([case])
     (stored,) = store.get(case_id)
-    assert UUID(stored.id)
+    assert stored.id == str(UUID(case_id))
     assert stored.to_json() == case.to_json()
 
 

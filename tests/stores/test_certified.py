@@ -205,6 +205,6 @@ def test_selection_in_a_store_of_one_facet_is_certified(place: str) -> None:
     [{"k": -1}, {"k": 2.5}, {"k": None}, {"candidates": -1}, {"candidates": 0.5}, {"most": "x"}],
     ids=str,
 )
-def test_select_refuses_values_that_are_not_counts_by_name(arguments: dict[str, Any]) -> None:
+def test_select_refuses_and_names_values_that_are_not_counts(arguments: dict[str, Any]) -> None:
     with CaseStore(note_schema()) as store, pytest.raises(InputError, match=next(iter(arguments))):
         store.select("red", **arguments)

@@ -182,7 +182,7 @@ def test_search_and_select_refuse_a_query_that_is_not_a_problem(store: CaseStore
                 method(query)
 
 
-def test_search_refuses_a_k_that_is_not_a_count_as_input_error(store: CaseStore) -> None:
+def test_search_refuses_a_k_that_is_not_a_positive_integer(store: CaseStore) -> None:
     store.add([Case({"question": "red"})])
     unusable: list[Any] = [0, -1, 2.5, float("nan"), None, "3"]
     for k in unusable:

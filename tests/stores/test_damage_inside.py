@@ -41,7 +41,7 @@ def read_store(folder: Path) -> int:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def written_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return a closed folder and one of a killed process; each test damages a copy of one."""
     path = tmp_path_factory.mktemp("written")
     with CaseStore(note_schema(), path / "open") as store:
@@ -53,13 +53,13 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def closed(written: tuple[Path, Path], tmp_path: Path) -> Path:
-    return copied(written[0], tmp_path / "closed")
+def closed(written_folders: tuple[Path, Path], tmp_path: Path) -> Path:
+    return copied(written_folders[0], tmp_path / "closed")
 
 
 @pytest.fixture
-def killed(written: tuple[Path, Path], tmp_path: Path) -> Path:
-    return copied(written[1], tmp_path / "killed")
+def killed(written_folders: tuple[Path, Path], tmp_path: Path) -> Path:
+    return copied(written_folders[1], tmp_path / "killed")
 
 
 def test_zeroed_vector_in_a_closed_store_raises_store_damaged_error(closed: Path) -> None:

@@ -15,7 +15,7 @@ SEGMENT = "shard/segments/*/"
 
 
 @pytest.fixture(scope="module")
-def undamaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undamaged_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with two collections; every test damages a copy of it."""
     path = tmp_path_factory.mktemp("undamaged") / "cases"
     with CaseStore(note_schema("letters"), path) as letters:
@@ -27,8 +27,8 @@ def undamaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(undamaged: Path, tmp_path: Path) -> Path:
-    return copied(undamaged, tmp_path / "cases")
+def folder(undamaged_folder: Path, tmp_path: Path) -> Path:
+    return copied(undamaged_folder, tmp_path / "cases")
 
 
 def find_file(folder: Path, pattern: str) -> Path:

@@ -29,7 +29,7 @@ def split_text(text: str | bytes, name: str) -> list[Chunk]:
     return split(read_document(data, kind))
 
 
-def bare(texts: Sequence[str]) -> str:
+def letters_of(texts: Sequence[str]) -> str:
     """Return the texts joined, without white space."""
     return "".join("".join(text.split()) for text in texts)
 
@@ -66,7 +66,7 @@ TEXT = st.lists(LINE, max_size=40).map("\n".join)
 @given(text=TEXT)
 def test_chunks_contain_every_letter_once_with_correct_line_numbers(name: str, text: str) -> None:
     chunks = split_text(text, name)
-    assert bare([chunk.text for chunk in chunks]) == bare([text])
+    assert letters_of([chunk.text for chunk in chunks]) == letters_of([text])
     check_lines(text, chunks)
 
 
@@ -75,12 +75,12 @@ def test_chunks_contain_every_letter_once_with_correct_line_numbers(name: str, t
 def test_markdown_chunks_leave_out_only_headings(text: str) -> None:
     chunks = split_text(text, "a.md")
     check_lines(text.replace("#\tTab", "# Tab"), chunks)
-    letters = bare([chunk.text for chunk in chunks]).replace("```", "")
-    headings = bare([" ".join(chunk.headings) for chunk in chunks])
+    letters = letters_of([chunk.text for chunk in chunks]).replace("```", "")
+    headings = letters_of([" ".join(chunk.headings) for chunk in chunks])
     for line in text.split("\n"):
         heading = re.match(r"#+\s(.*)", line)
-        assert bare([line]).replace("```", "") in letters or (
-            heading and bare([heading[1].rstrip("# ")]) in headings
+        assert letters_of([line]).replace("```", "") in letters or (
+            heading and letters_of([heading[1].rstrip("# ")]) in headings
         )
 
 
@@ -214,7 +214,7 @@ def test_html_page_is_split_by_headings_with_its_title() -> None:
     )
 )
 def test_html_chunks_contain_every_word_of_the_page(pieces: list[str]) -> None:
-    letters = bare([chunk.text for chunk in split_text("".join(pieces), "a.html")])
+    letters = letters_of([chunk.text for chunk in split_text("".join(pieces), "a.html")])
     for piece in pieces:
         if not piece.startswith("<") and piece.isalnum():
             assert piece in letters
@@ -229,7 +229,7 @@ def test_prose_is_split_without_the_data_files_of_nltk(monkeypatch: pytest.Monke
     monkeypatch.setattr(GlobalsHelper, "wait_for_nltk_check", refuse)
     monkeypatch.setattr(GlobalsHelper, "_punkt_tokenizer", None)
     text = "The mill is oiled on Monday. " * 200
-    assert bare([chunk.text for chunk in split_text(text, "a.txt")]) == bare([text])
+    assert letters_of([chunk.text for chunk in split_text(text, "a.txt")]) == letters_of([text])
 
 
 def test_mdx_is_split_at_its_headings_like_markdown() -> None:

@@ -183,11 +183,11 @@ def test_damage_after_a_search_raises_store_damaged_error_in_the_next_search(
 
 def test_threads_that_use_a_dropped_collection_get_no_collection_error(edge: Engine) -> None:
     """Threads use a collection that is created and dropped; it is complete or missing."""
-    done = threading.Event()
+    stop = threading.Event()
     errors: list[BaseException] = []
 
     def use_collection(number: int) -> None:
-        while not done.is_set():
+        while not stop.is_set():
             try:
                 edge.upsert("c", [number_id(number)], vectors([1, 2]), [{"n": number}])
                 edge.search("c", vectors([1, 2])[0], 10, None, exact=True)
@@ -203,9 +203,9 @@ def test_threads_that_use_a_dropped_collection_get_no_collection_error(edge: Eng
         thread.start()
     for _ in range(15):
         edge.create("c", 2, LAYOUT)
-        done.wait(0.03)
+        stop.wait(0.03)
         edge.drop("c")
-    done.set()
+    stop.set()
     for thread in threads:
         thread.join(20)
     assert errors == []

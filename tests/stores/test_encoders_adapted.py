@@ -26,7 +26,7 @@ def vector(text: str, query: bool) -> list[float]:
     return [float(number) for number in (-embedding if query else embedding)]
 
 
-class TwoWays(Embeddings):
+class Asymmetric(Embeddings):
     model = "two-ways-v1"
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -36,7 +36,7 @@ class TwoWays(Embeddings):
         return vector(text, query=True)
 
 
-class TwoWaysIndex(BaseEmbedding):
+class AsymmetricIndex(BaseEmbedding):
     def _get_text_embedding(self, text: str) -> list[float]:
         return vector(text, query=False)
 
@@ -48,9 +48,9 @@ class TwoWaysIndex(BaseEmbedding):
 
 
 ASYMMETRIC: list[Callable[[], Any]] = [
-    lambda: from_langchain(TwoWays()),
-    lambda: from_llamaindex(TwoWaysIndex(model_name="two-ways-v1")),
-    lambda: CachedEncoder(from_langchain(TwoWays())),
+    lambda: from_langchain(Asymmetric()),
+    lambda: from_llamaindex(AsymmetricIndex(model_name="two-ways-v1")),
+    lambda: CachedEncoder(from_langchain(Asymmetric())),
 ]
 
 
@@ -82,29 +82,29 @@ def test_search_embeds_queries_as_queries_unless_the_facet_sets_inter_false(
 
 
 def test_as_encoder_accepts_langchain_and_llamaindex_embeddings() -> None:
-    for source in (TwoWays(), TwoWaysIndex()):
+    for source in (Asymmetric(), AsymmetricIndex()):
         encoder: Any = as_encoder(source)
         np.testing.assert_array_equal(encoder.embed_queries(TEXTS), -HASHING.embed(TEXTS))
 
 
 def test_encoder_name_is_the_given_name_or_library_and_model() -> None:
-    assert from_langchain(TwoWays(), name="mine/v2").name == "mine/v2"
-    assert from_llamaindex(TwoWaysIndex(), name="mine/v2").name == "mine/v2"
-    assert from_langchain(TwoWays()).name == "tests/two-ways-v1"
-    assert from_llamaindex(TwoWaysIndex(model_name="two-ways-v1")).name == "tests/two-ways-v1"
-    assert from_llamaindex(TwoWaysIndex()).name == "tests/TwoWaysIndex"
+    assert from_langchain(Asymmetric(), name="mine/v2").name == "mine/v2"
+    assert from_llamaindex(AsymmetricIndex(), name="mine/v2").name == "mine/v2"
+    assert from_langchain(Asymmetric()).name == "tests/two-ways-v1"
+    assert from_llamaindex(AsymmetricIndex(model_name="two-ways-v1")).name == "tests/two-ways-v1"
+    assert from_llamaindex(AsymmetricIndex()).name == "tests/AsymmetricIndex"
     fake = from_langchain(DeterministicFakeEmbedding(size=4))
     assert fake.name == "langchain_core/DeterministicFakeEmbedding"
 
 
 def test_encoder_name_has_no_object_address_if_model_is_an_object() -> None:
-    class Holder(TwoWays):
+    class Holder(Asymmetric):
         model = object()  # type: ignore[assignment]
 
     assert from_langchain(Holder()).name == "tests/Holder"
 
 
-@pytest.mark.parametrize("source", [object(), None, "a-name", TwoWays, MockEmbedding, HASHING])
+@pytest.mark.parametrize("source", [object(), None, "a-name", Asymmetric, MockEmbedding, HASHING])
 def test_from_langchain_and_from_llamaindex_refuse_other_objects(source: Any) -> None:
     with pytest.raises(InputError, match=r"LangChain Embeddings.*embed_documents and embed_query"):
         from_langchain(source)
@@ -112,7 +112,7 @@ def test_from_langchain_and_from_llamaindex_refuse_other_objects(source: Any) ->
         from_llamaindex(source)
 
 
-@pytest.mark.parametrize("source", [TwoWays, MockEmbedding, HashingEncoder])
+@pytest.mark.parametrize("source", [Asymmetric, MockEmbedding, HashingEncoder])
 def test_as_encoder_refuses_a_class(source: Any) -> None:
     with pytest.raises(InputError, match=f"The class {source.__name__} is not an encoder"):
         as_encoder(source)

@@ -13,28 +13,28 @@ from casewright.stores.facet import Components
 from tests.stores.helpers import number_id, vector_facet
 
 COUNT, BATCH = 1000, 256
-#: Indices of the first and last case, and of those at the end of the first batch.
+#: The first and last case, and those on both sides of the end of the first batch.
 POSITIONS = [0, 255, 256, 999]
 
 
-def raising_facet(bad: set[int]) -> Facet:
+def raising_facet(bad_numbers: set[int]) -> Facet:
     """Return a facet whose calls raise if they contain one of the bad problems."""
 
     def embed(problems: Sequence[Components]) -> Any:
         for problem in problems:
-            if problem["n"] in bad:
+            if problem["n"] in bad_numbers:
                 raise RuntimeError(f"no vector for {problem['n']}")
         return np.array([problem["b"] for problem in problems], dtype=np.float32)
 
     return replace(vector_facet("b", 3), embed_case=embed)
 
 
-def facet_with_value(bad: set[int], value: float) -> Facet:
+def facet_with_value(bad_numbers: set[int], value: float) -> Facet:
     """Return a facet whose vectors of the bad problems contain the value."""
 
     def embed(problems: Sequence[Components]) -> Any:
         vectors = np.array([problem["b"] for problem in problems], dtype=np.float64)
-        vectors[[problem["n"] in bad for problem in problems], 1] = value
+        vectors[[problem["n"] in bad_numbers for problem in problems], 1] = value
         return vectors
 
     return replace(vector_facet("b", 3), embed_case=embed)
@@ -42,14 +42,14 @@ def facet_with_value(bad: set[int], value: float) -> Facet:
 
 FAILURES: dict[str, Callable[[set[int]], Facet]] = {
     "raises": raising_facet,
-    "nan": lambda bad: facet_with_value(bad, float("nan")),
-    "infinity": lambda bad: facet_with_value(bad, float("-inf")),
-    "too large": lambda bad: facet_with_value(bad, 1e39),
+    "nan": lambda numbers: facet_with_value(numbers, float("nan")),
+    "infinity": lambda numbers: facet_with_value(numbers, float("-inf")),
+    "too large": lambda numbers: facet_with_value(numbers, 1e39),
 }
 
 
-def schema(failure: str, bad: set[int]) -> CaseSchema:
-    return CaseSchema("plain", (vector_facet("a", 3), FAILURES[failure](bad)))
+def schema(failure: str, bad_numbers: set[int]) -> CaseSchema:
+    return CaseSchema("plain", (vector_facet("a", 3), FAILURES[failure](bad_numbers)))
 
 
 def cases(count: int = COUNT) -> list[Case]:
@@ -57,58 +57,58 @@ def cases(count: int = COUNT) -> list[Case]:
     return [Case({"n": i, "a": a, "b": b}, i, id=number_id(i)) for i, (a, b) in enumerate(rows)]
 
 
-def check_add_stops(place: str, failure: str, bad: int, count: int = COUNT) -> None:
-    bad_cases = {bad}
-    with CaseStore(schema(failure, bad_cases), place) as store:
+def check_add_stops(place: str, failure: str, number: int, count: int = COUNT) -> None:
+    bad_numbers = {number}
+    with CaseStore(schema(failure, bad_numbers), place) as store:
         with pytest.raises(FacetError) as caught:
             store.add(cases(count))
         message = str(caught.value)
         assert caught.value.facet == "b"
-        assert f"The case {number_id(bad)} cannot be added: Facet 'b' " in message
-        stored = bad // BATCH * BATCH
+        assert f"The case {number_id(number)} cannot be added: Facet 'b' " in message
+        stored = number // BATCH * BATCH
         assert f"The {stored} cases of the batches before it are stored" in message
         assert [case.solution for case in store.all()] == list(range(stored))
         assert len(store.search({"a": [1, 2, 3]}, COUNT)) == stored
         # Without bad cases, the same call stores every case once.
-        bad_cases.clear()
+        bad_numbers.clear()
         store.add(cases(count))
         assert [case.solution for case in store.all()] == list(range(count))
 
 
-@pytest.mark.parametrize(("failure", "bad"), [*(("raises", n) for n in POSITIONS), ("nan", 400)])
-def test_add_stops_at_a_case_that_a_facet_cannot_embed(failure: str, bad: int) -> None:
-    check_add_stops(":memory:", failure, bad)
+@pytest.mark.parametrize(("failure", "number"), [*(("raises", n) for n in POSITIONS), ("nan", 400)])
+def test_add_stops_at_a_case_that_a_facet_cannot_embed(failure: str, number: int) -> None:
+    check_add_stops(":memory:", failure, number)
 
 
 def test_add_stops_at_a_case_that_a_facet_cannot_embed_on_every_engine(place: str) -> None:
     check_add_stops(place, "raises", 260, 270)
 
 
-def check_others_stored(place: str, failure: str, bad: set[int], count: int = COUNT) -> None:
+def check_skipped(place: str, failure: str, bad_numbers: set[int], count: int = COUNT) -> None:
     reports: list[tuple[str, FacetError]] = []
-    with CaseStore(schema(failure, bad), place) as store:
+    with CaseStore(schema(failure, bad_numbers), place) as store:
         ids = store.add(cases(count), on_error=lambda case, error: reports.append((case.id, error)))
-        good = [i for i in range(count) if i not in bad]
-        assert ids == [number_id(i) for i in good]
-        assert [case.solution for case in store.all()] == good
-        assert [case_id for case_id, _ in reports] == [number_id(i) for i in sorted(bad)]
+        good_numbers = [i for i in range(count) if i not in bad_numbers]
+        assert ids == [number_id(i) for i in good_numbers]
+        assert [case.solution for case in store.all()] == good_numbers
+        assert [case_id for case_id, _ in reports] == [number_id(i) for i in sorted(bad_numbers)]
         assert {error.facet for _, error in reports} == {"b"}
         hits = store.search(cases(count)[count // 2].problem, 1)
         assert hits[0].case.solution == count // 2
 
 
-@pytest.mark.parametrize("bad", POSITIONS)
-def test_add_with_on_error_stores_all_other_cases(bad: int) -> None:
-    check_others_stored(":memory:", "raises", {bad})
+@pytest.mark.parametrize("number", POSITIONS)
+def test_add_with_on_error_stores_all_other_cases(number: int) -> None:
+    check_skipped(":memory:", "raises", {number})
 
 
 @pytest.mark.parametrize("failure", FAILURES)
 def test_add_with_on_error_reports_every_bad_case_for_each_failure(failure: str) -> None:
-    check_others_stored(":memory:", failure, {0, 1, 100, 255, 256, 998, 999})
+    check_skipped(":memory:", failure, {0, 1, 100, 255, 256, 998, 999})
 
 
 def test_add_with_on_error_stores_all_other_cases_on_every_engine(place: str) -> None:
-    check_others_stored(place, "nan", {250}, 270)
+    check_skipped(place, "nan", {250}, 270)
 
 
 def test_add_with_on_error_and_bad_cases_only_creates_no_collection(place: str) -> None:

@@ -115,27 +115,27 @@ def test_image_case_and_query_may_give_the_image_by_path(place: str, tmp_path: P
         ]
 
 
-def test_unreadable_image_raises_facet_error_or_is_left_out(place: str, tmp_path: Path) -> None:
+def test_unreadable_image_raises_facet_error_or_is_skipped(place: str, tmp_path: Path) -> None:
     broken = Binary("image/png", b"no picture at all")
     missing = Binary("image/png", path=str(tmp_path / "gone.png"))
     failed = []
     with CaseStore(schema(), place) as store:
-        bad = [Case({"picture": broken}, 1), Case({"picture": missing}, 2)]
-        for case in bad:
+        damaged = [Case({"picture": broken}, 1), Case({"picture": missing}, 2)]
+        for case in damaged:
             with pytest.raises(FacetError, match="'picture'"):
                 store.add([case])
-        store.add([*cases(), *bad], on_error=lambda case, error: failed.append(case.solution))
+        store.add([*cases(), *damaged], on_error=lambda case, error: failed.append(case.solution))
         assert (failed, store.count()) == ([1, 2], len(cases()))
 
 
-def test_retain_recognises_the_same_and_a_near_image_case(place: str) -> None:
+def test_retain_recognises_the_same_and_a_similar_image_case(place: str) -> None:
     with CaseStore(schema(), place) as store:
         problem = {"picture": picture("red"), "caption": "a red thing"}
         first = store.retain(Case(problem, "tomato"))
         assert store.retain(Case(problem, "tomato")).outcome == "unchanged"
-        near = {"picture": picture("red", 5), "caption": "A red thing!"}
-        assert store.retain(Case(near, "tomato")).id == first.id
-        assert store.retain(Case(near, "apple")).outcome == "added"
+        similar = {"picture": picture("red", 5), "caption": "A red thing!"}
+        assert store.retain(Case(similar, "tomato")).id == first.id
+        assert store.retain(Case(similar, "apple")).outcome == "added"
         store.update({first.id: Change(quality=0.9)})
         assert store.get(first.id)[0].problem == problem
 

@@ -144,11 +144,11 @@ def test_inserted_paragraph_is_the_only_new_text_encoded(
     assert (report.added, report.updated, report.removed) == (1, 5, 0)
     assert {text.split()[0] for text in take_encoded_texts(encoder)} == {"zebra", "long.txt"}
     for chunk in chunks_of(store, "long.txt")[1:]:
-        old = before[chunk["id"]]
-        assert chunk["text"] == old["text"]
-        assert chunk["position"] == old["position"] + 1
-        assert chunk["first_line"] == old["first_line"] + 2
-        assert (chunk["chunks"], chunk["digest"] != old["digest"]) == (6, True)
+        previous = before[chunk["id"]]
+        assert chunk["text"] == previous["text"]
+        assert chunk["position"] == previous["position"] + 1
+        assert chunk["first_line"] == previous["first_line"] + 2
+        assert (chunk["chunks"], chunk["digest"] != previous["digest"]) == (6, True)
 
 
 def test_second_run_after_changes_gives_the_same_store_as_a_first_run(

@@ -78,9 +78,9 @@ def test_neighbour_strategy_does_not_fetch_seen_chunks_again(store: CaseStore) -
 
 
 def test_neighbour_strategy_applies_the_where_condition_of_the_question(store: CaseStore) -> None:
-    both = (("one.txt", 3), ("two.txt", 3))
+    positions = (("one.txt", 3), ("two.txt", 3))
     where = {"source": "two.txt", "position": {"gte": 3}}
-    assert positions_of(find_neighbours(store, *both, where=where)) == [("two.txt", 4)]
+    assert positions_of(find_neighbours(store, *positions, where=where)) == [("two.txt", 4)]
 
 
 def test_neighbour_strategy_fetches_the_best_k_and_fills_up_by_another_strategy(

@@ -294,8 +294,8 @@ def test_score_share_feature_is_the_softmax_of_the_scores(
     ]
     rows = feature_rows(JudgeRequest(QUESTION, (), batch))
     expected = [
-        1 / sum(np.exp(min((other - own) / TEMPERATURE, 700.0)) for other in scores)
-        for own in scores
+        1 / sum(np.exp(min((other - score) / TEMPERATURE, 700.0)) for other in scores)
+        for score in scores
     ]
     assert rows[:, FIRST.index("score_share")].tolist() == pytest.approx(expected, abs=1e-12)
 
