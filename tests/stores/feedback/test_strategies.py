@@ -64,7 +64,7 @@ def store() -> Iterator[CaseStore]:
 
 
 @pytest.fixture(scope="module")
-def located_store(shared_place: str) -> Iterator[CaseStore]:
+def other_store(shared_place: str) -> Iterator[CaseStore]:
     with fill_store(CaseStore(schema(), shared_place)) as case_store:
         yield case_store
 
@@ -123,14 +123,14 @@ def test_strategy_applies_the_where_condition_of_the_question(
 
 @EVERY_STRATEGY
 def test_strategy_finds_the_same_cases_in_memory_folder_and_server(
-    store: CaseStore, located_store: CaseStore, strategy: Strategy
+    store: CaseStore, other_store: CaseStore, strategy: Strategy
 ) -> None:
     results = []
-    for searched_store in (store, located_store):
+    for searched_store in (store, other_store):
         question = make_question(searched_store, where={"third": {"not": 1}})
         results.append(ids_and_scores(strategy.search(question, make_feedback(question), 99)))
-    memory_scores, located_scores = map(dict, results)
-    assert located_scores == pytest.approx(memory_scores, abs=1e-4)
+    memory_scores, other_scores = map(dict, results)
+    assert other_scores == pytest.approx(memory_scores, abs=1e-4)
     # The order is the same too, except among equal scores.
     assert [round(s, 3) for _, s in results[1]] == pytest.approx(
         [round(s, 3) for _, s in results[0]], abs=2e-3
