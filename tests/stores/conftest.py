@@ -12,14 +12,14 @@ from casewright.stores.engines import server_calls
 from tests.stores.helpers import new_folder, note_schema
 from tests.support.qdrant_server import QdrantServer, RealServer
 
-#: A Qdrant server on which the tests with ``place`` also run, if it is set; see docs/scale.md.
+#: The tests with ``place`` also run on the Qdrant server at this URL; see docs/scale.md.
 URL, KEY = os.environ.get("CASEWRIGHT_QDRANT_URL"), os.environ.get("CASEWRIGHT_QDRANT_API_KEY", "")
-PLACES = ["memory", "edge", "server", *(["real server"] if URL else [])]
+LOCATION_KINDS = ["memory", "edge", "server", *(["real server"] if URL else [])]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_waits() -> Iterator[None]:
-    """Shorten the wait before a request is repeated; a wait that a server asks for stays."""
+    """Shorten the wait before a request is repeated, but not a wait that a server asks for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server_calls, "MIN_WAIT", 0.02)
         yield
@@ -34,40 +34,40 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def server() -> Iterator[QdrantServer]:
     """Yield a server that answers by qdrant-client's local mode, and fails on demand."""
-    with QdrantServer() as running:
-        yield running
+    with QdrantServer() as qdrant_server:
+        yield qdrant_server
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=LOCATION_KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Yield the location of an empty store: in memory, in a folder, and on a server."""
-    with new_place(request.param, tmp_path / "cases") as location:
+    """Yield the location of an empty store: in memory, in a folder, or on a server."""
+    with new_location(request.param, tmp_path / "cases") as location:
         yield location
 
 
-@pytest.fixture(scope="module", params=PLACES)
+@pytest.fixture(scope="module", params=LOCATION_KINDS)
 def shared_place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """Yield the same locations as ``place``, shared by the tests of a module that only read."""
-    with new_place(request.param, tmp_path_factory.mktemp("shared") / "cases") as location:
+    with new_location(request.param, tmp_path_factory.mktemp("shared") / "cases") as location:
         yield location
 
 
 @contextmanager
-def new_place(kind: str, folder: Path) -> Iterator[str]:
-    """Yield the location of an empty store of a kind in ``PLACES``."""
+def new_location(kind: str, folder: Path) -> Iterator[str]:
+    """Yield the location of an empty store of a kind in ``LOCATION_KINDS``."""
     if kind == "memory":
         yield ":memory:"
     elif kind == "edge":
         yield str(new_folder(folder))
     else:
-        real = RealServer(URL, KEY) if URL and kind == "real server" else None
-        with QdrantServer(real) as server:
+        real_server = RealServer(URL, KEY) if URL and kind == "real server" else None
+        with QdrantServer(real_server) as server:
             yield server.url
 
 
 @pytest.fixture
 def store(place: str) -> Iterator[CaseStore]:
-    with CaseStore(note_schema(), place) as opened:
-        yield opened
+    with CaseStore(note_schema(), place) as case_store:
+        yield case_store

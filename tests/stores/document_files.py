@@ -1,4 +1,4 @@
-"""Files for tests of ingestion: folders of documents, PDFs, and what a store has of them."""
+"""Documents for tests of ingestion, and functions that read their chunks from a store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def document_store(encoder: Encoder | None = None, place: str = ":memory:") -> C
 
 
 def contents(store: CaseStore) -> dict[str, dict[str, Any]]:
-    """What a store has, but for when it was written."""
+    """Return all cases by id, without their times of creation."""
     return {case.id: {**case.to_json(), "created": ""} for case in store.all()}
 
 
@@ -34,26 +34,26 @@ def sources(store: CaseStore) -> list[str]:
 
 
 def chunks_of(store: CaseStore, source: str) -> list[dict[str, Any]]:
-    """Metadata of a file's chunks, in their order, each with its id and its text."""
-    found = [
+    """Return the metadata, id and text of each chunk of a file, by position."""
+    chunks = [
         {**case.metadata, "id": case.id, "text": case.solution}
         for case in store.all({"source": source})
     ]
-    return sorted(found, key=lambda chunk: chunk["position"])
+    return sorted(chunks, key=lambda chunk: chunk["position"])
 
 
 def paragraph(name: str, words: int = 110) -> str:
-    """A paragraph that is a chunk by itself: long enough, and not too long."""
+    """Return a paragraph that is long enough to be a chunk by itself, and not too long."""
     return f"{name} " + " ".join(f"{name[0]}{number % 7}" for number in range(words // 2)) + "."
 
 
 def pdf(pages: Sequence[str]) -> bytes:
-    """A PDF of these pages, each with its lines of text; a page of "" has no text."""
+    """Return a PDF with these lines of text on its pages; the page "" has no text."""
     objects: list[bytes] = [b"", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
     for page in pages:
-        shown = b"".join(b"(%s) Tj T* " % line.encode("latin-1") for line in page.split("\n"))
-        stream = b"BT /F1 11 Tf 14 TL 40 780 Td " + shown + b"ET" if page else b""
+        text_lines = b"".join(b"(%s) Tj T* " % line.encode("latin-1") for line in page.split("\n"))
+        stream = b"BT /F1 11 Tf 14 TL 40 780 Td " + text_lines + b"ET" if page else b""
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents %d 0 R "
@@ -62,11 +62,11 @@ def pdf(pages: Sequence[str]) -> bytes:
         kids.append(b"%d 0 R" % len(objects))
     objects[0] = b"<< /Type /Catalog /Pages 2 0 R >>"
     objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))
-    out, starts = b"%PDF-1.4\n", []
+    out, offsets = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, 1):
-        starts.append(len(out))
+        offsets.append(len(out))
         out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    table = b"".join(b"%010d 00000 n \n" % start for start in starts)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     size = len(objects) + 1
     return (
         out
@@ -81,6 +81,6 @@ def encrypted_pdf(password: str) -> bytes:
 
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf(["secret words"]))))
     writer.encrypt(password, algorithm="RC4-128")
-    made = io.BytesIO()
-    writer.write(made)
-    return made.getvalue()
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()

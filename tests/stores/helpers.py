@@ -1,4 +1,4 @@
-"""What the tests of this room share: schemas, cases, and a process that holds a folder."""
+"""Schemas and cases for the tests of stores, and a process that holds a store's folder."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.support.encoders import HashingEncoder
 ROOT = Path(__file__).parents[2]
 
 
-def note_schema(name: str = "notes", encoder: Encoder | None = None, **more: Any) -> CaseSchema:
-    used = encoder or HashingEncoder()
-    facets = (text_facet("question", used, weight=0.75), text_facet("support", used, weight=0.25))
-    return CaseSchema(name, facets, **more)
+def note_schema(name: str = "notes", encoder: Encoder | None = None, **options: Any) -> CaseSchema:
+    model = encoder or HashingEncoder()
+    facets = (text_facet("question", model, weight=0.75), text_facet("support", model, weight=0.25))
+    return CaseSchema(name, facets, **options)
 
 
-def note(question: str, solution: Any = None, **more: Any) -> Case:
-    return Case({"question": question}, solution, **more)
+def note(question: str, solution: Any = None, **fields: Any) -> Case:
+    return Case({"question": question}, solution, **fields)
 
 
 def vector_facet(name: str, dimension: int, weight: float = 1.0) -> Facet:
-    """A facet whose component is its vector: what is compared is what the test wrote."""
+    """Return a facet whose vector is its component, so that tests write the vectors themselves."""
 
     def embed(problems: Sequence[Components]) -> NDArray[np.float32]:
         return np.array([problem[name] for problem in problems], dtype=np.float32)
@@ -43,7 +43,7 @@ def number_id(number: int) -> str:
 
 
 def new_folder(folder: Path) -> Path:
-    """Make a folder with a store, and nothing in it yet."""
+    """Make a folder with an empty store, and return it."""
     CaseStore(note_schema(), folder).close()
     return folder
 
@@ -68,12 +68,12 @@ sys.stdin.readline()
 
 @contextmanager
 def holder(folder: Path, cases: int = 1, large: int = 0) -> Iterator[subprocess.Popen[str]]:
-    """Run another process that holds the folder until it is told ``close``, or dies.
+    """Run a process that holds the folder until it reads ``close`` or is killed.
 
     Args:
-        folder: What it holds.
-        cases: How many cases it puts there first.
-        large: How much each case's solution holds; large cases take long to open.
+        folder: The folder of the store.
+        cases: The number of cases that it adds first.
+        large: The number of entries of each case's solution; large cases take long to open.
     """
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(folder), str(cases), str(large)],

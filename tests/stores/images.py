@@ -1,4 +1,4 @@
-"""Small pictures for tests, and two ways to embed them (MCBR-RAG's L_j)."""
+"""Small images for tests, and two facets that embed them (L_j of MCBR-RAG)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ COLOURS = {
 
 
 def png(colour: str, seed: int = 0) -> bytes:
-    """A picture of a colour, with noise."""
+    """Return a PNG image of a colour with noise."""
     from PIL import Image
 
     rng = np.random.default_rng(seed)
     pixels = np.array(COLOURS[colour]) + rng.normal(0, 12, (SIZE, SIZE, 3))
-    written = io.BytesIO()
-    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(written, "PNG")
-    return written.getvalue()
+    buffer = io.BytesIO()
+    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def picture(colour: str, seed: int = 0) -> Binary:
@@ -37,24 +37,24 @@ def picture(colour: str, seed: int = 0) -> Binary:
 
 
 def pixels(image: Binary) -> NDArray[np.float32]:
-    """Array (SIZE, SIZE, 3), from 0 to 1."""
+    """Return the array (SIZE, SIZE, 3) of an image, with values from 0 to 1."""
     from PIL import Image
 
-    with Image.open(io.BytesIO(image.read())) as opened:
-        return np.asarray(opened.convert("RGB"), dtype=np.float32) / 255
+    with Image.open(io.BytesIO(image.read())) as decoded:
+        return np.asarray(decoded.convert("RGB"), dtype=np.float32) / 255
 
 
 def histogram(problems: Sequence[Components]) -> NDArray[np.float32]:
-    """L_j as a plain callable: how often each channel has each of four brightnesses."""
+    """Return brightness histograms of the channels, with four bins each (L_j as a function)."""
     rows = []
     for problem in problems:
-        parts = pixels(problem["picture"]).reshape(-1, 3).T
-        rows.append(np.concatenate([np.histogram(p, bins=4, range=(0, 1))[0] for p in parts]))
+        channels = pixels(problem["picture"]).reshape(-1, 3).T
+        rows.append(np.concatenate([np.histogram(c, bins=4, range=(0, 1))[0] for c in channels]))
     return np.array(rows, dtype=np.float32)
 
 
-def described(problem: Components) -> str:
-    """T_j: which channel is the brightest."""
+def describe_image(problem: Components) -> str:
+    """Return a text that names the brightest channel (T_j)."""
     mean = pixels(problem["picture"]).mean(axis=(0, 1))
     name = "grey" if np.ptp(mean) < 0.1 else ("red", "green", "blue")[int(mean.argmax())]
     return f"a {name} picture of {SIZE} by {SIZE} pixels"
@@ -67,7 +67,7 @@ def histogram_facet(weight: float = 1.0) -> Facet:
         12,
         histogram,
         histogram,
-        described,
+        describe_image,
         "histogram-4",
         weight,
         takes_text=False,
@@ -75,13 +75,13 @@ def histogram_facet(weight: float = 1.0) -> Facet:
 
 
 def trained_module() -> Any:
-    """L_j as a trained module: its hidden layer, taught to tell the colours."""
+    """Return the hidden layer of a network that was trained to classify colours."""
     import torch
 
     torch.manual_seed(0)
-    shown = [(colour, seed) for seed in range(8) for colour in COLOURS]
-    images = torch.tensor(np.stack([pixels(picture(*one)) for one in shown])).flatten(1)
-    labels = torch.tensor([list(COLOURS).index(colour) for colour, _ in shown])
+    examples = [(colour, seed) for seed in range(8) for colour in COLOURS]
+    images = torch.tensor(np.stack([pixels(picture(*example)) for example in examples])).flatten(1)
+    labels = torch.tensor([list(COLOURS).index(colour) for colour, _ in examples])
     hidden = torch.nn.Sequential(torch.nn.Linear(SIZE * SIZE * 3, 6), torch.nn.Tanh())
     head = torch.nn.Linear(6, len(COLOURS))
     parameters = [*hidden.parameters(), *head.parameters()]
@@ -95,11 +95,11 @@ def trained_module() -> Any:
 
 
 def module_facet(module: Any) -> Facet:
-    """L_j as a trained module: its answer is a tensor, with its gradient."""
+    """Return a facet whose embeddings are tensors with gradients (L_j as a trained module)."""
     import torch
 
     def embed(problems: Sequence[Components]) -> Any:
         images = np.stack([pixels(problem["picture"]) for problem in problems])
         return module(torch.tensor(images).flatten(1))
 
-    return Facet("picture", ("picture",), 6, embed, embed, described, "colours-6")
+    return Facet("picture", ("picture",), 6, embed, embed, describe_image, "colours-6")

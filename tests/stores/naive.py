@@ -1,4 +1,4 @@
-"""Algorithm 1 of RAGSys as it is printed, to hold selections against."""
+"""Algorithm 1 of RAGSys as the paper prints it, to compare selections with."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from casewright.stores import CaseSchema, Hit
 def algorithm_1(
     similarity: NDArray[np.float64], scores: Sequence[float], ids: Sequence[str], k: int, share: Any
 ) -> list[int]:
-    """Return the rows that are picked, by values of all candidates compared to six decimals.
+    """Return the picked rows, after rounding the values of all candidates to six decimals.
 
     Args:
         similarity: Array (n, n).
-        scores: Relevance, with the quality bias inside.
-        ids: Equal values are told apart by score, then id.
-        k: How many to pick.
+        scores: Relevance, including the quality bias.
+        ids: Ids of the cases; ties are broken by score, then by id.
+        k: The number of rows to pick.
         share: Lambda_d.
     """
     rows = range(len(ids))
     ties = {row: (-round(scores[row], 6), ids[row]) for row in rows}
     picked: list[int] = []
-    worst = np.zeros(len(ids))
+    redundancy = np.zeros(len(ids))
     while len(picked) < min(k, len(ids)):
-        values = np.round(share * np.asarray(scores) - (1 - share) * worst, 6)
+        values = np.round(share * np.asarray(scores) - (1 - share) * redundancy, 6)
         values[picked] = -np.inf
         best = min(np.flatnonzero(values == values.max()).tolist(), key=lambda row: ties[row])
-        worst = np.maximum(worst, similarity[:, best]) if picked else similarity[:, best]
+        redundancy = np.maximum(redundancy, similarity[:, best]) if picked else similarity[:, best]
         picked.append(best)
     return picked
 
@@ -39,7 +39,7 @@ def algorithm_1(
 def picks_of_all(
     hits: Sequence[Hit], schema: CaseSchema, k: int, share: float, weights: Any = None
 ) -> list[str]:
-    """Return the ids that Algorithm 1 picks among hits, by the similarity that the store uses."""
+    """Return the ids of the hits that Algorithm 1 picks, with the similarity of the store."""
     if not hits:
         return []
     vectors = np.array([hit.vector for hit in hits], dtype=np.float64)

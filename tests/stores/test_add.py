@@ -33,16 +33,16 @@ def test_adding_the_same_id_again_replaces_case_and_vector(store: CaseStore) -> 
 
 
 def test_add_of_two_cases_with_one_id_keeps_the_last(store: CaseStore) -> None:
-    twin = note("q", "s", result="first"), note("q", "s", result="second")
-    assert len(set(store.add(twin))) == 1
+    pair = note("q", "s", result="first"), note("q", "s", result="second")
+    assert len(set(store.add(pair))) == 1
     assert [case.result for case in store.all()] == ["second"]
 
 
 def test_get_returns_cases_in_requested_order_without_unknown_ids(store: CaseStore) -> None:
-    one, two = store.add([note("one", 1), note("two", 2)])
+    first, second = store.add([note("one", 1), note("two", 2)])
     unknown = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
-    found = store.get([two, "no uuid at all", unknown, one, two])
-    assert [case.id for case in found] == [two, one, two]
+    cases = store.get([second, "no uuid at all", unknown, first, second])
+    assert [case.id for case in cases] == [second, first, second]
     assert store.get([]) == []
     assert store.get(unknown) == []
 
@@ -62,11 +62,11 @@ def test_delete_removes_named_cases_and_ignores_unknown_ids(store: CaseStore) ->
     assert [hit.case.id for hit in store.search("one two three")] == [ids[2]]
 
 
-@pytest.mark.parametrize("spell", [str.upper, lambda i: "{" + i + "}", lambda i: "urn:uuid:" + i])
-def test_get_and_delete_accept_every_spelling_of_an_id(store: CaseStore, spell: Any) -> None:
+@pytest.mark.parametrize("respell", [str.upper, lambda i: "{" + i + "}", lambda i: "urn:uuid:" + i])
+def test_get_and_delete_accept_every_spelling_of_an_id(store: CaseStore, respell: Any) -> None:
     (case_id,) = store.add([note("one")])
-    assert len(store.get(spell(case_id))) == 1
-    store.delete(spell(case_id))
+    assert len(store.get(respell(case_id))) == 1
+    store.delete(respell(case_id))
     assert store.count() == 0
 
 
@@ -100,12 +100,12 @@ def test_add_stores_the_batches_before_a_failed_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [note("a broken one", quality=0.9), note("b", quality=math.nan)], ids=["nan", "quality"]
+    "case", [note("a broken one", quality=0.9), note("b", quality=math.nan)], ids=["nan", "quality"]
 )
-def test_failed_first_add_does_not_set_the_quality_scale(bad: Case) -> None:
+def test_failed_first_add_does_not_set_the_quality_scale(case: Case) -> None:
     with CaseStore(note_schema(encoder=BrokenEncoder())) as store:
         with pytest.raises(InputError):
-            store.add([bad])
+            store.add([case])
         store.add([note("one", quality=0.1), note("two", quality=0.3), note("unmeasured")])
         scores = sorted(hit.score for hit in store.search("zzz", lambda_b=0.0))
     assert scores == pytest.approx([0.1, 0.2, 0.3], abs=1e-6)
@@ -131,14 +131,14 @@ def test_quality_may_be_a_numpy_number(store: CaseStore, kind: Any) -> None:
     assert [case.quality for case in store.all()] == [1.0]
 
 
-def test_add_writes_progress_to_stderr_and_only_on_request(
+def test_add_writes_progress_to_stderr_only_on_request(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with CaseStore(note_schema("letters")) as store:
         store.add([note(f"question {i}") for i in range(300)], progress=True)
-        shown = capfd.readouterr()
-        assert "letters" in shown.err
-        assert "300/300" in shown.err
-        assert shown.out == ""
+        captured = capfd.readouterr()
+        assert "letters" in captured.err
+        assert "300/300" in captured.err
+        assert captured.out == ""
         store.add([note(f"another {i}") for i in range(600)])
         assert capfd.readouterr() == ("", "")

@@ -1,4 +1,4 @@
-"""Where a graph index may stand in for the exact search, with the graph of Qdrant's own engine."""
+"""Rules for a graph index in place of exact search, tested with the graph of Qdrant Edge."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tests.stores.helpers import vector_facet
 CASES, DIMENSION, BEST = 6000, 64, 10
 
 
-def clustered(
+def sample_clusters(
     rng: np.random.Generator, centres: NDArray[np.float64], n: int
 ) -> NDArray[np.float32]:
-    near = centres[rng.integers(0, len(centres), n)] + rng.normal(size=(n, DIMENSION)) * 0.12
-    return (near / np.linalg.norm(near, axis=1, keepdims=True)).astype(np.float32)
+    points = centres[rng.integers(0, len(centres), n)] + rng.normal(size=(n, DIMENSION)) * 0.12
+    return (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float32)
 
 
 class Graph:
-    """Cases of a given spread of quality in a shard that has a graph."""
+    """A shard with a graph index, and cases whose qualities have a given spread."""
 
     def __init__(self, folder: Path, spread: float) -> None:
         rng = np.random.default_rng(7)
         centres = rng.normal(size=(100, DIMENSION))
         centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-        units = clustered(rng, centres, CASES)
+        units = sample_clusters(rng, centres, CASES)
         qualities = rng.normal(0, spread, CASES)
-        self.queries = clustered(rng, centres, 30)
+        self.queries = sample_clusters(rng, centres, 30)
         self.schema = CaseSchema("plain", (vector_facet("a", DIMENSION),), quality_range=(-20, 20))
         self.scale = QualityScale.fit(qualities, (-20, 20))
         stored = np.array([[self.scale.stored(quality)] for quality in qualities])
@@ -60,7 +60,7 @@ class Graph:
         shares = []
         for query in self.queries:
             vector = self.store_query(query, lambda_b).vector.tolist()
-            found = [
+            id_sets = [
                 {
                     point.id
                     for point in self.shard.query(
@@ -73,7 +73,7 @@ class Graph:
                 }
                 for exact in (True, False)
             ]
-            shares.append(len(found[0] & found[1]) / BEST)
+            shares.append(len(id_sets[0] & id_sets[1]) / BEST)
         return float(np.mean(shares))
 
 
@@ -81,19 +81,19 @@ class Graph:
 def graph(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Graph]:
-    made = Graph(tmp_path_factory.mktemp("shard"), request.param)
-    yield made
-    made.shard.close()
+    shard_graph = Graph(tmp_path_factory.mktemp("shard"), request.param)
+    yield shard_graph
+    shard_graph.shard.close()
 
 
 def test_graph_index_has_high_recall_where_exact_search_is_not_required(graph: Graph) -> None:
-    asked = {
+    needs_exact = {
         lambda_b: graph.store_query(graph.queries[0], lambda_b).quality_leads
         for lambda_b in (1.0, 0.99, 0.97, 0.95, 0.9, 0.8, 0.7, 0.6, 0.4, 0.2, 0.1)
     }
-    recalls = {lambda_b: graph.recall(lambda_b) for lambda_b in asked}
-    assert min(recalls[lambda_b] for lambda_b, exact in asked.items() if not exact) > 0.95
-    assert min(recalls[lambda_b] for lambda_b, exact in asked.items() if exact) < 0.8
+    recalls = {lambda_b: graph.recall(lambda_b) for lambda_b in needs_exact}
+    assert min(recalls[bias] for bias, required in needs_exact.items() if not required) > 0.95
+    assert min(recalls[bias] for bias, required in needs_exact.items() if required) < 0.8
 
 
 def test_exact_search_is_required_for_quality_alone_but_not_for_similarity_alone(

@@ -34,9 +34,9 @@ def id_of(case: Case, schema: str = "notes") -> str:
 @settings(max_examples=at_most(40), deadline=None)
 @given(PROBLEMS, PLAIN)
 def test_case_id_does_not_depend_on_key_order(problem: dict[str, Any], solution: Any) -> None:
-    turned = dict(reversed(problem.items()))
-    copied = json.loads(json.dumps(solution))
-    assert id_of(Case(problem, solution)) == id_of(Case(turned, copied))
+    reordered = dict(reversed(problem.items()))
+    copy = json.loads(json.dumps(solution))
+    assert id_of(Case(problem, solution)) == id_of(Case(reordered, copy))
 
 
 def test_id_of_a_fixed_case_equals_the_recorded_id() -> None:
@@ -67,7 +67,7 @@ def test_id_ignores_result_quality_created_and_other_metadata() -> None:
     assert id_of(note("q", "s")) == id_of(other)
 
 
-def test_given_id_is_kept_in_canonical_form(store: CaseStore) -> None:
+def test_given_id_is_stored_in_canonical_form(store: CaseStore) -> None:
     given_id = "6F9619FF-8B86-D011-B42D-00C04FC964FF"
     assert store.add([note("q", id=given_id)]) == [given_id.lower()]
     assert [case.id for case in store.get(given_id)] == [given_id.lower()]
@@ -89,9 +89,9 @@ def test_stored_case_is_returned_unchanged(store: CaseStore) -> None:
         created="2024-05-06T07:08:09+00:00",
     )
     (case_id,) = store.add([case])
-    (back,) = store.get(case_id)
-    assert UUID(back.id)
-    assert back.to_json() == case.to_json()
+    (stored,) = store.get(case_id)
+    assert stored.id == str(UUID(case_id))
+    assert stored.to_json() == case.to_json()
 
 
 def test_case_without_created_gets_a_utc_time_when_added(store: CaseStore) -> None:
@@ -116,10 +116,10 @@ def test_binary_component_may_be_a_file(store: CaseStore, tmp_path: Path) -> Non
     assert store.get(case_id)[0].problem["sound"].read() == b"RIFF"
 
 
-@pytest.mark.parametrize("parts", [{}, {"data": b"x", "path": "x"}])
-def test_binary_needs_exactly_one_of_data_and_path(parts: dict[str, Any]) -> None:
+@pytest.mark.parametrize("arguments", [{}, {"data": b"x", "path": "x"}])
+def test_binary_needs_exactly_one_of_data_and_path(arguments: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="image/png"):
-        Binary("image/png", **parts)
+        Binary("image/png", **arguments)
 
 
 @pytest.mark.parametrize("data", ["photo.png", 5, [1, 2]], ids=repr)

@@ -1,4 +1,4 @@
-"""How source code is cut: at definitions, whose symbols and lines each chunk knows."""
+"""Source code is split at definitions into chunks with their symbols and lines."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ METHOD = """    def large(self, items):
 )
 
 
-def chunks(text: str, language: str = "python") -> list[Chunk]:
+def split_code(text: str, language: str = "python") -> list[Chunk]:
     return split(Document(Kind("code", language), (Part(text),), has_lines=True))
 
 
@@ -121,17 +121,17 @@ def test_every_supported_language_has_a_test_source() -> None:
 @pytest.mark.parametrize("language", SOURCES)
 def test_code_is_split_at_definitions_with_symbols_and_lines(language: str) -> None:
     text, symbols = SOURCES[language]
-    made = chunks(text, language)
-    # Lines that belong to nothing close what is above them, or are a chunk by themselves.
-    assert [chunk.symbol for chunk in made] == symbols
+    chunks = split_code(text, language)
+    # Lines outside definitions end the chunk above them, or are a chunk by themselves.
+    assert [chunk.symbol for chunk in chunks] == symbols
     lines = text.split("\n")
-    for chunk in made:
+    for chunk in chunks:
         assert chunk.first_line is not None
         assert chunk.text == "\n".join(lines[chunk.first_line - 1 : chunk.last_line])
-    for one, two in pairwise(made):
-        assert one.last_line is not None
-        assert two.first_line is not None
-        assert not "".join(lines[one.last_line : two.first_line - 1]).strip()
+    for before, after in pairwise(chunks):
+        assert before.last_line is not None
+        assert after.first_line is not None
+        assert not "".join(lines[before.last_line : after.first_line - 1]).strip()
 
 
 @pytest.mark.parametrize(("language", "extra"), [("r", "r"), ("java", "documents")])
@@ -141,53 +141,53 @@ def test_missing_grammar_error_names_the_extra_to_install(
     for module in ("tree_sitter_language_pack.bindings.r", "tree_sitter_java"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=rf"is not installed; .*casewright\[{extra}\]"):
-        chunks("", language)
+        split_code("", language)
 
 
 def test_comments_and_decorators_are_in_the_chunk_of_their_definition() -> None:
     text, _ = SOURCES["python"]
-    held = {chunk.symbol: chunk.text for chunk in chunks(text) if chunk.symbol}
-    assert chunks(text)[1].text.startswith("# Kept.\n@dataclass(")
-    assert held["A.m"].startswith("    @property\n    async def m")
-    assert held["A.m"].endswith("return inner")
+    texts = {chunk.symbol: chunk.text for chunk in split_code(text) if chunk.symbol}
+    assert split_code(text)[1].text.startswith("# Kept.\n@dataclass(")
+    assert texts["A.m"].startswith("    @property\n    async def m")
+    assert texts["A.m"].endswith("return inner")
 
 
 def test_long_method_is_split_between_statements_into_chunks_with_its_symbol() -> None:
     head = f'class Store:\n    """{"Words. " * 9}"""\n\n'
     text = f"{head}{METHOD}\n    def small(self):\n        return 1\n"
-    made = chunks(text)
-    parts = [chunk for chunk in made if chunk.symbol == "Store.large"]
+    chunks = split_code(text)
+    parts = [chunk for chunk in chunks if chunk.symbol == "Store.large"]
     assert len(parts) > 3
     assert "\n".join(chunk.text for chunk in parts) == METHOD.rstrip("\n")
     assert all(sum(text_sizes(chunk.text.split("\n"))) <= MAX_CHUNK_TOKENS for chunk in parts)
-    # Cut between statements, not inside of one.
+    # Every chunk starts with a statement.
     assert all(chunk.text.startswith("        for item in") for chunk in parts[1:])
-    assert [chunk.symbol for chunk in made if chunk not in parts] == ["Store", "Store.small"]
+    assert [chunk.symbol for chunk in chunks if chunk not in parts] == ["Store", "Store.small"]
 
 
 def test_short_class_head_is_in_the_chunk_of_its_first_method() -> None:
-    made = chunks("class A(B):\n\n    def m(self):\n        return 1\n")
-    assert [(chunk.symbol, chunk.first_line, chunk.last_line) for chunk in made] == [("A.m", 1, 4)]
+    (chunk,) = split_code("class A(B):\n\n    def m(self):\n        return 1\n")
+    assert (chunk.symbol, chunk.first_line, chunk.last_line) == ("A.m", 1, 4)
 
 
 def test_one_line_members_of_an_interface_stay_in_its_chunk() -> None:
     text = "interface I {\n  void a();\n  void b();\n}\n"
-    assert [(chunk.symbol, chunk.last_line) for chunk in chunks(text, "java")] == [("I", 4)]
+    assert [(chunk.symbol, chunk.last_line) for chunk in split_code(text, "java")] == [("I", 4)]
 
 
 def test_code_with_a_syntax_error_still_gives_its_intact_definitions() -> None:
     text = "def f():\n    return 1\n\n\nx = = (\n\n\ndef g():\n    return 2\n"
-    assert {"f", "g"} <= {chunk.symbol for chunk in chunks(text)}
+    assert {"f", "g"} <= {chunk.symbol for chunk in split_code(text)}
 
 
 def test_code_on_one_long_line_is_split() -> None:
     text = "var a = [" + "1, 2, 3, " * 600 + "];"
-    made = chunks(text, "javascript")
-    assert len(made) > 10
-    assert {(chunk.first_line, chunk.last_line) for chunk in made} == {(1, 1)}
-    assert "".join("".join(chunk.text.split()) for chunk in made) == "".join(text.split())
+    chunks = split_code(text, "javascript")
+    assert len(chunks) > 10
+    assert {(chunk.first_line, chunk.last_line) for chunk in chunks} == {(1, 1)}
+    assert "".join("".join(chunk.text.split()) for chunk in chunks) == "".join(text.split())
 
 
 def test_code_nested_deeper_than_the_recursion_limit_is_split() -> None:
     text = "x = " + "[" * 3000 + "]" * 3000 + "\n\ndef f():\n    return 1\n"
-    assert chunks(text)[-1].symbol == "f"
+    assert split_code(text)[-1].symbol == "f"

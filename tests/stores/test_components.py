@@ -16,45 +16,45 @@ from casewright.stores.facet import Components
 from tests.stores.helpers import vector_facet
 from tests.support.encoders import HashingEncoder
 
-#: Positions before and after a move, as numbers.
-PART = st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any)
+#: A position before or after a move, as a vector that is not zero.
+POSITION = st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any)
 
 
 def mean_of(problems: Sequence[Components]) -> Any:
-    """L_j over two components: the mean of their latents (MCBR-RAG, footnote 6)."""
+    """Return the means of two components' latents, as L_j of MCBR-RAG (footnote 6)."""
     rows = []
     for problem in problems:
-        there = [problem[name] for name in ("before", "after") if name in problem]
-        rows.append(np.mean(np.asarray(there, dtype=np.float64), axis=0))
+        present = [problem[name] for name in ("before", "after") if name in problem]
+        rows.append(np.mean(np.asarray(present, dtype=np.float64), axis=0))
     return rows
 
 
-def moves(*optional: str) -> Facet:
+def move_facet(*optional: str) -> Facet:
     return Facet(
         "move", ("before", "after"), 3, mean_of, mean_of, str, "mean", 2.0, optional=optional
     )
 
 
 def schema(*optional: str) -> CaseSchema:
-    return CaseSchema("moves", (moves(*optional), text_facet("note", HashingEncoder())))
+    return CaseSchema("moves", (move_facet(*optional), text_facet("note", HashingEncoder())))
 
 
-def cosine(one: Any, other: Any) -> float:
-    lengths = np.linalg.norm(one) * np.linalg.norm(other)
-    return float(np.dot(one, other) / lengths) if lengths else 0.0
+def cosine(first: Any, second: Any) -> float:
+    lengths = np.linalg.norm(first) * np.linalg.norm(second)
+    return float(np.dot(first, second) / lengths) if lengths else 0.0
 
 
 @settings(max_examples=30, deadline=None)
-@given(PART, st.none() | PART, PART, st.none() | PART)
+@given(POSITION, st.none() | POSITION, POSITION, st.none() | POSITION)
 def test_facet_over_two_components_compares_the_mean_of_present_components(
-    before: Any, after: Any, asked_before: Any, asked_after: Any
+    before: Any, after: Any, query_before: Any, query_after: Any
 ) -> None:
     problem = {"before": before} | ({"after": after} if after else {})
-    query = {"before": asked_before} | ({"after": asked_after} if asked_after else {})
+    query = {"before": query_before} | ({"after": query_after} if query_after else {})
     with CaseStore(schema("after")) as store:
         store.add([Case(problem, 1)])
         (hit,) = store.search(query)
-    means = [np.mean(list(p.values()), axis=0) for p in (problem, query)]
+    means = [np.mean(list(components.values()), axis=0) for components in (problem, query)]
     assert hit.facet_scores["move"] == pytest.approx(cosine(*means), abs=1e-6)
     assert hit.score == pytest.approx(2 / 3 * cosine(*means), abs=1e-6)
 
@@ -69,10 +69,10 @@ def test_query_without_the_optional_component_is_compared_by_the_other(place: st
                 Case({"after": [1, 0, 0]}, "begins"),
             ]
         )
-        hits = {hit.case.solution: hit.score for hit in store.search({"before": [1, 0, 0]})}
+        scores = {hit.case.solution: hit.score for hit in store.search({"before": [1, 0, 0]})}
         expected = {"stays": 2 / 3, "turns": 2 / 3 / 2**0.5, "ends": 2 / 3, "begins": 0}
-        assert hits == pytest.approx(expected, abs=1e-6)
-        # Without what it needs, a query has no part in the facet, nor in any other here.
+        assert scores == pytest.approx(expected, abs=1e-6)
+        # This query has neither the required component of the facet nor that of the other.
         with pytest.raises(InputError, match="lacks a component of every facet"):
             store.search({"after": [1, 0, 0]})
 
@@ -83,7 +83,7 @@ def test_problem_that_lacks_a_required_component_scores_zero_in_the_facet() -> N
             [Case({"before": [1, 0, 0]}, 1), Case({"before": [1, 0, 0], "after": [1, 0, 0]}, 2)]
         )
         hits = store.search({"before": [1, 0, 0], "after": [1, 0, 0]})
-        assert [(h.case.solution, h.facet_scores["move"]) for h in hits] == [
+        assert [(hit.case.solution, hit.facet_scores["move"]) for hit in hits] == [
             (2, pytest.approx(1)),
             (1, 0),
         ]
@@ -91,12 +91,12 @@ def test_problem_that_lacks_a_required_component_scores_zero_in_the_facet() -> N
 
 def test_facet_with_optional_components_only_is_refused() -> None:
     with pytest.raises(InputError, match=r"of which .* are optional"):
-        moves("before", "after")
+        move_facet("before", "after")
 
 
 def test_optional_component_that_the_facet_does_not_read_is_refused() -> None:
     with pytest.raises(InputError, match="'other'"):
-        moves("after", "other")
+        move_facet("after", "other")
 
 
 def test_facet_without_components_is_refused() -> None:
@@ -126,22 +126,22 @@ def test_two_facets_may_read_one_component_differently(place: str) -> None:
             assert [hit.score for hit in hits] == pytest.approx([1, 0], abs=1e-6)
 
 
-@pytest.mark.parametrize("large", [1e308, 1e-308, 5e-324])
-def test_search_weights_count_by_their_shares_whatever_their_size(large: float) -> None:
+@pytest.mark.parametrize("weight", [1e308, 1e-308, 5e-324])
+def test_search_weights_of_any_size_count_by_their_shares(weight: float) -> None:
     with CaseStore(schema("after")) as store:
         store.add([Case({"before": [1, 0, 0]}, 1), Case({"note": "red"}, 2)])
         hits = store.search(
-            {"before": [1, 0, 0], "note": "red"}, weights={"move": large, "note": large}
+            {"before": [1, 0, 0], "note": "red"}, weights={"move": weight, "note": weight}
         )
         assert [hit.score for hit in hits] == pytest.approx([0.5, 0.5], abs=1e-6)
 
 
-@pytest.mark.parametrize("bad", ["x", None, [1], 10**400, 1j, "nan"], ids=repr)
-def test_search_weight_that_is_not_a_finite_number_is_refused(bad: Any) -> None:
+@pytest.mark.parametrize("weight", ["x", None, [1], 10**400, 1j, "nan"], ids=repr)
+def test_search_weight_that_is_not_a_finite_number_is_refused(weight: Any) -> None:
     with CaseStore(schema()) as store:
-        for ask in (store.search, store.select):
+        for method in (store.search, store.select):
             with pytest.raises(InputError, match="weights"):
-                ask("red", weights={"move": 1.0, "note": bad})
+                method("red", weights={"move": 1.0, "note": weight})
 
 
 @pytest.mark.parametrize("name", ["", "ü.\"'", "$media_type", "solution", "\n", "x" * 300])
@@ -166,23 +166,23 @@ def test_text_of_a_million_characters_is_returned_unchanged(place: str) -> None:
 
 def test_add_and_retain_refuse_a_value_that_is_not_a_case(store: CaseStore) -> None:
     unusable: list[Any] = ["text", 5, None, [("a", "b")]]
-    for bad in unusable:
-        for write in (lambda case: store.add([case]), store.retain):
-            for case in (bad, Case(bad, 1), Case({"question": "q"}, metadata=bad)):
+    for value in unusable:
+        for method in (lambda case: store.add([case]), store.retain):
+            for case in (value, Case(value, 1), Case({"question": "q"}, metadata=value)):
                 with pytest.raises(InputError, match="mappings"):
-                    write(case)
+                    method(case)
     assert store.count() == 0
 
 
 def test_search_and_select_refuse_a_query_that_is_not_a_problem(store: CaseStore) -> None:
     unusable: list[Any] = [5, None, ["red"], b"red", Case({})]
     for query in unusable:
-        for ask in (store.search, store.select):
+        for method in (store.search, store.select):
             with pytest.raises(InputError, match="search"):
-                ask(query)
+                method(query)
 
 
-def test_search_refuses_a_k_that_is_not_a_count_as_input_error(store: CaseStore) -> None:
+def test_search_refuses_a_k_that_is_not_a_positive_integer(store: CaseStore) -> None:
     store.add([Case({"question": "red"})])
     unusable: list[Any] = [0, -1, 2.5, float("nan"), None, "3"]
     for k in unusable:

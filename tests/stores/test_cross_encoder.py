@@ -1,4 +1,4 @@
-"""The cross-encoder: which part of a passage answers a question, and whether any does."""
+"""CrossEncoder: a logit for each part of a passage that says if it answers a question."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def cross_encoder() -> CrossEncoder:
 def test_sentence_that_answers_has_the_highest_logit(
     cross_encoder: CrossEncoder,
 ) -> None:
-    answering, other = cross_encoder.answer_logits(QUESTION, PASSAGES)
-    assert [len(answering), len(other)] == [3, 2]
-    assert answering.argmax() == 1
-    assert log_sum(answering) > log_sum(other) + 1
+    first, second = cross_encoder.answer_logits(QUESTION, PASSAGES)
+    assert [len(first), len(second)] == [3, 2]
+    assert first.argmax() == 1
+    assert log_sum(first) > log_sum(second) + 1
 
 
 def test_passages_that_do_not_answer_have_logits_below_no_answer(
@@ -48,20 +48,20 @@ def test_passages_that_do_not_answer_have_logits_below_no_answer(
 
 def test_logits_do_not_depend_on_earlier_calls_or_repetitions(cross_encoder: CrossEncoder) -> None:
     first, second = CrossEncoder().answer_logits(QUESTION, PASSAGES)
-    again = cross_encoder.answer_logits(QUESTION, [PASSAGES[1], PASSAGES[0], PASSAGES[1]])
-    np.testing.assert_allclose(again[1], first, atol=1e-4)
-    np.testing.assert_array_equal(again[0], again[2])
-    np.testing.assert_allclose(again[0], second, atol=1e-4)
+    repeated = cross_encoder.answer_logits(QUESTION, [PASSAGES[1], PASSAGES[0], PASSAGES[1]])
+    np.testing.assert_allclose(repeated[1], first, atol=1e-4)
+    np.testing.assert_array_equal(repeated[0], repeated[2])
+    np.testing.assert_allclose(repeated[0], second, atol=1e-4)
 
 
 def test_long_passage_is_read_in_windows_up_to_their_maximum(cross_encoder: CrossEncoder) -> None:
     filler = [f"{OTHERS[1]} " * (MAX_PARTS // 8)] * (MAX_WINDOWS - 1)
     passages = [["", ""], ["Workers", *filler, ANSWER, *filler, ANSWER], ["Bare heading"]]
-    empty, long, none = cross_encoder.answer_logits(QUESTION, passages)
+    empty, long, heading_only = cross_encoder.answer_logits(QUESTION, passages)
     assert empty.tolist() == [UNREAD]
     assert long.argmax() == len(filler)
     assert long[-1] == UNREAD
-    assert none.size == 0
+    assert heading_only.size == 0
 
 
 @pytest.mark.parametrize("encoder", [None, HashingEncoder()])
@@ -84,7 +84,7 @@ def test_wrong_logits_of_an_encoder_are_an_input_error(logits: object) -> None:
 def test_missing_or_damaged_weights_are_an_input_error(tmp_path: Path) -> None:
     damaged = tmp_path / "w.safetensors"
     damaged.write_bytes(b"no weights")
-    other = packaged_minilm() / "model.safetensors"
-    for file in (damaged, tmp_path / "missing.safetensors", other):
+    other_model = packaged_minilm() / "model.safetensors"
+    for file in (damaged, tmp_path / "missing.safetensors", other_model):
         with pytest.raises(InputError, match="cannot be used"):
             CrossEncoder(file).answer_logits(QUESTION, PASSAGES)

@@ -1,4 +1,4 @@
-"""What is damaged inside a store's files is seen before it makes an answer wrong."""
+"""Damage inside a store's files is detected before it makes an answer wrong."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tests.support.sparse import copied
 
 SEGMENT = "shards/notes/shard/segments/*/"
 VECTORS, MAPPINGS = f"{SEGMENT}vector_storage/vectors/chunk_0.mmap", f"{SEGMENT}*.mappings"
-#: Bytes of a vector: two facets of 32 numbers and the quality.
+#: The bytes of a vector: two facets of 32 numbers each, and the quality.
 VECTOR = 65 * 4
 CASES = 600
 
 
-def file(folder: Path, pattern: str) -> Path:
-    (found,) = folder.glob(pattern)
-    return found
+def find_file(folder: Path, pattern: str) -> Path:
+    (path,) = folder.glob(pattern)
+    return path
 
 
-def flip(damaged: Path, at: int, bit: int = 7) -> None:
-    with damaged.open("r+b") as opened:
-        opened.seek(at)
-        byte = opened.read(1)[0]
-        opened.seek(at)
-        opened.write(bytes([byte ^ 1 << bit]))
+def flip_bit(file: Path, offset: int, bit: int = 7) -> None:
+    with file.open("r+b") as stream:
+        stream.seek(offset)
+        byte = stream.read(1)[0]
+        stream.seek(offset)
+        stream.write(bytes([byte ^ 1 << bit]))
 
 
 def read_store(folder: Path) -> int:
@@ -41,56 +41,56 @@ def read_store(folder: Path) -> int:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A folder that was closed, and one as a killed process left it; each test damages a copy."""
-    place = tmp_path_factory.mktemp("written")
-    with CaseStore(note_schema(), place / "open") as store:
+def written_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return a closed folder and one of a killed process; each test damages a copy of one."""
+    path = tmp_path_factory.mktemp("written")
+    with CaseStore(note_schema(), path / "open") as store:
         store.add([note(f"question {number}", number) for number in range(CASES)])
-    with CaseStore(note_schema(), place / "open") as store:
+    with CaseStore(note_schema(), path / "open") as store:
         store.delete(store.add([note("one more")]))
-        killed = copied(place / "open", place / "killed")
-    return place / "open", killed
+        killed = copied(path / "open", path / "killed")
+    return path / "open", killed
 
 
 @pytest.fixture
-def closed(written: tuple[Path, Path], tmp_path: Path) -> Path:
-    return copied(written[0], tmp_path / "closed")
+def closed(written_folders: tuple[Path, Path], tmp_path: Path) -> Path:
+    return copied(written_folders[0], tmp_path / "closed")
 
 
 @pytest.fixture
-def killed(written: tuple[Path, Path], tmp_path: Path) -> Path:
-    return copied(written[1], tmp_path / "killed")
+def killed(written_folders: tuple[Path, Path], tmp_path: Path) -> Path:
+    return copied(written_folders[1], tmp_path / "killed")
 
 
 def test_zeroed_vector_in_a_closed_store_raises_store_damaged_error(closed: Path) -> None:
-    with file(closed, VECTORS).open("r+b") as opened:
-        opened.seek(300 * VECTOR)
-        assert opened.read(VECTOR).strip(b"\0")
-        opened.seek(300 * VECTOR)
-        opened.write(bytes(VECTOR))
+    with find_file(closed, VECTORS).open("r+b") as stream:
+        stream.seek(300 * VECTOR)
+        assert stream.read(VECTOR).strip(b"\0")
+        stream.seek(300 * VECTOR)
+        stream.write(bytes(VECTOR))
     with pytest.raises(StoreDamagedError, match="chunk_0"):
         read_store(closed)
 
 
-@pytest.mark.parametrize("part", ["layout.json", "count.bin"])
+@pytest.mark.parametrize("name", ["layout.json", "count.bin"])
 def test_flipped_bit_in_layout_or_count_file_raises_store_damaged_error(
-    closed: Path, part: str
+    closed: Path, name: str
 ) -> None:
-    damaged = file(closed, f"shards/notes/{part}")
-    flip(damaged, damaged.stat().st_size // 2, 0)
-    with pytest.raises(StoreDamagedError, match=part):
+    damaged = find_file(closed, f"shards/notes/{name}")
+    flip_bit(damaged, damaged.stat().st_size // 2, 0)
+    with pytest.raises(StoreDamagedError, match=name):
         read_store(closed)
 
 
 def test_missing_count_file_raises_store_damaged_error(closed: Path) -> None:
-    file(closed, "shards/notes/count.bin").unlink()
+    find_file(closed, "shards/notes/count.bin").unlink()
     with pytest.raises(StoreDamagedError, match=r"count\.bin"):
         read_store(closed)
 
 
 def test_copied_store_without_sparse_files_is_readable(closed: Path, tmp_path: Path) -> None:
-    for part in closed.rglob("*.mmap"):
-        part.write_bytes(part.read_bytes())
+    for file in closed.rglob("*.mmap"):
+        file.write_bytes(file.read_bytes())
     assert read_store(closed) == CASES
 
 
@@ -106,9 +106,9 @@ def test_flipped_bit_in_a_vector_of_an_open_store_raises_store_damaged_error(
     open_store: tuple[CaseStore, Path], bit: int
 ) -> None:
     store, folder = open_store
-    vectors = file(folder, VECTORS).read_bytes()
-    place = next(at for at in range(3, 20 * VECTOR, 4) if vectors[at] == 0x3F)
-    flip(file(folder, VECTORS), place, bit)
+    vectors = find_file(folder, VECTORS).read_bytes()
+    offset = next(n for n in range(3, 20 * VECTOR, 4) if vectors[n] == 0x3F)
+    flip_bit(find_file(folder, VECTORS), offset, bit)
     with pytest.raises(StoreDamagedError, match="cannot be read"):
         store.search("question 5", 20)
     with pytest.raises(StoreDamagedError):
@@ -143,15 +143,15 @@ def test_undamaged_store_of_a_killed_process_opens(killed: Path) -> None:
 def test_flipped_last_byte_of_mappings_after_a_kill_raises_store_damaged_error(
     killed: Path,
 ) -> None:
-    mappings = file(killed, MAPPINGS)
-    flip(mappings, mappings.stat().st_size - 1)
+    mappings = find_file(killed, MAPPINGS)
+    flip_bit(mappings, mappings.stat().st_size - 1)
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match=str(killed)):
             read_store(killed)
 
 
 def test_halved_mappings_file_after_a_kill_raises_store_damaged_error(killed: Path) -> None:
-    mappings = file(killed, MAPPINGS)
+    mappings = find_file(killed, MAPPINGS)
     os.truncate(mappings, mappings.stat().st_size // 2)
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match=f"of {CASES}"):
@@ -159,19 +159,19 @@ def test_halved_mappings_file_after_a_kill_raises_store_damaged_error(killed: Pa
 
 
 def test_zeroed_vector_after_a_kill_raises_store_damaged_error(killed: Path) -> None:
-    with file(killed, VECTORS).open("r+b") as opened:
-        opened.seek(300 * VECTOR)
-        opened.write(bytes(VECTOR))
+    with find_file(killed, VECTORS).open("r+b") as stream:
+        stream.seek(300 * VECTOR)
+        stream.write(bytes(VECTOR))
     with pytest.raises(StoreDamagedError, match="differs from what was written"):
         read_store(killed)
 
 
 def test_failed_opening_of_a_damaged_store_leaves_its_files_usable(killed: Path) -> None:
-    mappings = file(killed, MAPPINGS)
-    whole = mappings.read_bytes()
-    mappings.write_bytes(whole[: len(whole) // 2])
+    mappings = find_file(killed, MAPPINGS)
+    original = mappings.read_bytes()
+    mappings.write_bytes(original[: len(original) // 2])
     with pytest.raises(StoreDamagedError):
         read_store(killed)
-    mappings.write_bytes(whole)
+    mappings.write_bytes(original)
     assert read_store(killed) == CASES
     assert not list(killed.glob("shards/*looked*"))

@@ -15,25 +15,25 @@ SEGMENT = "shard/segments/*/"
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two collections, written once; every test damages a copy of it."""
-    place = tmp_path_factory.mktemp("sound") / "cases"
-    with CaseStore(note_schema("letters"), place) as letters:
+def undamaged_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with two collections; every test damages a copy of it."""
+    path = tmp_path_factory.mktemp("undamaged") / "cases"
+    with CaseStore(note_schema("letters"), path) as letters:
         letters.add([note("a letter")])
     for turn in range(3):
-        with CaseStore(note_schema(), place) as store:
+        with CaseStore(note_schema(), path) as store:
             store.add([note(f"question {turn} {i}", "s" * 300) for i in range(10)])
-    return place
+    return path
 
 
 @pytest.fixture
-def folder(sound: Path, tmp_path: Path) -> Path:
-    return copied(sound, tmp_path / "cases")
+def folder(undamaged_folder: Path, tmp_path: Path) -> Path:
+    return copied(undamaged_folder, tmp_path / "cases")
 
 
-def file(folder: Path, pattern: str) -> Path:
-    (found,) = (folder / "shards" / "notes").glob(pattern)
-    return found
+def find_file(folder: Path, pattern: str) -> Path:
+    (path,) = (folder / "shards" / "notes").glob(pattern)
+    return path
 
 
 def read_store(folder: Path) -> None:
@@ -43,7 +43,7 @@ def read_store(folder: Path) -> None:
 
 
 def check_damaged(folder: Path) -> None:
-    """The folder is called damaged, by name; all its files stay; what is not damaged is usable."""
+    """Check that the error names the folder, all files stay, and the other collection opens."""
     before = contents(folder)
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match=str(folder)):
@@ -71,7 +71,7 @@ PARTS = [
 def test_missing_or_cut_shard_file_raises_store_damaged_error_and_deletes_nothing(
     folder: Path, part: str
 ) -> None:
-    damaged = file(folder, part)
+    damaged = find_file(folder, part)
     os.truncate(damaged, damaged.stat().st_size // 2)
     check_damaged(folder)
     damaged.unlink()
@@ -93,9 +93,9 @@ def test_missing_or_cut_shard_file_raises_store_damaged_error_and_deletes_nothin
 def test_garbage_in_a_shard_file_raises_store_damaged_error_and_deletes_nothing(
     folder: Path, part: str
 ) -> None:
-    damaged = file(folder, part)
-    with damaged.open("r+b") as opened:
-        opened.write(
+    damaged = find_file(folder, part)
+    with damaged.open("r+b") as stream:
+        stream.write(
             random.Random(0).randbytes(damaged.stat().st_size if "wal" not in part else 99)
         )
     check_damaged(folder)
@@ -105,30 +105,30 @@ def test_garbage_in_a_shard_file_raises_store_damaged_error_and_deletes_nothing(
 def test_garbage_in_a_shard_file_after_a_kill_raises_store_damaged_error(
     folder: Path, part: str
 ) -> None:
-    file(folder, "closed.json").unlink()
-    damaged = file(folder, part)
-    whole = damaged.read_bytes()
-    with damaged.open("r+b") as opened:
-        opened.write(b"\xff" * min(len(whole), 99))
+    find_file(folder, "closed.json").unlink()
+    damaged = find_file(folder, part)
+    original = damaged.read_bytes()
+    with damaged.open("r+b") as stream:
+        stream.write(b"\xff" * min(len(original), 99))
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match=str(folder)):
             read_store(folder)
-    damaged.write_bytes(whole)
+    damaged.write_bytes(original)
     with CaseStore(note_schema(), folder) as store:
         assert store.count() == len(store.all()) == 30
 
 
 def test_garbage_in_stored_cases_raises_store_damaged_error(folder: Path) -> None:
-    file(folder, "closed.json").unlink()
-    with file(folder, SEGMENT + "payload_storage/page_0.dat").open("r+b") as opened:
-        opened.write(random.Random(0).randbytes(20_000))
+    find_file(folder, "closed.json").unlink()
+    with find_file(folder, SEGMENT + "payload_storage/page_0.dat").open("r+b") as stream:
+        stream.write(random.Random(0).randbytes(20_000))
     with pytest.raises(StoreDamagedError, match=f"{folder} .*notes"):
         read_store(folder)
 
 
 def test_panic_of_the_engine_raises_store_damaged_error(folder: Path) -> None:
-    file(folder, "closed.json").unlink()
-    os.truncate(file(folder, SEGMENT + "vector_storage/vectors/status.dat"), 0)
+    find_file(folder, "closed.json").unlink()
+    os.truncate(find_file(folder, SEGMENT + "vector_storage/vectors/status.dat"), 0)
     for _ in range(2):
         with pytest.raises(StoreDamagedError, match=str(folder)):
             read_store(folder)
@@ -136,7 +136,7 @@ def test_panic_of_the_engine_raises_store_damaged_error(folder: Path) -> None:
 
 @pytest.mark.parametrize("part", ["layout.json", SEGMENT + "segment.json"])
 def test_damaged_collection_can_be_dropped_and_built_again(folder: Path, part: str) -> None:
-    file(folder, part).write_text("{")
+    find_file(folder, part).write_text("{")
     with CaseStore(note_schema("letters"), folder) as letters:
         letters.engine.drop("notes")
         with CaseStore(note_schema(), folder) as store:
@@ -147,11 +147,11 @@ def test_damaged_collection_can_be_dropped_and_built_again(folder: Path, part: s
 
 
 def test_store_folder_opens_after_its_damaged_file_is_restored(folder: Path) -> None:
-    damaged = file(folder, SEGMENT + "mutable_id_tracker.mappings")
-    whole = damaged.read_bytes()
-    damaged.write_bytes(whole[:10])
+    damaged = find_file(folder, SEGMENT + "mutable_id_tracker.mappings")
+    original = damaged.read_bytes()
+    damaged.write_bytes(original[:10])
     check_damaged(folder)
-    damaged.write_bytes(whole)
+    damaged.write_bytes(original)
     with CaseStore(note_schema(), folder) as store:
         assert store.count() == len(store.all()) == 30
 
@@ -166,4 +166,4 @@ def test_folders_left_by_an_interrupted_create_or_drop_are_ignored_and_removed(
         assert store.count() == 30
         store.clear()
         store.add([note("anew")])
-    assert sorted(p.name for p in shards.iterdir()) == ["letters", "notes"]
+    assert sorted(path.name for path in shards.iterdir()) == ["letters", "notes"]

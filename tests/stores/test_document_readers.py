@@ -1,4 +1,4 @@
-"""Documents as people have them: what each kind of file becomes, and what is passed over."""
+"""Reading of documents: the chunks of each file format, and the files that are skipped."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ LOG = "".join(f"2026-05-04 10:00:{second:02} INFO started\n" for second in range
 
 @pytest.fixture
 def store() -> Iterator[CaseStore]:
-    with document_store() as opened:
-        yield opened
+    with document_store() as case_store:
+        yield case_store
 
 
 def docx(body: str) -> bytes:
@@ -79,11 +79,11 @@ def docx(body: str) -> bytes:
         'package/2006/relationships"><Relationship Id="s" Target="styles.xml" Type="http://'
         'schemas.openxmlformats.org/officeDocument/2006/relationships/styles"/></Relationships>',
     }
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, text in parts.items():
             archive.writestr(name, text)
-    return packed.getvalue()
+    return buffer.getvalue()
 
 
 @pytest.mark.parametrize("name", ["settings.rst", "settings.txt"])
@@ -98,13 +98,13 @@ def test_restructuredtext_keeps_sections_objects_tables_code_and_lines(
     assert (speed["first_line"], speed["last_line"]) == (6, 9)
     assert "default: `12`" in speed["text"]
     assert "Turns a minute." in speed["text"]
-    # What follows an object belongs to the section around it.
-    after = "\n".join(chunk["text"] for chunk in rest)
+    # Text after an object belongs to the section that contains the object.
+    text = "\n".join(chunk["text"] for chunk in rest)
     assert {chunk["heading"] for chunk in rest} == {"Settings"}
-    assert "| Part | Oil |\n| --- | --- |\n| mill | red |" in after
-    assert "- oiler: Who oils the mill." in after
-    assert '```\ndef oil():\n\n    return "red"\n```' in after
-    assert "root:" not in after
+    assert "| Part | Oil |\n| --- | --- |\n| mill | red |" in text
+    assert "- oiler: Who oils the mill." in text
+    assert '```\ndef oil():\n\n    return "red"\n```' in text
+    assert "root:" not in text
 
 
 @pytest.mark.parametrize(
@@ -168,17 +168,17 @@ def test_text_file_with_underlined_titles_is_split_by_section(
 
 
 @pytest.mark.parametrize(
-    ("encoding", "told"), [("latin-1", "CP1252"), ("utf-16-le", "UTF-16-LE"), ("utf-16-be", "BE")]
+    ("encoding", "name"), [("latin-1", "CP1252"), ("utf-16-le", "UTF-16-LE"), ("utf-16-be", "BE")]
 )
 def test_text_in_another_encoding_than_utf8_is_read_with_a_note(
-    store: CaseStore, tmp_path: Path, encoding: str, told: str
+    store: CaseStore, tmp_path: Path, encoding: str, name: str
 ) -> None:
     text = "Der Mühlenöler ölt die Mühle.\n"
     report = ingest(store, write(tmp_path / "docs", {"mill.txt": text.encode(encoding)}))
     assert chunks_of(store, "mill.txt")[0]["text"] == text.strip()
     ((source, note),) = report.notes
     assert source == "mill.txt"
-    assert told in note
+    assert name in note
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,9 @@ def test_dry_run_reports_logs_and_generated_files_as_skipped(
     store: CaseStore, tmp_path: Path, name: str, text: str, reason: str
 ) -> None:
     docs = write(tmp_path / "docs", {name: text, "a.txt": "Red apples."})
-    ((source, why),) = ingest(store, docs, dry_run=True).skipped
+    ((source, message),) = ingest(store, docs, dry_run=True).skipped
     assert source == name
-    assert reason in why
+    assert reason in message
 
 
 def test_change_list_with_dates_is_not_skipped_as_a_log(store: CaseStore, tmp_path: Path) -> None:

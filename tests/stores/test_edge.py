@@ -21,9 +21,9 @@ LAYOUT = {"schema": "odd", "quality": {}}
 
 @pytest.fixture
 def edge(tmp_path: Path) -> Iterator[Engine]:
-    opened = open_folder(tmp_path / "cases")
-    yield opened
-    opened.close()
+    engine = open_folder(tmp_path / "cases")
+    yield engine
+    engine.close()
 
 
 def vectors(*rows: list[float]) -> Any:
@@ -35,23 +35,23 @@ def test_collection_may_have_any_name(edge: Engine, name: str, tmp_path: Path) -
     edge.create(name, 2, LAYOUT)
     edge.upsert(name, [number_id(1)], vectors([1, 2]), [{"metadata": {}, "n": 1}])
     edge.close()
-    again = open_folder(tmp_path / "cases")
-    assert again.layout(name) == LAYOUT
-    assert [p.payload["n"] for p in again.scroll(name, None)] == [1]
-    again.drop(name)
-    assert again.layout(name) is None
-    again.close()
+    reopened = open_folder(tmp_path / "cases")
+    assert reopened.layout(name) == LAYOUT
+    assert [p.payload["n"] for p in reopened.scroll(name, None)] == [1]
+    reopened.drop(name)
+    assert reopened.layout(name) is None
+    reopened.close()
     assert [p.name for p in (tmp_path / "cases" / "shards").iterdir()] == []
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_vector_that_is_not_finite_is_refused(edge: Engine, bad: float) -> None:
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_vector_that_is_not_finite_is_refused(edge: Engine, number: float) -> None:
     edge.create("c", 2, LAYOUT)
     ids, payloads = [number_id(1), number_id(2)], [{}, {}]
     with pytest.raises(InputError, match=r"'c' at .* NaN"):
-        edge.upsert("c", ids, vectors([1, 2], [1, bad]), payloads)
+        edge.upsert("c", ids, vectors([1, 2], [1, number]), payloads)
     with pytest.raises(InputError, match="NaN"):
-        edge.search("c", vectors([1, bad])[0], 3, None, exact=True)
+        edge.search("c", vectors([1, number])[0], 3, None, exact=True)
     assert edge.count("c", None) == 0
 
 
@@ -65,22 +65,22 @@ def test_vectors_of_another_shape_are_refused(edge: Engine, shape: tuple[int, ..
 
 def test_id_that_is_no_uuid_is_refused(edge: Engine) -> None:
     edge.create("c", 2, LAYOUT)
-    for refused in (
+    for call in (
         lambda: edge.upsert("c", ["seventeen"], vectors([1, 2]), [{}]),
         lambda: edge.get("c", ["seventeen"]),
         lambda: edge.delete("c", ["seventeen"]),
     ):
         with pytest.raises(InputError, match="UUID"):
-            refused()
+            call()
 
 
 def test_call_on_a_missing_collection_raises_no_collection_error(edge: Engine) -> None:
-    ids, one = [number_id(1)], vectors([1, 2])
+    ids, vector = [number_id(1)], vectors([1, 2])
     assert edge.layout("c") is None
     edge.drop("c")
     for call in (
-        lambda: edge.upsert("c", ids, one, [{}]),
-        lambda: edge.search("c", one[0], 1, None, exact=True),
+        lambda: edge.upsert("c", ids, vector, [{}]),
+        lambda: edge.search("c", vector[0], 1, None, exact=True),
         lambda: edge.get("c", ids),
         lambda: edge.scroll("c", None),
         lambda: edge.delete("c", ids),
@@ -108,14 +108,14 @@ def test_shard_is_loaded_at_first_use_and_not_at_opening(
             store.add([note("q")])
     loaded: list[str] = []
 
-    class Watched:
+    class LoadRecorder:
         @staticmethod
         def load(path: str) -> qdrant_edge.EdgeShard:
             loaded.append(Path(path).parent.name)
             return real.load(path)
 
     real = qdrant_edge.EdgeShard
-    monkeypatch.setattr(qdrant_edge, "EdgeShard", Watched)
+    monkeypatch.setattr(qdrant_edge, "EdgeShard", LoadRecorder)
     with (
         CaseStore(note_schema("notes"), tmp_path) as notes,
         CaseStore(note_schema("letters"), tmp_path),
@@ -126,19 +126,19 @@ def test_shard_is_loaded_at_first_use_and_not_at_opening(
 
 
 def test_case_with_any_json_is_returned_exactly_after_reopening(tmp_path: Path) -> None:
-    deep: Any = "bottom"
+    nested: Any = "bottom"
     for _ in range(200):
-        deep = {"deeper": [deep]}
+        nested = {"deeper": [nested]}
     case = Case(
         {"question": "q", "z": 0.1 + 0.2, "a": 10**30, "m": -(2**64)},
-        {"deep": deep, "tiny": 5e-324, "json": "tags", "": [[], {}]},
-        metadata={"tenant": "é", "large": 2**70, "deep": deep, "many": [1, True, "1", None]},
+        {"deep": nested, "tiny": 5e-324, "json": "tags", "": [[], {}]},
+        metadata={"tenant": "é", "large": 2**70, "deep": nested, "many": [1, True, "1", None]},
     )
     with CaseStore(note_schema(), tmp_path) as store:
         store.add([case])
     with CaseStore(note_schema(), tmp_path) as store:
-        (kept,) = store.all({"large": 2**70})
-        assert json.dumps(kept.to_json()) == json.dumps({**case.to_json(), "created": kept.created})
+        (copy,) = store.all({"large": 2**70})
+        assert json.dumps(copy.to_json()) == json.dumps({**case.to_json(), "created": copy.created})
         assert store.count({"many": True, "tenant": "é"}) == 1
         assert store.count({"large": 2**70 + 1}) == 0
 
@@ -154,16 +154,16 @@ def test_repeated_search_returns_current_points_after_upsert_and_delete(edge: En
     edge.create("c", 2, LAYOUT)
     edge.upsert("c", [number_id(1), number_id(2)], vectors([1, 0], [0, 1]), [{"n": 1}, {"n": 2}])
 
-    def found() -> list[tuple[Any, ...]]:
+    def search_points() -> list[tuple[Any, ...]]:
         points = edge.search("c", vectors([2, 1])[0], 9, None, exact=True)
         return [(point.payload["n"], point.score, *point.vector.tolist()) for point in points]
 
-    assert found() == found() == [(1, 2, 1, 0), (2, 1, 0, 1)]
+    assert search_points() == search_points() == [(1, 2, 1, 0), (2, 1, 0, 1)]
     edge.search("c", vectors([2, 1])[0], 9, None, exact=True)[0].payload.clear()
     edge.upsert("c", [number_id(2)], vectors([2, 0]), [{"n": 3}])
-    assert found() == [(3, 4, 2, 0), (1, 2, 1, 0)]
+    assert search_points() == [(3, 4, 2, 0), (1, 2, 1, 0)]
     edge.delete("c", [number_id(2)])
-    assert found() == [(1, 2, 1, 0)]
+    assert search_points() == [(1, 2, 1, 0)]
 
 
 def test_damage_after_a_search_raises_store_damaged_error_in_the_next_search(
@@ -172,22 +172,22 @@ def test_damage_after_a_search_raises_store_damaged_error_in_the_next_search(
     edge.create("c", 2, LAYOUT)
     edge.upsert("c", [number_id(1)], vectors([0.25, 0.75]), [{"n": 1}])
     assert len(edge.search("c", vectors([1, 1])[0], 9, None, exact=True)) == 1
-    whole = vectors([0.25, 0.75]).tobytes()
-    (file,) = (f for f in tmp_path.rglob("*.mmap") if whole in f.read_bytes())
-    with file.open("r+b") as opened:
-        opened.seek(file.read_bytes().index(whole))
-        opened.write(vectors([0.25, 0.5]).tobytes())
+    vector_bytes = vectors([0.25, 0.75]).tobytes()
+    (file,) = (path for path in tmp_path.rglob("*.mmap") if vector_bytes in path.read_bytes())
+    with file.open("r+b") as stream:
+        stream.seek(file.read_bytes().index(vector_bytes))
+        stream.write(vectors([0.25, 0.5]).tobytes())
     with pytest.raises(StoreDamagedError, match="cannot be read"):
         edge.search("c", vectors([1, 1])[0], 9, None, exact=True)
 
 
 def test_threads_that_use_a_dropped_collection_get_no_collection_error(edge: Engine) -> None:
-    """A collection is dropped and made anew under its users; they see it whole or not at all."""
-    done = threading.Event()
-    wrong: list[BaseException] = []
+    """Threads use a collection that is created and dropped; it is complete or missing."""
+    stop = threading.Event()
+    errors: list[BaseException] = []
 
-    def use(number: int) -> None:
-        while not done.is_set():
+    def use_collection(number: int) -> None:
+        while not stop.is_set():
             try:
                 edge.upsert("c", [number_id(number)], vectors([1, 2]), [{"n": number}])
                 edge.search("c", vectors([1, 2])[0], 10, None, exact=True)
@@ -195,18 +195,18 @@ def test_threads_that_use_a_dropped_collection_get_no_collection_error(edge: Eng
             except NoCollectionError:
                 pass
             except BaseException as error:  # noqa: BLE001
-                wrong.append(error)
+                errors.append(error)
                 return
 
-    threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
+    threads = [threading.Thread(target=use_collection, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for _ in range(15):
         edge.create("c", 2, LAYOUT)
-        done.wait(0.03)
+        stop.wait(0.03)
         edge.drop("c")
-    done.set()
+    stop.set()
     for thread in threads:
         thread.join(20)
-    assert wrong == []
+    assert errors == []
     assert edge.layout("c") is None

@@ -21,8 +21,8 @@ def encoded_texts(encoder: HashingEncoder) -> list[str]:
     return [text for call in encoder.calls for text in call]
 
 
-def are_embeddings_of(made: object, texts: list[str]) -> bool:
-    return np.array_equal(np.asarray(made), HashingEncoder().embed(texts))
+def are_embeddings_of(vectors: object, texts: list[str]) -> bool:
+    return np.array_equal(np.asarray(vectors), HashingEncoder().embed(texts))
 
 
 def test_cache_returns_the_vectors_of_its_encoder_in_order() -> None:
@@ -52,10 +52,10 @@ def test_new_cache_object_reads_vectors_from_the_disk_cache(tmp_path: Path) -> N
 
 
 def test_disk_cache_returns_more_texts_than_one_sqlite_query_can_hold(tmp_path: Path) -> None:
-    many = [f"text {i}" for i in range(1300)]
-    CachedEncoder(HashingEncoder(), tmp_path).embed(many)
+    texts = [f"text {i}" for i in range(1300)]
+    CachedEncoder(HashingEncoder(), tmp_path).embed(texts)
     encoder = HashingEncoder()
-    assert are_embeddings_of(CachedEncoder(encoder, tmp_path).embed(many), many)
+    assert are_embeddings_of(CachedEncoder(encoder, tmp_path).embed(texts), texts)
     assert encoder.calls == []
 
 
@@ -98,8 +98,8 @@ def test_encoders_of_other_names_do_not_share_vectors(tmp_path: Path) -> None:
 
 def test_encoder_with_same_name_and_other_dimension_gets_its_own_vectors(tmp_path: Path) -> None:
     CachedEncoder(HashingEncoder(16, name="same"), tmp_path).embed(TEXTS)
-    made = CachedEncoder(HashingEncoder(32, name="same"), tmp_path).embed(TEXTS)
-    assert are_embeddings_of(made, TEXTS)
+    vectors = CachedEncoder(HashingEncoder(32, name="same"), tmp_path).embed(TEXTS)
+    assert are_embeddings_of(vectors, TEXTS)
 
 
 @pytest.mark.parametrize("damage", [b"garbage" * 999, b""], ids=["garbage", "empty"])
@@ -176,24 +176,24 @@ def test_cache_whose_folder_cannot_be_created_still_returns_correct_vectors(tmp_
 def test_changing_a_returned_vector_does_not_change_the_cache(tmp_path: Path) -> None:
     cached = CachedEncoder(HashingEncoder(), tmp_path)
     for _ in range(3):
-        made = cached.embed(TEXTS)
-        assert are_embeddings_of(made, TEXTS)
-        made[:] = 7
+        vectors = cached.embed(TEXTS)
+        assert are_embeddings_of(vectors, TEXTS)
+        vectors[:] = 7
 
 
 def test_cache_returns_correct_vectors_to_several_threads(tmp_path: Path) -> None:
     cached = CachedEncoder(HashingEncoder(), tmp_path)
 
-    def use(worker: int) -> bool:
+    def check_worker(worker: int) -> bool:
         texts = [f"text {i}" for i in range(worker, worker + 60)]
         return all(are_embeddings_of(cached.embed(texts), texts) for _ in range(5))
 
     with ThreadPoolExecutor(6) as pool:
-        assert all(pool.map(use, range(0, 60, 10)))
+        assert all(pool.map(check_worker, range(0, 60, 10)))
 
 
 class Asymmetric(HashingEncoder):
-    """Embeds a query as the negative of a text."""
+    """An encoder that embeds queries as the negatives of texts."""
 
     cue = "find: "
 

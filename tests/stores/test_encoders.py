@@ -26,11 +26,11 @@ def test_as_encoder_returns_an_encoder_unchanged() -> None:
 def test_langchain_embeddings_become_an_encoder() -> None:
     source = DeterministicFakeEmbedding(size=24)
     encoder = as_encoder(source)
-    made = encoder.embed(TEXTS)
+    vectors = encoder.embed(TEXTS)
     assert isinstance(encoder, Encoder)
     assert encoder.dimension == 24
-    assert made.dtype == np.float32
-    np.testing.assert_allclose(made, source.embed_documents(TEXTS), rtol=1e-6)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, source.embed_documents(TEXTS), rtol=1e-6)
     assert "DeterministicFakeEmbedding" in encoder.name
 
 

@@ -1,4 +1,4 @@
-"""Embedding objects of LangChain and LlamaIndex as encoders, those with two ways above all."""
+"""Embeddings of LangChain and LlamaIndex as encoders, with their own methods for queries."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HASHING = HashingEncoder(16)
 
 
 def vector(text: str, query: bool) -> list[float]:
-    """Queries lie opposite to texts: what mixes the two up finds the wrong thing."""
-    made = HASHING.embed([text])[0]
-    return [float(number) for number in (-made if query else made)]
+    """Return the vector of a text, or its negative for a query, so that mix-ups are visible."""
+    embedding = HASHING.embed([text])[0]
+    return [float(number) for number in (-embedding if query else embedding)]
 
 
-class TwoWays(Embeddings):
+class Asymmetric(Embeddings):
     model = "two-ways-v1"
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -36,7 +36,7 @@ class TwoWays(Embeddings):
         return vector(text, query=True)
 
 
-class TwoWaysIndex(BaseEmbedding):
+class AsymmetricIndex(BaseEmbedding):
     def _get_text_embedding(self, text: str) -> list[float]:
         return vector(text, query=False)
 
@@ -48,17 +48,17 @@ class TwoWaysIndex(BaseEmbedding):
 
 
 ASYMMETRIC: list[Callable[[], Any]] = [
-    lambda: from_langchain(TwoWays()),
-    lambda: from_llamaindex(TwoWaysIndex(model_name="two-ways-v1")),
-    lambda: CachedEncoder(from_langchain(TwoWays())),
+    lambda: from_langchain(Asymmetric()),
+    lambda: from_llamaindex(AsymmetricIndex(model_name="two-ways-v1")),
+    lambda: CachedEncoder(from_langchain(Asymmetric())),
 ]
 
 
-@pytest.mark.parametrize("make", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
+@pytest.mark.parametrize("make_encoder", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
 def test_adapted_encoder_embeds_queries_by_query_method_and_texts_by_text_method(
-    make: Callable[[], Any],
+    make_encoder: Callable[[], Any],
 ) -> None:
-    encoder = make()
+    encoder = make_encoder()
     np.testing.assert_array_equal(encoder.embed(TEXTS), HASHING.embed(TEXTS))
     np.testing.assert_array_equal(encoder.embed_queries(TEXTS), -HASHING.embed(TEXTS))
     assert encoder.embed_queries(TEXTS).dtype == np.float32
@@ -66,11 +66,11 @@ def test_adapted_encoder_embeds_queries_by_query_method_and_texts_by_text_method
     assert isinstance(encoder, Encoder)
 
 
-@pytest.mark.parametrize("make", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
+@pytest.mark.parametrize("make_encoder", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
 def test_search_embeds_queries_as_queries_unless_the_facet_sets_inter_false(
-    make: Callable[[], Any],
+    make_encoder: Callable[[], Any],
 ) -> None:
-    encoder = make()
+    encoder = make_encoder()
     facets = (text_facet("support", encoder), text_facet("question", encoder, inter=False))
     with CaseStore(CaseSchema("both", facets)) as store:
         store.add([note("a red apple", 1, id="")])
@@ -82,29 +82,29 @@ def test_search_embeds_queries_as_queries_unless_the_facet_sets_inter_false(
 
 
 def test_as_encoder_accepts_langchain_and_llamaindex_embeddings() -> None:
-    for source in (TwoWays(), TwoWaysIndex()):
+    for source in (Asymmetric(), AsymmetricIndex()):
         encoder: Any = as_encoder(source)
         np.testing.assert_array_equal(encoder.embed_queries(TEXTS), -HASHING.embed(TEXTS))
 
 
 def test_encoder_name_is_the_given_name_or_library_and_model() -> None:
-    assert from_langchain(TwoWays(), name="mine/v2").name == "mine/v2"
-    assert from_llamaindex(TwoWaysIndex(), name="mine/v2").name == "mine/v2"
-    assert from_langchain(TwoWays()).name == "tests/two-ways-v1"
-    assert from_llamaindex(TwoWaysIndex(model_name="two-ways-v1")).name == "tests/two-ways-v1"
-    assert from_llamaindex(TwoWaysIndex()).name == "tests/TwoWaysIndex"
+    assert from_langchain(Asymmetric(), name="mine/v2").name == "mine/v2"
+    assert from_llamaindex(AsymmetricIndex(), name="mine/v2").name == "mine/v2"
+    assert from_langchain(Asymmetric()).name == "tests/two-ways-v1"
+    assert from_llamaindex(AsymmetricIndex(model_name="two-ways-v1")).name == "tests/two-ways-v1"
+    assert from_llamaindex(AsymmetricIndex()).name == "tests/AsymmetricIndex"
     fake = from_langchain(DeterministicFakeEmbedding(size=4))
     assert fake.name == "langchain_core/DeterministicFakeEmbedding"
 
 
 def test_encoder_name_has_no_object_address_if_model_is_an_object() -> None:
-    class Holder(TwoWays):
+    class Holder(Asymmetric):
         model = object()  # type: ignore[assignment]
 
     assert from_langchain(Holder()).name == "tests/Holder"
 
 
-@pytest.mark.parametrize("source", [object(), None, "a-name", TwoWays, MockEmbedding, HASHING])
+@pytest.mark.parametrize("source", [object(), None, "a-name", Asymmetric, MockEmbedding, HASHING])
 def test_from_langchain_and_from_llamaindex_refuse_other_objects(source: Any) -> None:
     with pytest.raises(InputError, match=r"LangChain Embeddings.*embed_documents and embed_query"):
         from_langchain(source)
@@ -112,14 +112,14 @@ def test_from_langchain_and_from_llamaindex_refuse_other_objects(source: Any) ->
         from_llamaindex(source)
 
 
-@pytest.mark.parametrize("source", [TwoWays, MockEmbedding, HashingEncoder])
+@pytest.mark.parametrize("source", [Asymmetric, MockEmbedding, HashingEncoder])
 def test_as_encoder_refuses_a_class(source: Any) -> None:
     with pytest.raises(InputError, match=f"The class {source.__name__} is not an encoder"):
         as_encoder(source)
 
 
 class Wrong(Embeddings):
-    """Answers rightly until it is told another answer."""
+    """Embeddings that return correct vectors until ``answer`` is set, and then ``answer``."""
 
     def __init__(self) -> None:
         self.answer: Any = None
@@ -142,12 +142,12 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "told"), ANSWERS, ids=str)
-def test_error_for_a_wrong_embedding_names_the_encoder(answer: Any, told: str) -> None:
+@pytest.mark.parametrize(("answer", "message"), ANSWERS, ids=str)
+def test_error_for_a_wrong_embedding_names_the_encoder(answer: Any, message: str) -> None:
     source = Wrong()
     encoder: Any = from_langchain(source)
     source.answer = answer
-    with pytest.raises(InputError, match=rf"'tests/Wrong'.*{told}"):
+    with pytest.raises(InputError, match=rf"'tests/Wrong'.*{message}"):
         encoder.embed(TEXTS)
     source.answer = [answer[-1]] * 2
     with pytest.raises(InputError, match="'tests/Wrong'"):

@@ -19,14 +19,14 @@ from tests.support.pickles import plant
 from tests.support.sparse import contents
 
 
-def written_by(folder: Path) -> str:
+def recorded_engine(folder: Path) -> str:
     return str(json.loads((folder / "engine.json").read_text())["engine"])
 
 
 def test_new_folder_records_edge_as_its_engine(tmp_path: Path) -> None:
     with CaseStore(note_schema(), tmp_path / "cases") as store:
         store.add([note("q")])
-    assert written_by(tmp_path / "cases") == "edge"
+    assert recorded_engine(tmp_path / "cases") == "edge"
     assert not (tmp_path / "cases" / "meta.json").exists()
 
 
@@ -42,21 +42,21 @@ def test_folder_without_an_engine_record_is_recognised_by_its_files(folder: Path
 def test_folder_of_local_mode_is_refused_without_loading_a_pickle_or_changing_files(
     tmp_path: Path, recorded: bool
 ) -> None:
-    place = tmp_path / "cases"
-    client = QdrantClient(path=str(place))
+    path = tmp_path / "cases"
+    client = QdrantClient(path=str(path))
     vectors = models.VectorParams(size=2, distance=models.Distance.DOT)
     client.create_collection("notes", vectors_config=vectors)
     client.upsert("notes", [models.PointStruct(id=1, vector=[0.0, 1.0])])
     client.close()
-    plant(place / "collection" / "notes" / "storage.sqlite", tmp_path / "ran")
+    plant(path / "collection" / "notes" / "storage.sqlite", tmp_path / "ran")
     if recorded:
-        (place / "engine.json").write_text('{"engine": "local"}')
-    (place / LOCK_FILE).touch()
-    before = contents(place)
-    for use in (partial(CaseStore, note_schema()), check_folder, repair_folder):
-        with pytest.raises(InputError, match=f"{place} .* local mode, .* Build the store again"):
-            use(place)
-    assert contents(place) == before
+        (path / "engine.json").write_text('{"engine": "local"}')
+    (path / LOCK_FILE).touch()
+    before = contents(path)
+    for open_store in (partial(CaseStore, note_schema()), check_folder, repair_folder):
+        with pytest.raises(InputError, match=f"{path} .* local mode, .* Build the store again"):
+            open_store(path)
+    assert contents(path) == before
     assert not (tmp_path / "ran").exists()
 
 
@@ -98,19 +98,19 @@ def test_schemas_with_similar_names_in_one_folder_have_separate_cases(
     folder: Path, name: str
 ) -> None:
     names = [name, name + "-new", "nOtes"]
-    for one in names:
-        with CaseStore(note_schema(one), folder) as store:
-            store.add([note(one, one)])
-    for one in names:
-        with CaseStore(note_schema(one), folder) as store:
-            assert [case.solution for case in store.all()] == [one]
+    for schema_name in names:
+        with CaseStore(note_schema(schema_name), folder) as store:
+            store.add([note(schema_name, schema_name)])
+    for schema_name in names:
+        with CaseStore(note_schema(schema_name), folder) as store:
+            assert [case.solution for case in store.all()] == [schema_name]
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".", "x.new", "x.gone", "Ä é", "a\\b", "%41", "A"])
 def test_folder_name_of_a_collection_is_ascii_and_reversible(name: str) -> None:
-    made = folder_name(name)
-    assert set(made) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-%")
-    assert unquote(made) == name
+    encoded_name = folder_name(name)
+    assert set(encoded_name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-%")
+    assert unquote(encoded_name) == name
 
 
 @pytest.mark.parametrize("name", ["", "\ud800"])

@@ -1,4 +1,4 @@
-"""What goes into a store comes back as it went, wherever the store is."""
+"""Cases with any JSON values are returned exactly, by every engine."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ JSON = st.recursive(
 
 
 def test_case_with_any_json_is_returned_exactly(store: CaseStore) -> None:
-    deep: Any = "bottom"
+    nested: Any = "bottom"
     for _ in range(100):
-        deep = {"deeper": [deep]}
+        nested = {"deeper": [nested]}
     case = Case(
         {"question": "q", "z": 0.1 + 0.2, "a": 10**30, "m": -(2**64)},
-        {"deep": deep, "tiny": 5e-324, "json": "metadata", "": [[], {}]},
+        {"deep": nested, "tiny": 5e-324, "json": "metadata", "": [[], {}]},
         result={"score": 0.7268117120650481},
-        metadata={"tenant": "é", "large": 2**70, "deep": deep, "many": [1, True, "1", None]},
+        metadata={"tenant": "é", "large": 2**70, "deep": nested, "many": [1, True, "1", None]},
         quality=0.30000000000000004,
     )
     store.add([case])
-    (kept,) = store.all()
-    assert json.dumps(kept.to_json()) == json.dumps({**case.to_json(), "created": kept.created})
+    (stored,) = store.all()
+    assert json.dumps(stored.to_json()) == json.dumps({**case.to_json(), "created": stored.created})
     assert store.retain(case).outcome == "unchanged"
     assert store.count({"many": True, "tenant": "é"}) == 1
     assert store.count({"large": {"gt": 2**69, "lt": 2**71}}) == 1

@@ -13,43 +13,43 @@ from casewright.stores.facet import Components
 from tests.stores.helpers import number_id, vector_facet
 
 COUNT, BATCH = 1000, 256
-#: First, in the middle and last, of a batch and of all.
-PLACES = [0, 255, 256, 999]
+#: The first and last case, and those on both sides of the end of the first batch.
+POSITIONS = [0, 255, 256, 999]
 
 
-def raising(bad: set[int]) -> Facet:
-    """A facet that fails for any call that holds one of the problems of these numbers."""
+def raising_facet(bad_numbers: set[int]) -> Facet:
+    """Return a facet whose calls raise if they contain one of the bad problems."""
 
     def embed(problems: Sequence[Components]) -> Any:
         for problem in problems:
-            if problem["n"] in bad:
+            if problem["n"] in bad_numbers:
                 raise RuntimeError(f"no vector for {problem['n']}")
         return np.array([problem["b"] for problem in problems], dtype=np.float32)
 
     return replace(vector_facet("b", 3), embed_case=embed)
 
 
-def answering(bad: set[int], answer: float) -> Facet:
-    """A facet that has a number in its vectors of these problems which is not finite."""
+def facet_with_value(bad_numbers: set[int], value: float) -> Facet:
+    """Return a facet whose vectors of the bad problems contain the value."""
 
     def embed(problems: Sequence[Components]) -> Any:
-        made = np.array([problem["b"] for problem in problems], dtype=np.float64)
-        made[[problem["n"] in bad for problem in problems], 1] = answer
-        return made
+        vectors = np.array([problem["b"] for problem in problems], dtype=np.float64)
+        vectors[[problem["n"] in bad_numbers for problem in problems], 1] = value
+        return vectors
 
     return replace(vector_facet("b", 3), embed_case=embed)
 
 
-WAYS: dict[str, Callable[[set[int]], Facet]] = {
-    "raises": raising,
-    "nan": lambda bad: answering(bad, float("nan")),
-    "infinity": lambda bad: answering(bad, float("-inf")),
-    "too large": lambda bad: answering(bad, 1e39),
+FAILURES: dict[str, Callable[[set[int]], Facet]] = {
+    "raises": raising_facet,
+    "nan": lambda numbers: facet_with_value(numbers, float("nan")),
+    "infinity": lambda numbers: facet_with_value(numbers, float("-inf")),
+    "too large": lambda numbers: facet_with_value(numbers, 1e39),
 }
 
 
-def schema(way: str, bad: set[int]) -> CaseSchema:
-    return CaseSchema("plain", (vector_facet("a", 3), WAYS[way](bad)))
+def schema(failure: str, bad_numbers: set[int]) -> CaseSchema:
+    return CaseSchema("plain", (vector_facet("a", 3), FAILURES[failure](bad_numbers)))
 
 
 def cases(count: int = COUNT) -> list[Case]:
@@ -57,65 +57,65 @@ def cases(count: int = COUNT) -> list[Case]:
     return [Case({"n": i, "a": a, "b": b}, i, id=number_id(i)) for i, (a, b) in enumerate(rows)]
 
 
-def check_stopped(place: str, way: str, bad: int, count: int = COUNT) -> None:
-    wrong = {bad}
-    with CaseStore(schema(way, wrong), place) as store:
+def check_add_stops(place: str, failure: str, number: int, count: int = COUNT) -> None:
+    bad_numbers = {number}
+    with CaseStore(schema(failure, bad_numbers), place) as store:
         with pytest.raises(FacetError) as caught:
             store.add(cases(count))
-        told = str(caught.value)
+        message = str(caught.value)
         assert caught.value.facet == "b"
-        assert f"The case {number_id(bad)} cannot be added: Facet 'b' " in told
-        stored = bad // BATCH * BATCH
-        assert f"The {stored} cases of the batches before it are stored" in told
+        assert f"The case {number_id(number)} cannot be added: Facet 'b' " in message
+        stored = number // BATCH * BATCH
+        assert f"The {stored} cases of the batches before it are stored" in message
         assert [case.solution for case in store.all()] == list(range(stored))
         assert len(store.search({"a": [1, 2, 3]}, COUNT)) == stored
-        # Mended, all of them go in, each once.
-        wrong.clear()
+        # Without bad cases, the same call stores every case once.
+        bad_numbers.clear()
         store.add(cases(count))
         assert [case.solution for case in store.all()] == list(range(count))
 
 
-@pytest.mark.parametrize(("way", "bad"), [*(("raises", n) for n in PLACES), ("nan", 400)])
-def test_add_stops_at_a_case_that_a_facet_cannot_embed(way: str, bad: int) -> None:
-    check_stopped(":memory:", way, bad)
+@pytest.mark.parametrize(("failure", "number"), [*(("raises", n) for n in POSITIONS), ("nan", 400)])
+def test_add_stops_at_a_case_that_a_facet_cannot_embed(failure: str, number: int) -> None:
+    check_add_stops(":memory:", failure, number)
 
 
 def test_add_stops_at_a_case_that_a_facet_cannot_embed_on_every_engine(place: str) -> None:
-    check_stopped(place, "raises", 260, 270)
+    check_add_stops(place, "raises", 260, 270)
 
 
-def check_left_out(place: str, way: str, bad: set[int], count: int = COUNT) -> None:
-    told: list[tuple[str, FacetError]] = []
-    with CaseStore(schema(way, bad), place) as store:
-        ids = store.add(cases(count), on_error=lambda case, error: told.append((case.id, error)))
-        whole = [i for i in range(count) if i not in bad]
-        assert ids == [number_id(i) for i in whole]
-        assert [case.solution for case in store.all()] == whole
-        assert [case_id for case_id, _ in told] == [number_id(i) for i in sorted(bad)]
-        assert {error.facet for _, error in told} == {"b"}
-        by_vector = store.search(cases(count)[count // 2].problem, 1)
-        assert by_vector[0].case.solution == count // 2
+def check_skipped(place: str, failure: str, bad_numbers: set[int], count: int = COUNT) -> None:
+    reports: list[tuple[str, FacetError]] = []
+    with CaseStore(schema(failure, bad_numbers), place) as store:
+        ids = store.add(cases(count), on_error=lambda case, error: reports.append((case.id, error)))
+        good_numbers = [i for i in range(count) if i not in bad_numbers]
+        assert ids == [number_id(i) for i in good_numbers]
+        assert [case.solution for case in store.all()] == good_numbers
+        assert [case_id for case_id, _ in reports] == [number_id(i) for i in sorted(bad_numbers)]
+        assert {error.facet for _, error in reports} == {"b"}
+        hits = store.search(cases(count)[count // 2].problem, 1)
+        assert hits[0].case.solution == count // 2
 
 
-@pytest.mark.parametrize("bad", PLACES)
-def test_add_with_on_error_stores_all_other_cases(bad: int) -> None:
-    check_left_out(":memory:", "raises", {bad})
+@pytest.mark.parametrize("number", POSITIONS)
+def test_add_with_on_error_stores_all_other_cases(number: int) -> None:
+    check_skipped(":memory:", "raises", {number})
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_add_with_on_error_reports_every_bad_case_for_each_failure(way: str) -> None:
-    check_left_out(":memory:", way, {0, 1, 100, 255, 256, 998, 999})
+@pytest.mark.parametrize("failure", FAILURES)
+def test_add_with_on_error_reports_every_bad_case_for_each_failure(failure: str) -> None:
+    check_skipped(":memory:", failure, {0, 1, 100, 255, 256, 998, 999})
 
 
 def test_add_with_on_error_stores_all_other_cases_on_every_engine(place: str) -> None:
-    check_left_out(place, "nan", {250}, 270)
+    check_skipped(place, "nan", {250}, 270)
 
 
 def test_add_with_on_error_and_bad_cases_only_creates_no_collection(place: str) -> None:
-    told: list[Case] = []
+    reported: list[Case] = []
     with CaseStore(schema("raises", {0, 1}), place) as store:
-        assert store.add(cases(2), on_error=lambda case, error: told.append(case)) == []
-        assert [case.solution for case in told] == [0, 1]
+        assert store.add(cases(2), on_error=lambda case, error: reported.append(case)) == []
+        assert [case.solution for case in reported] == [0, 1]
         assert store.engine.layout("plain") is None
         assert (store.count(), store.all()) == (0, [])
 
@@ -159,11 +159,11 @@ def test_add_with_on_error_stores_all_cases_if_only_batches_fail() -> None:
             raise MemoryError("one at a time")
         return [problem["b"] for problem in problems]
 
-    told: list[Case] = []
+    reported: list[Case] = []
     facet = replace(vector_facet("b", 3), embed_case=embed)
     with CaseStore(CaseSchema("plain", (facet,))) as store:
-        store.add(cases(300), on_error=lambda case, error: told.append(case))
-        assert (store.count(), told) == (300, [])
+        store.add(cases(300), on_error=lambda case, error: reported.append(case))
+        assert (store.count(), reported) == (300, [])
 
 
 def test_engine_refuses_a_vector_with_nan(place: str) -> None:
@@ -180,9 +180,9 @@ def test_engine_refuses_a_vector_with_nan(place: str) -> None:
 def test_query_whose_embedding_is_not_finite_raises_facet_error(place: str, value: float) -> None:
     with CaseStore(schema("raises", set()), place) as store:
         store.add(cases(3))
-        for ask in (store.search, store.select):
+        for method in (store.search, store.select):
             with pytest.raises(FacetError, match="NaN or infinity") as caught:
-                ask({"a": [1, 1, 1], "b": [0, value, 1]})
+                method({"a": [1, 1, 1], "b": [0, value, 1]})
             assert caught.value.facet == "b"
 
 

@@ -15,12 +15,12 @@ def folder(tmp_path: Path) -> Path:
     return write(tmp_path, dict.fromkeys(FILES, "x")).resolve()
 
 
-def found(folder: Path, **patterns: tuple[str, ...]) -> list[str]:
+def walk_sources(folder: Path, **patterns: tuple[str, ...]) -> list[str]:
     return [file.source for file in walk(folder, **patterns).files]
 
 
 def test_walk_returns_files_in_path_order_with_sizes(folder: Path) -> None:
-    assert found(folder) == sorted(FILES)
+    assert walk_sources(folder) == sorted(FILES)
     assert {file.size for file in walk(folder).files} == {1}
     assert all(file.path == folder / file.source for file in walk(folder).files)
 
@@ -45,14 +45,14 @@ def test_walk_returns_files_in_path_order_with_sizes(folder: Path) -> None:
 def test_include_and_exclude_patterns_match_paths_folders_and_names(
     folder: Path, pattern: str, included: set[str]
 ) -> None:
-    assert set(found(folder, include=(pattern,))) == included
-    assert set(found(folder, exclude=(pattern,))) == set(FILES) - included
+    assert set(walk_sources(folder, include=(pattern,))) == included
+    assert set(walk_sources(folder, exclude=(pattern,))) == set(FILES) - included
     assert {name for name in FILES if is_chosen(name, (pattern,))} == included
     assert {name for name in FILES if is_chosen(name, (), (pattern,))} == set(FILES) - included
 
 
 def test_exclude_pattern_overrides_include_pattern(folder: Path) -> None:
-    assert found(folder, include=("*.md", "src"), exclude=("docs/build", "b.md")) == [
+    assert walk_sources(folder, include=("*.md", "src"), exclude=("docs/build", "b.md")) == [
         "docs/api.md",
         "docs/api/x.md",
         "src/a/b/c.py",

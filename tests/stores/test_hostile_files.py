@@ -1,4 +1,4 @@
-"""The time to read a file grows with its size alone, and a file that takes too long is left out."""
+"""The time to read a file depends on its size alone; a file over the limit is reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from casewright.stores.documents.worker import worker
 from tests.stores.document_files import document_store, write
 
 SIZE = 200_000
-#: What took minutes, or did not end, of this size; a name, what it is made of, what is before it.
+#: Files of this size took minutes or did not end: their names, repeated texts and prefixes.
 HOSTILE = [
     ("a.html", "<div>", ""),
     ("a.html", "<b>x", ""),
@@ -39,25 +39,25 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "again", "before"), HOSTILE)
+@pytest.mark.parametrize(("name", "repeated", "prefix"), HOSTILE)
 def test_hostile_file_is_read_within_six_seconds_of_cpu_time(
-    name: str, again: str, before: str
+    name: str, repeated: str, prefix: str
 ) -> None:
-    data = (before + again * (SIZE // len(again)) + "end\n").encode()
+    data = (prefix + repeated * (SIZE // len(repeated)) + "end\n").encode()
     kind = kind_of(name)
     assert kind is not None
     split(read_document(b"what is imported once\n", kind))
-    started = time.process_time()
+    start = time.process_time()
     split(read_document(data, kind))
-    assert time.process_time() - started < 6
+    assert time.process_time() - start < 6
 
 
 def test_hostile_html_page_keeps_its_visible_words() -> None:
     page = "<div><b>one<svg><p>no</svg>" * 2000 + "two<h2>three<p a='>four</p><pre>five<!-- six -->"
-    said = " ".join(chunk.text for chunk in split(read_document(page.encode(), Kind("html"))))
-    assert said.count("one") == 2000
-    assert all(word in said for word in ("two", "three", "five"))
-    assert "no" not in said.replace("one", "")
+    text = " ".join(chunk.text for chunk in split(read_document(page.encode(), Kind("html"))))
+    assert text.count("one") == 2000
+    assert all(word in text for word in ("two", "three", "five"))
+    assert "no" not in text.replace("one", "")
 
 
 def test_html_page_without_optional_tags_is_read() -> None:
@@ -85,10 +85,10 @@ def test_ingest_reports_a_file_over_the_time_limit_and_stores_the_others(
 
 
 def test_worker_reports_a_dead_reader_process_and_reads_the_next_file() -> None:
-    with worker() as reading:
-        assert reading.chunks(b"words\n", Kind("text"))
+    with worker() as reader:
+        assert reader.chunks(b"words\n", Kind("text"))
         (child,) = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()[-1:]
         os.kill(int(child), signal.SIGSEGV)
         with pytest.raises(InputError, match="ended the process"):
-            reading.chunks(b"words\n", Kind("text"))
-        assert reading.chunks(b"words\n", Kind("text"))
+            reader.chunks(b"words\n", Kind("text"))
+        assert reader.chunks(b"words\n", Kind("text"))

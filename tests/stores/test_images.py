@@ -25,24 +25,24 @@ def schema(kind: str = "histogram") -> CaseSchema:
 
 
 def cases() -> list[Case]:
-    """For each colour two with picture and caption, and one with the caption only."""
-    made = []
+    """Return three cases for each colour: two with a picture, and one without."""
+    image_cases = []
     for number, colour in enumerate(COLOURS):
-        both = {"picture": picture(colour, 50 + number), "caption": f"a {colour} thing"}
-        made.append(Case(both, f"{colour} told"))
-        made.append(Case({"picture": picture(colour, 60 + number), "caption": "x"}, f"{colour}"))
-        made.append(Case({"caption": f"a {colour} thing"}, f"{colour} unseen"))
-    return made
+        problem = {"picture": picture(colour, 50 + number), "caption": f"a {colour} thing"}
+        image_cases.append(Case(problem, f"{colour} told"))
+        image_cases.append(Case({"picture": picture(colour, 60 + number), "caption": "x"}, colour))
+        image_cases.append(Case({"caption": f"a {colour} thing"}, f"{colour} unseen"))
+    return image_cases
 
 
 @pytest.mark.parametrize("kind", ["histogram", "trained module"])
 def test_image_case_is_found_by_a_similar_image_and_returned_unchanged(
     folder: Path, kind: str
 ) -> None:
-    used = schema(kind)
-    for opened in range(2):
-        with CaseStore(used, folder) as store:
-            if not opened:
+    image_schema = schema(kind)
+    for opening in range(2):
+        with CaseStore(image_schema, folder) as store:
+            if not opening:
                 store.add(cases())
             for number, colour in enumerate(COLOURS):
                 hits = store.search({"picture": picture(colour, 99)}, 2)
@@ -50,8 +50,8 @@ def test_image_case_is_found_by_a_similar_image_and_returned_unchanged(
                 for hit in hits:
                     assert hit.facet_scores["picture"] > 0.9
                     assert hit.facet_scores["caption"] == 0
-                (kept,) = [c for c in store.all() if c.solution == colour]
-                image = kept.problem["picture"]
+                (stored,) = [case for case in store.all() if case.solution == colour]
+                image = stored.problem["picture"]
                 assert image == picture(colour, 60 + number)
                 assert (image.media_type, image.read()) == ("image/png", png(colour, 60 + number))
 
@@ -72,32 +72,32 @@ def test_absent_image_scores_zero_and_does_not_change_other_facet_scores(place: 
     with CaseStore(schema(), place) as store:
         store.add(cases())
         by_solution = {hit.case.solution: hit for hit in store.search(query, 99)}
-        told, unseen = by_solution["red told"], by_solution["red unseen"]
-        assert unseen.facet_scores["picture"] == 0
-        assert unseen.facet_scores["caption"] == told.facet_scores["caption"]
-        assert told.facet_scores["caption"] == pytest.approx(1)
-        assert unseen.score == pytest.approx(0.5)
-        assert told.score == pytest.approx(0.5 + told.facet_scores["picture"] / 2)
-        # Asked without a picture, those that have one and those that have none are alike.
-        asked = {hit.case.solution: hit for hit in store.search({"caption": "a red thing"}, 99)}
-        assert asked["red told"].score == asked["red unseen"].score == pytest.approx(0.5)
+        with_image, without_image = by_solution["red told"], by_solution["red unseen"]
+        assert without_image.facet_scores["picture"] == 0
+        assert without_image.facet_scores["caption"] == with_image.facet_scores["caption"]
+        assert with_image.facet_scores["caption"] == pytest.approx(1)
+        assert without_image.score == pytest.approx(0.5)
+        assert with_image.score == pytest.approx(0.5 + with_image.facet_scores["picture"] / 2)
+        # For a query without a picture, cases with and without one have equal scores.
+        scores = {h.case.solution: h.score for h in store.search({"caption": "a red thing"}, 99)}
+        assert scores["red told"] == scores["red unseen"] == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(("facet", "found"), [("picture", 3), ("caption", 3)])
-def test_facet_of_weight_zero_changes_neither_scores_nor_redundancy(facet: str, found: int) -> None:
+@pytest.mark.parametrize(("facet", "count"), [("picture", 3), ("caption", 3)])
+def test_facet_of_weight_zero_changes_neither_scores_nor_redundancy(facet: str, count: int) -> None:
     weights = {"picture": 0.0, "caption": 0.0, facet: 1.0}
     query = {"picture": picture("blue", 2), "caption": "a red thing"}
     with CaseStore(schema()) as store:
         store.add([*cases(), Case(query, "mixed")])
         hits = store.search(query, 99, weights=weights)
         assert [hit.score for hit in hits] == [hit.facet_scores[facet] for hit in hits]
-        assert sum(hit.score > 0.9 for hit in hits) == found
-        told = store.select(query, 4, weights=weights, lambda_d=0.5)
+        assert sum(hit.score > 0.9 for hit in hits) == count
+        selection = store.select(query, 4, weights=weights, lambda_d=0.5)
         part = store.schema.slices[facet]
-        vectors = [hit.vector[part].astype(float) for hit in told.hits]
-        for place, pick in enumerate(told.picks[1:], start=1):
-            near = max(float(vectors[place] @ other) for other in vectors[:place])
-            assert pick.redundancy == pytest.approx(near, abs=1e-6)
+        vectors = [hit.vector[part].astype(float) for hit in selection.hits]
+        for index, pick in enumerate(selection.picks[1:], start=1):
+            similarity = max(float(vectors[index] @ other) for other in vectors[:index])
+            assert pick.redundancy == pytest.approx(similarity, abs=1e-6)
 
 
 def test_image_case_and_query_may_give_the_image_by_path(place: str, tmp_path: Path) -> None:
@@ -115,27 +115,27 @@ def test_image_case_and_query_may_give_the_image_by_path(place: str, tmp_path: P
         ]
 
 
-def test_unreadable_image_raises_facet_error_or_is_left_out(place: str, tmp_path: Path) -> None:
+def test_unreadable_image_raises_facet_error_or_is_skipped(place: str, tmp_path: Path) -> None:
     broken = Binary("image/png", b"no picture at all")
-    gone = Binary("image/png", path=str(tmp_path / "gone.png"))
-    left_out = []
+    missing = Binary("image/png", path=str(tmp_path / "gone.png"))
+    failed = []
     with CaseStore(schema(), place) as store:
-        bad = [Case({"picture": broken}, 1), Case({"picture": gone}, 2)]
-        for case in bad:
+        damaged = [Case({"picture": broken}, 1), Case({"picture": missing}, 2)]
+        for case in damaged:
             with pytest.raises(FacetError, match="'picture'"):
                 store.add([case])
-        store.add([*cases(), *bad], on_error=lambda case, error: left_out.append(case.solution))
-        assert (left_out, store.count()) == ([1, 2], len(cases()))
+        store.add([*cases(), *damaged], on_error=lambda case, error: failed.append(case.solution))
+        assert (failed, store.count()) == ([1, 2], len(cases()))
 
 
-def test_retain_recognises_the_same_and_a_near_image_case(place: str) -> None:
+def test_retain_recognises_the_same_and_a_similar_image_case(place: str) -> None:
     with CaseStore(schema(), place) as store:
         problem = {"picture": picture("red"), "caption": "a red thing"}
         first = store.retain(Case(problem, "tomato"))
         assert store.retain(Case(problem, "tomato")).outcome == "unchanged"
-        near = {"picture": picture("red", 5), "caption": "A red thing!"}
-        assert store.retain(Case(near, "tomato")).id == first.id
-        assert store.retain(Case(near, "apple")).outcome == "added"
+        similar = {"picture": picture("red", 5), "caption": "A red thing!"}
+        assert store.retain(Case(similar, "tomato")).id == first.id
+        assert store.retain(Case(similar, "apple")).outcome == "added"
         store.update({first.id: Change(quality=0.9)})
         assert store.get(first.id)[0].problem == problem
 
@@ -153,5 +153,5 @@ def test_text_query_scores_zero_in_the_image_facet(place: str) -> None:
         hits = store.search("a green thing", 2)
         assert {hit.case.solution for hit in hits} == {"green told", "green unseen"}
         assert [hit.facet_scores["picture"] for hit in hits] == [0, 0]
-        (found, *_) = store.as_retriever(k=1).invoke("a green thing")
-        assert found.id in {hit.case.id for hit in hits}
+        (document, *_) = store.as_retriever(k=1).invoke("a green thing")
+        assert document.id in {hit.case.id for hit in hits}

@@ -1,4 +1,4 @@
-"""What ingestion does on a first run and on the runs after it."""
+"""Ingestion on a first run and on later runs."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def encoder() -> HashingEncoder:
 
 @pytest.fixture
 def store(encoder: HashingEncoder) -> Iterator[CaseStore]:
-    with document_store(encoder) as opened:
-        yield opened
+    with document_store(encoder) as case_store:
+        yield case_store
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
     )
 
 
-def new_encoded_texts(encoder: HashingEncoder) -> list[str]:
+def take_encoded_texts(encoder: HashingEncoder) -> list[str]:
     texts = [text for call in encoder.calls for text in call]
     encoder.calls.clear()
     return texts
@@ -97,10 +97,10 @@ def test_search_finds_every_document_type_with_its_location(
 ) -> None:
     report = ingest(store, folder)
     assert (report.files, report.failed, report.skipped) == (7, (), ())
-    found = store.search(question, 1)[0].case
-    assert found.metadata["source"] == source
-    assert found.solution == found.problem["text"]
-    assert {name: found.metadata.get(name) for name in where} == where
+    case = store.search(question, 1)[0].case
+    assert case.metadata["source"] == source
+    assert case.solution == case.problem["text"]
+    assert {name: case.metadata.get(name) for name in where} == where
 
 
 def test_chunk_has_root_source_position_and_number_of_chunks(
@@ -113,22 +113,22 @@ def test_chunk_has_root_source_position_and_number_of_chunks(
     assert [chunk["position"] for chunk in chunks] == [1, 2, 3, 4, 5]
     assert {(chunk["root"], chunk["chunks"]) for chunk in chunks} == {(report.root, 5)}
     middle = next(case for case in store.all() if case.metadata["position"] == 3)
-    beside = store.all(
+    neighbours = store.all(
         {"root": report.root, "source": middle.metadata["source"], "position": [2, 4]}
     )
-    assert sorted(case.solution.split()[0] for case in beside) == ["birch", "dogwood"]
+    assert sorted(case.solution.split()[0] for case in neighbours) == ["birch", "dogwood"]
 
 
 def test_second_run_over_the_same_files_encodes_and_writes_nothing(
     store: CaseStore, encoder: HashingEncoder, folder: Path
 ) -> None:
     first = ingest(store, folder)
-    assert first.added == store.count() == len(new_encoded_texts(encoder)) / 2
+    assert first.added == store.count() == len(take_encoded_texts(encoder)) / 2
     before = [(case.id, case.created) for case in store.all()]
     second = ingest(store, folder)
     assert (second.added, second.updated, second.removed) == (0, 0, 0)
     assert (second.unchanged, second.files) == (first.added, 7)
-    assert new_encoded_texts(encoder) == []
+    assert take_encoded_texts(encoder) == []
     assert [(case.id, case.created) for case in store.all()] == before
 
 
@@ -138,17 +138,17 @@ def test_inserted_paragraph_is_the_only_new_text_encoded(
     folder = write(tmp_path / "docs", {"long.txt": LONG})
     ingest(store, folder)
     before = {chunk["id"]: chunk for chunk in chunks_of(store, "long.txt")}
-    new_encoded_texts(encoder)
+    take_encoded_texts(encoder)
     write(folder, {"long.txt": f"{paragraph('zebra')}\n\n{LONG}"})
     report = ingest(store, folder)
     assert (report.added, report.updated, report.removed) == (1, 5, 0)
-    assert {text.split()[0] for text in new_encoded_texts(encoder)} == {"zebra", "long.txt"}
+    assert {text.split()[0] for text in take_encoded_texts(encoder)} == {"zebra", "long.txt"}
     for chunk in chunks_of(store, "long.txt")[1:]:
-        old = before[chunk["id"]]
-        assert chunk["text"] == old["text"]
-        assert chunk["position"] == old["position"] + 1
-        assert chunk["first_line"] == old["first_line"] + 2
-        assert (chunk["chunks"], chunk["digest"] != old["digest"]) == (6, True)
+        previous = before[chunk["id"]]
+        assert chunk["text"] == previous["text"]
+        assert chunk["position"] == previous["position"] + 1
+        assert chunk["first_line"] == previous["first_line"] + 2
+        assert (chunk["chunks"], chunk["digest"] != previous["digest"]) == (6, True)
 
 
 def test_second_run_after_changes_gives_the_same_store_as_a_first_run(
@@ -161,9 +161,9 @@ def test_second_run_after_changes_gives_the_same_store_as_a_first_run(
     report = ingest(store, folder)
     assert "guide/setup.md" not in sources(store)
     assert report.files == len(sources(store)) == 7
-    with document_store() as fresh:
-        ingest(fresh, folder)
-        assert contents(fresh) == contents(store)
+    with document_store() as reference:
+        ingest(reference, folder)
+        assert contents(reference) == contents(store)
 
 
 def test_run_removes_chunks_of_deleted_passages(store: CaseStore, tmp_path: Path) -> None:
@@ -276,27 +276,27 @@ def test_patterns_apply_to_a_single_file(store: CaseStore, folder: Path) -> None
 def test_run_on_a_folder_does_not_change_cases_of_another_folder(
     store: CaseStore, tmp_path: Path
 ) -> None:
-    one = write(tmp_path / "one", {"a.txt": "Red apples.", "b.txt": "Green pears."})
-    two = write(tmp_path / "two", {"a.txt": "Red apples.", "c.txt": "Blue plums."})
-    ingest(store, one)
-    ingest(store, two)
+    first = write(tmp_path / "one", {"a.txt": "Red apples.", "b.txt": "Green pears."})
+    second = write(tmp_path / "two", {"a.txt": "Red apples.", "c.txt": "Blue plums."})
+    ingest(store, first)
+    ingest(store, second)
     assert store.count() == 4
-    (one / "a.txt").unlink()
-    report = ingest(store, one)
+    (first / "a.txt").unlink()
+    report = ingest(store, first)
     assert (report.removed, report.unchanged) == (1, 1)
     assert {(case.metadata["root"], case.metadata["source"]) for case in store.all()} == {
-        (str(one), "b.txt"),
-        (str(two), "a.txt"),
-        (str(two), "c.txt"),
+        (str(first), "b.txt"),
+        (str(second), "a.txt"),
+        (str(second), "c.txt"),
     }
 
 
 def test_moved_folder_with_the_same_root_name_is_unchanged(
     store: CaseStore, tmp_path: Path
 ) -> None:
-    here = write(tmp_path / "here", {"a.txt": "Red apples.", "b.txt": "Green pears."})
-    first = ingest(store, here, root="fruit")
-    moved = here.rename(tmp_path / "there")
+    folder = write(tmp_path / "here", {"a.txt": "Red apples.", "b.txt": "Green pears."})
+    first = ingest(store, folder, root="fruit")
+    moved = folder.rename(tmp_path / "there")
     second = ingest(store, moved, root="fruit")
     assert (second.root, second.unchanged, second.added) == ("fruit", first.added, 0)
 
@@ -316,66 +316,66 @@ def test_run_on_one_file_changes_only_cases_of_this_file(store: CaseStore, folde
 def test_ingest_keeps_cases_that_are_not_documents(tmp_path: Path) -> None:
     folder = write(tmp_path / "docs", {"a.txt": "Red apples."})
     with document_store() as store:
-        kept = store.add([note("what is red", "an apple")])
+        ids = store.add([note("what is red", "an apple")])
         ingest(store, folder)
         (folder / "a.txt").unlink()
         assert ingest(store, folder).removed == 1
-        assert [case.id for case in store.all()] == kept
+        assert [case.id for case in store.all()] == ids
 
 
 def test_ingest_gives_the_same_cases_on_every_engine(place: str, folder: Path) -> None:
-    with document_store(place=place) as one, document_store() as two:
-        ingest(one, folder)
-        ingest(two, folder)
-        assert contents(one) == contents(two)
+    with document_store(place=place) as store, document_store() as reference:
+        ingest(store, folder)
+        ingest(reference, folder)
+        assert contents(store) == contents(reference)
 
 
 def test_ingest_keeps_cases_of_collections_and_tenants_separate(
     folder: Path, tmp_path: Path
 ) -> None:
-    encoder, place = HashingEncoder(), tmp_path / "cases"
+    encoder, path = HashingEncoder(), tmp_path / "cases"
     with (
-        CaseStore(document_schema(encoder), place) as plain,
-        CaseStore(document_schema(encoder, "manuals"), place) as manuals,
+        CaseStore(document_schema(encoder), path) as plain,
+        CaseStore(document_schema(encoder, "manuals"), path) as manuals,
         plain.for_tenant("acme") as acme,
         plain.for_tenant("zeta") as zeta,
     ):
         ingest(acme, folder)
         ingest(zeta, folder)
         ingest(manuals, folder)
-        each = acme.count()
-        assert (zeta.count(), manuals.count(), plain.count()) == (each, each, 2 * each)
+        count = acme.count()
+        assert (zeta.count(), manuals.count(), plain.count()) == (count, count, 2 * count)
         write(folder, {"LICENSE": ""})
         ingest(acme, folder)
-        assert (acme.count(), zeta.count()) == (each - 1, each)
+        assert (acme.count(), zeta.count()) == (count - 1, count)
 
 
 def test_dry_run_returns_the_report_of_a_run_and_changes_nothing(
     store: CaseStore, encoder: HashingEncoder, folder: Path
 ) -> None:
     first = ingest(store, folder, dry_run=True)
-    assert (store.count(), new_encoded_texts(encoder)) == (0, [])
+    assert (store.count(), take_encoded_texts(encoder)) == (0, [])
     assert ingest(store, folder) == first
     assert store.count() == first.added
     (folder / "LICENSE").unlink()
     write(folder, {"notes.txt": "Another kettle.\n"})
     before = contents(store)
-    new_encoded_texts(encoder)
-    told = ingest(store, folder, dry_run=True)
-    assert (contents(store), new_encoded_texts(encoder)) == (before, [])
-    done = ingest(store, folder)
-    assert done == told
-    assert (done.added, done.removed) == (1, 2)
+    take_encoded_texts(encoder)
+    dry_report = ingest(store, folder, dry_run=True)
+    assert (contents(store), take_encoded_texts(encoder)) == (before, [])
+    report = ingest(store, folder)
+    assert report == dry_report
+    assert (report.added, report.removed) == (1, 2)
 
 
 def test_ingest_writes_progress_to_stderr(
     store: CaseStore, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ingest(store, folder, progress=True)
-    printed = capfd.readouterr()
-    assert printed.out == ""
-    assert "Ingesting" in printed.err
-    assert "1294/1294" in printed.err
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "Ingesting" in captured.err
+    assert "1294/1294" in captured.err
 
 
 @pytest.mark.parametrize("pattern", ["", "/"])

@@ -1,4 +1,4 @@
-"""Files that cannot be read, or are no documents: reported, and the rest goes in."""
+"""Files that cannot be read or are no documents are reported; all others are stored."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from tests.support.encoders import BrokenEncoder
 
 @pytest.fixture
 def store() -> Iterator[CaseStore]:
-    with document_store() as opened:
-        yield opened
+    with document_store() as case_store:
+        yield case_store
 
 
 @contextmanager
 def without_root_rights() -> Iterator[None]:
-    """Have no special rights: root may read any file."""
+    """Run without the rights of root, who may read any file."""
     if os.geteuid() != 0:
         yield
         return
@@ -71,8 +71,7 @@ def test_unreadable_file_is_reported_and_other_files_are_stored(
     folder = write(tmp_path / "docs", {"a.txt": "Red apples.", name: data, "z.txt": "Plums."})
     report = ingest(store, folder, max_bytes=1_000_000)
     assert [path for path, _ in report.failed] == [name]
-    with pytest.raises(ValueError, match=reason):
-        raise ValueError(report.failed[0][1])
+    assert reason in report.failed[0][1]
     assert sources(store) == ["a.txt", "z.txt"]
     assert (report.files, report.skipped) == (2, ())
 
@@ -80,7 +79,7 @@ def test_unreadable_file_is_reported_and_other_files_are_stored(
 def test_html_page_that_breaks_the_parser_does_not_stop_the_run(
     store: CaseStore, tmp_path: Path
 ) -> None:
-    # Some versions of Python read it, others have an error that is not about reading.
+    # Some versions of Python read this page, others raise an unexpected error.
     files = {"a.txt": "Red apples.", "torn.html": "<p>words<![a&", "z.txt": "Plums."}
     report = ingest(store, write(tmp_path / "docs", files))
     assert report.files + len(report.failed) == 3
@@ -132,9 +131,9 @@ def test_declared_encoding_of_a_file_is_used(
 def test_file_and_folder_without_permission_are_reported_and_keep_stored_cases(
     store: CaseStore,
 ) -> None:
-    # Not pytest's folder: nobody but its owner may pass that.
-    with TemporaryDirectory() as made:
-        root = Path(made)
+    # Only its owner may enter pytest's folder.
+    with TemporaryDirectory() as name:
+        root = Path(name)
         root.chmod(0o755)
         folder = write(
             root / "docs", {"a.txt": "Red.", "b.txt": "Green.", "in/c.txt": "Blue.", "d.txt": "x"}
@@ -229,13 +228,13 @@ def test_passage_that_cannot_be_encoded_is_reported_and_stored_by_the_next_run(
         tmp_path / "docs",
         {"a.txt": f"{paragraph('alder')}\n\n{paragraph('broken')}", "b.txt": "Red apples."},
     )
-    place = str(tmp_path / "cases")
-    with document_store(BrokenEncoder(), place) as store:
+    path = str(tmp_path / "cases")
+    with document_store(BrokenEncoder(), path) as store:
         report = ingest(store, folder)
         assert [path for path, _ in report.failed] == ["a.txt"]
         assert "cannot be encoded" in report.failed[0][1]
         assert (report.added, report.files, store.count()) == (2, 1, 2)
-    with document_store(place=place) as store:
+    with document_store(place=path) as store:
         report = ingest(store, folder)
         assert (report.added, report.updated, report.unchanged, report.failed) == (1, 1, 1, ())
 
@@ -250,8 +249,8 @@ def test_readable_damaged_pdf_prints_no_warning(
 
 
 PACKAGES = ("llama_index", "pypdf", "bs4", "tree_sitter")
-#: One process for all, which forks before any of them is imported.
-WITHOUT = """
+#: Forks one process for each missing package, before any package is imported.
+INGEST_WITHOUT = """
 import os, sys
 from casewright.stores.documents.ingest import ingest
 from tests.stores.document_files import document_store
@@ -269,25 +268,25 @@ for package in packages:
 
 
 @pytest.fixture(scope="module")
-def without(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What is printed where each of the packages is missing."""
+def import_errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the error that ingestion prints for each missing package."""
     docs = write(tmp_path_factory.mktemp("plain") / "docs", {"a.txt": "Red apples."})
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, str(docs), *PACKAGES],
+    process = subprocess.run(
+        [sys.executable, "-c", INGEST_WITHOUT, str(docs), *PACKAGES],
         capture_output=True,
         text=True,
         cwd=ROOT,
         timeout=60,
         check=False,
     )
-    assert done.stderr == ""
-    return {name: line for name, _, line in (s.partition(" ") for s in done.stdout.splitlines())}
+    assert process.stderr == ""
+    return {name: line for name, _, line in (s.partition(" ") for s in process.stdout.splitlines())}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_missing_package_error_gives_the_install_command(
-    without: dict[str, str], package: str
+    import_errors: dict[str, str], package: str
 ) -> None:
-    assert without[package].startswith("DependencyError ")
-    assert package in without[package]
-    assert "pip install 'casewright[documents]'" in without[package]
+    assert import_errors[package].startswith("DependencyError ")
+    assert package in import_errors[package]
+    assert "pip install 'casewright[documents]'" in import_errors[package]

@@ -1,4 +1,4 @@
-"""The offline judge's file."""
+"""Saving and loading of the offline judge's model."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def shipped() -> dict[str, Any]:
     }
 
 
-def changed(**parts: Any) -> str:
+def judge_json(**parts: Any) -> str:
     return json.dumps({**shipped(), **parts})
 
 
-def first(**parts: Any) -> str:
-    return changed(first={**shipped()["first"], **parts})
+def first_json(**parts: Any) -> str:
+    return judge_json(first={**shipped()["first"], **parts})
 
 
 def test_judge_model_is_unchanged_after_save_and_load(tmp_path: Path) -> None:
@@ -36,9 +36,9 @@ def test_judge_model_is_unchanged_after_save_and_load(tmp_path: Path) -> None:
     JudgeModel.shipped().save(file)
     assert JudgeModel.load(file) == JudgeModel.shipped()
     assert JudgeModel.load(str(file)) == JudgeModel.shipped()
-    again = tmp_path / "again.json"
-    JudgeModel.load(file).save(again)
-    assert again.read_bytes() == file.read_bytes()
+    second_file = tmp_path / "again.json"
+    JudgeModel.load(file).save(second_file)
+    assert second_file.read_bytes() == file.read_bytes()
 
 
 def test_shipped_judge_model_has_features_thresholds_and_better_figures_than_controls() -> None:
@@ -47,45 +47,45 @@ def test_shipped_judge_model_has_features_thresholds_and_better_figures_than_con
     assert tuple(model.later.weights) == LATER
     assert 0 < model.first.threshold < 1
     assert 0 < model.later.threshold < 1
-    sets = model.training["sets"]
-    assert {"musique", "hotpotqa", "2wikimultihop", "code"} <= set(sets)
-    assert all(one["licence"] for one in sets.values())
+    data_sets = model.training["sets"]
+    assert {"musique", "hotpotqa", "2wikimultihop", "code"} <= set(data_sets)
+    assert all(data_set["licence"] for data_set in data_sets.values())
     for name, by_strategy in model.training["test_figures"].items():
         for figures in by_strategy.values():
-            assert figures["questions"] == sets[name]["questions_test"]
+            assert figures["questions"] == data_sets[name]["questions_test"]
             assert figures["auc"] > figures["auc_control"]
             assert figures["brier"] < figures["brier_base_rate"]
 
 
 @pytest.mark.parametrize(
-    ("text", "word"),
+    ("text", "message"),
     [
         ("", "holds no judge"),
         ("[]", "holds no judge"),
         ("null", "holds no judge"),
         ("{}", "holds no judge"),
         ("[" * 100_000, "holds no judge"),
-        (changed(format=2), "format 2"),
-        (changed(format="x"), "format 'x'"),
-        (changed(first={}), "holds no judge"),
-        (changed(later=None), "holds no judge"),
-        (changed(training=[]), "holds no judge"),
-        (first(weights={"gap_best": 1.0, "shoe_size": 1.0}), "shoe_size"),
-        (first(weights={"new_words": 1.0}), "new_words"),
-        (first(weights=[1.0]), "holds no judge"),
-        (first(bias=None), "holds no judge"),
-        (first(bias=float("nan")), "not finite"),
-        (first(weights={"gap_best": float("inf")}), "not finite"),
-        (first(threshold=1.5), "threshold"),
+        (judge_json(format=2), "format 2"),
+        (judge_json(format="x"), "format 'x'"),
+        (judge_json(first={}), "holds no judge"),
+        (judge_json(later=None), "holds no judge"),
+        (judge_json(training=[]), "holds no judge"),
+        (first_json(weights={"gap_best": 1.0, "shoe_size": 1.0}), "shoe_size"),
+        (first_json(weights={"new_words": 1.0}), "new_words"),
+        (first_json(weights=[1.0]), "holds no judge"),
+        (first_json(bias=None), "holds no judge"),
+        (first_json(bias=float("nan")), "not finite"),
+        (first_json(weights={"gap_best": float("inf")}), "not finite"),
+        (first_json(threshold=1.5), "threshold"),
     ],
     ids=range(17),
 )
 def test_loading_a_file_without_a_valid_judge_model_raises_input_error(
-    tmp_path: Path, text: str, word: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
     file = tmp_path / "judge.json"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=word) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         JudgeModel.load(file)
     assert str(file) in str(caught.value)
     assert "finetune judge" in str(caught.value)

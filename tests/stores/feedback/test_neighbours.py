@@ -1,4 +1,4 @@
-"""The chunks around what was found, of documents that were ingested."""
+"""NeighbourStrategy: the chunks before and after the relevant chunks of documents."""
 
 from __future__ import annotations
 
@@ -17,32 +17,31 @@ NAMES = ("alder", "birch", "cedar", "dogwood", "elm", "fir")
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CaseStore]:
-    """Two files of six chunks each, a paragraph a chunk."""
+    """Yield a store of two files with six chunks each, one per paragraph."""
     files: dict[str, str | bytes] = {
         name: "\n\n".join(f"{paragraph(tree)} {name}" for tree in NAMES)
         for name in ("one.txt", "two.txt")
     }
-    with document_store() as opened:
-        ingest(opened, write(tmp_path_factory.mktemp("docs"), files), progress=False)
-        assert len(opened.all()) == 12
-        yield opened
+    with document_store() as case_store:
+        ingest(case_store, write(tmp_path_factory.mktemp("docs"), files), progress=False)
+        assert len(case_store.all()) == 12
+        yield case_store
 
 
-def neighbours_found(
-    store: CaseStore, *places: tuple[str, int], k: int = 99, where: Any = None, **more: Any
+def find_neighbours(
+    store: CaseStore, *positions: tuple[str, int], k: int = 99, where: Any = None, **settings: Any
 ) -> list[Found]:
-    """What is found after the chunks at some places were called relevant."""
+    """Return the results of the strategy if the chunks at these positions are relevant."""
     question = store.question("elm", where=where)
     assert question is not None
-    chosen = [
-        case.id for name, at in places for case in store.all({"source": name, "position": at})
-    ]
-    known = [Candidate(hit, case_text(hit.case), 0.5, 1) for hit in question.hits(chosen)]
-    strategy = NeighbourStrategy(then=Nothing(), **more)
-    return strategy.search(question, Feedback(known), k)
+    chunks = [{"source": source, "position": position} for source, position in positions]
+    ids = [case.id for chunk in chunks for case in store.all(chunk)]
+    candidates = [Candidate(hit, case_text(hit.case), 0.5, 1) for hit in question.hits(ids)]
+    strategy = NeighbourStrategy(then=EmptyStrategy(), **settings)
+    return strategy.search(question, Feedback(candidates), k)
 
 
-class Nothing:
+class EmptyStrategy:
     """A strategy that finds nothing."""
 
     name = "nothing"
@@ -51,54 +50,55 @@ class Nothing:
         return []
 
 
-def places_of(found: list[Found]) -> list[tuple[str, int]]:
-    known = [one.hit.case.metadata for one in found]
-    return sorted((one["source"], one["position"]) for one in known)
+def positions_of(results: list[Found]) -> list[tuple[str, int]]:
+    chunks = [result.hit.case.metadata for result in results]
+    return sorted((chunk["source"], chunk["position"]) for chunk in chunks)
 
 
 def test_neighbour_strategy_fetches_the_chunks_before_and_after(store: CaseStore) -> None:
-    assert places_of(neighbours_found(store, ("one.txt", 3))) == [("one.txt", 2), ("one.txt", 4)]
-    assert places_of(neighbours_found(store, ("one.txt", 1))) == [("one.txt", 2)]
-    assert places_of(neighbours_found(store, ("one.txt", 6))) == [("one.txt", 5)]
-    reached = places_of(neighbours_found(store, ("two.txt", 2), reach=3))
-    assert reached == [("two.txt", at) for at in (1, 3, 4, 5)]
+    assert positions_of(find_neighbours(store, ("one.txt", 3))) == [("one.txt", 2), ("one.txt", 4)]
+    assert positions_of(find_neighbours(store, ("one.txt", 1))) == [("one.txt", 2)]
+    assert positions_of(find_neighbours(store, ("one.txt", 6))) == [("one.txt", 5)]
+    positions = positions_of(find_neighbours(store, ("two.txt", 2), reach=3))
+    assert positions == [("two.txt", position) for position in (1, 3, 4, 5)]
 
 
 def test_neighbour_strategy_fetches_neighbours_from_the_same_file_only(store: CaseStore) -> None:
-    assert places_of(neighbours_found(store, ("one.txt", 1), ("two.txt", 6))) == [
+    assert positions_of(find_neighbours(store, ("one.txt", 1), ("two.txt", 6))) == [
         ("one.txt", 2),
         ("two.txt", 5),
     ]
 
 
 def test_neighbour_strategy_does_not_fetch_seen_chunks_again(store: CaseStore) -> None:
-    assert places_of(neighbours_found(store, ("one.txt", 3), ("one.txt", 4))) == [
+    assert positions_of(find_neighbours(store, ("one.txt", 3), ("one.txt", 4))) == [
         ("one.txt", 2),
         ("one.txt", 5),
     ]
 
 
 def test_neighbour_strategy_applies_the_where_condition_of_the_question(store: CaseStore) -> None:
-    both = (("one.txt", 3), ("two.txt", 3))
+    positions = (("one.txt", 3), ("two.txt", 3))
     where = {"source": "two.txt", "position": {"gte": 3}}
-    assert places_of(neighbours_found(store, *both, where=where)) == [("two.txt", 4)]
+    assert positions_of(find_neighbours(store, *positions, where=where)) == [("two.txt", 4)]
 
 
-def test_neighbour_strategy_fetches_best_k_and_fills_up_by_another_strategy(
+def test_neighbour_strategy_fetches_the_best_k_and_fills_up_by_another_strategy(
     store: CaseStore,
 ) -> None:
-    every = neighbours_found(store, ("one.txt", 3), ("two.txt", 3))
-    scores = [one.hit.score for one in every]
+    all_results = find_neighbours(store, ("one.txt", 3), ("two.txt", 3))
+    scores = [result.hit.score for result in all_results]
     assert scores == sorted(scores, reverse=True)
-    best = neighbours_found(store, ("one.txt", 3), ("two.txt", 3), k=2)
-    assert [one.hit.case.id for one in best] == [one.hit.case.id for one in every[:2]]
+    best_results = find_neighbours(store, ("one.txt", 3), ("two.txt", 3), k=2)
+    ids = [result.hit.case.id for result in all_results]
+    assert [result.hit.case.id for result in best_results] == ids[:2]
     question = store.question("elm")
     assert question is not None
-    (chosen,) = question.hits([case.id for case in store.all({"source": "one.txt", "position": 3})])
-    given = Feedback([Candidate(chosen, case_text(chosen.case), 0.5, 1)])
-    filled = NeighbourStrategy().search(question, given, 5)
-    assert places_of(filled[:2]) == [("one.txt", 2), ("one.txt", 4)]
-    assert len({one.hit.case.id for one in filled} - given.seen) == 5
+    (hit,) = question.hits([case.id for case in store.all({"source": "one.txt", "position": 3})])
+    feedback = Feedback([Candidate(hit, case_text(hit.case), 0.5, 1)])
+    results = NeighbourStrategy().search(question, feedback, 5)
+    assert positions_of(results[:2]) == [("one.txt", 2), ("one.txt", 4)]
+    assert len({result.hit.case.id for result in results} - feedback.seen) == 5
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,11 @@ def test_neighbour_strategy_fetches_best_k_and_fills_up_by_another_strategy(
     ids=["none", "some", "unhashable", "text", "negative"],
 )
 def test_cases_without_chunk_metadata_have_no_neighbours(metadata: dict[str, Any]) -> None:
-    with CaseStore(note_schema("plain")) as plain:
-        plain.add([note("elm", metadata=metadata), note("birch", metadata=metadata)])
-        question = plain.question("elm")
+    with CaseStore(note_schema("plain")) as store:
+        store.add([note("elm", metadata=metadata), note("birch", metadata=metadata)])
+        question = store.question("elm")
         assert question is not None
-        hits = [one.hit for one in question.best(1)]
-        given = Feedback([Candidate(hits[0], "elm", 0.5, 1)])
-        assert NeighbourStrategy(then=Nothing()).search(question, given, 5) == []
-        assert len(NeighbourStrategy().search(question, given, 5)) == 1
+        hits = [result.hit for result in question.best(1)]
+        feedback = Feedback([Candidate(hits[0], "elm", 0.5, 1)])
+        assert NeighbourStrategy(then=EmptyStrategy()).search(question, feedback, 5) == []
+        assert len(NeighbourStrategy().search(question, feedback, 5)) == 1

@@ -1,4 +1,4 @@
-"""The offline judge: calibrated verdicts on any schema, on which no neighbour's text has a say."""
+"""OfflineJudge: calibrated verdicts on any schema, independent of other candidates' texts."""
 
 from __future__ import annotations
 
@@ -65,21 +65,20 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.samp
 
 def schema(*facets: Facet) -> CaseSchema:
     encoder = HashingEncoder()
-    own = (text_facet("text", encoder, weight=0.7), text_facet("title", encoder, weight=0.3))
-    return CaseSchema("passages", facets or own)
+    defaults = (text_facet("text", encoder, weight=0.7), text_facet("title", encoder, weight=0.3))
+    return CaseSchema("passages", facets or defaults)
 
 
 def candidates_of(
     cases: Sequence[Case], schema: CaseSchema, question: str = QUESTION
 ) -> list[Candidate]:
-    """What a store's search finds, as candidates."""
+    """Return the results of a store's search as candidates."""
     with CaseStore(schema) as store:
         store.add(cases)
-        asked = store.question(question)
-        assert asked is not None
-        return [
-            Candidate(one.hit, case_text(one.hit.case), one.nearness, 1) for one in asked.best(20)
-        ]
+        query = store.question(question)
+        assert query is not None
+        results = query.best(20)
+        return [Candidate(r.hit, case_text(r.hit.case), r.nearness, 1) for r in results]
 
 
 def passage(title: str, text: str, **metadata: Any) -> Case:
@@ -91,18 +90,18 @@ def verdicts_on(candidates: Sequence[Candidate], relevant: Sequence[Candidate] =
 
 
 def with_text(candidate: Candidate, title: str, text: str) -> Candidate:
-    """The same candidate, by its scores, with another text."""
+    """Return the candidate with another title and text and the same scores."""
     case = replace(candidate.hit.case, problem={"title": title, "text": text})
     return replace(candidate, hit=replace(candidate.hit, case=case), text=f"{title}\n{text}")
 
 
 @pytest.fixture(scope="module")
 def passages() -> list[Candidate]:
-    return candidates_of([passage(*one) for one in PASSAGES], schema())
+    return candidates_of([passage(title, text) for title, text in PASSAGES], schema())
 
 
-def titled(candidates: Sequence[Candidate], title: str) -> Candidate:
-    return next(one for one in candidates if one.hit.case.problem["title"] == title)
+def candidate_with_title(candidates: Sequence[Candidate], title: str) -> Candidate:
+    return next(c for c in candidates if c.hit.case.problem["title"] == title)
 
 
 def features_of(
@@ -112,39 +111,39 @@ def features_of(
     return dict(zip(LATER if relevant else FIRST, rows[0].tolist(), strict=True))
 
 
-@pytest.mark.parametrize("known", [0, 1, 3])
-def test_offline_judge_gives_every_candidate_the_same_probability_each_time(
-    passages: list[Candidate], known: int
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_offline_judge_gives_every_candidate_a_probability_and_is_deterministic(
+    passages: list[Candidate], count: int
 ) -> None:
-    relevant, candidates = passages[:known], passages[known:]
+    relevant, candidates = passages[:count], passages[count:]
     verdicts = verdicts_on(candidates, relevant)
     assert verdicts == verdicts_on(candidates, relevant)
-    assert list(verdicts.probabilities) == [one.id for one in candidates]
+    assert list(verdicts.probabilities) == [candidate.id for candidate in candidates]
     assert all(0 <= p <= 1 for p in verdicts.probabilities.values())
     assert len(set(verdicts.probabilities.values())) > 1
     assert not verdicts.tokens
 
 
-@pytest.mark.parametrize(("known", "part"), [(0, "first"), (2, "later")])
+@pytest.mark.parametrize(("count", "part"), [(0, "first"), (2, "later")])
 def test_candidate_is_relevant_if_its_probability_reaches_the_threshold(
-    passages: list[Candidate], known: int, part: str
+    passages: list[Candidate], count: int, part: str
 ) -> None:
-    relevant, candidates = passages[:known], passages[known:]
-    told = verdicts_on(candidates, relevant).probabilities
-    for threshold in sorted(told.values()):
+    relevant, candidates = passages[:count], passages[count:]
+    probabilities = verdicts_on(candidates, relevant).probabilities
+    for threshold in sorted(probabilities.values()):
         shipped = JudgeModel.shipped()
         model = replace(shipped, **{part: replace(getattr(shipped, part), threshold=threshold)})
         verdicts = OfflineJudge(model).judge(JudgeRequest(QUESTION, relevant, candidates))
-        assert verdicts.relevant == {id_ for id_, p in told.items() if p >= threshold}
+        assert verdicts.relevant == {id_ for id_, p in probabilities.items() if p >= threshold}
 
 
 def test_always_one_selects_the_most_probable_candidate_in_the_first_round_only(
     passages: list[Candidate],
 ) -> None:
-    never = Regression({"gap_best": 1.0}, -50.0, 1.0)
-    judge = OfflineJudge(JudgeModel(never, never), always_one=True)
+    refusing_model = Regression({"gap_best": 1.0}, -50.0, 1.0)
+    judge = OfflineJudge(JudgeModel(refusing_model, refusing_model), always_one=True)
     verdicts = judge.judge(JudgeRequest(QUESTION, (), passages))
-    best = max(passages, key=lambda one: one.hit.score)
+    best = max(passages, key=lambda candidate: candidate.hit.score)
     assert verdicts.relevant == {best.id}
     assert not judge.judge(JudgeRequest(QUESTION, passages[:1], passages[1:])).relevant
     assert not OfflineJudge(judge.model).judge(JudgeRequest(QUESTION, (), passages)).relevant
@@ -154,75 +153,75 @@ def test_offline_judge_returns_empty_verdicts_without_candidates() -> None:
     assert verdicts_on([]) == Verdicts(frozenset())
 
 
-@pytest.mark.parametrize("known", [0, 2])
+@pytest.mark.parametrize("count", [0, 2])
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text_of_a_candidate_does_not_change_verdicts_on_others(
-    passages: list[Candidate], text: str, known: int
+    passages: list[Candidate], text: str, count: int
 ) -> None:
-    relevant, candidates = passages[:known], passages[known:]
+    relevant, candidates = passages[:count], passages[count:]
     before = verdicts_on(candidates, relevant).probabilities
-    for at, victim in enumerate(candidates):
-        changed = [*candidates[:at], with_text(victim, text, text), *candidates[at + 1 :]]
+    for index, hostile in enumerate(candidates):
+        changed = [*candidates[:index], with_text(hostile, text, text), *candidates[index + 1 :]]
         after = verdicts_on(changed, relevant).probabilities
-        for one in candidates:
-            if one is not victim:
-                assert after[one.id] == before[one.id]
+        for candidate in candidates:
+            if candidate is not hostile:
+                assert after[candidate.id] == before[candidate.id]
 
 
 @settings(max_examples=at_most(40), deadline=None)
-@given(texts=st.lists(st.tuples(TEXTS, TEXTS), min_size=6, max_size=6), known=st.integers(0, 4))
+@given(texts=st.lists(st.tuples(TEXTS, TEXTS), min_size=6, max_size=6), count=st.integers(0, 4))
 def test_random_texts_of_candidates_do_not_change_the_verdict_on_another(
-    passages: list[Candidate], texts: list[tuple[str, str]], known: int
+    passages: list[Candidate], texts: list[tuple[str, str]], count: int
 ) -> None:
-    relevant, candidates = passages[:known], passages[known:]
-    own = candidates[0]
+    relevant, candidates = passages[:count], passages[count:]
+    first = candidates[0]
     before = verdicts_on(candidates, relevant).probabilities
-    others = [with_text(one, *new) for one, new in zip(candidates[1:], texts, strict=False)]
-    after = verdicts_on([own, *others], relevant).probabilities
-    assert after[own.id] == before[own.id]
+    others = [with_text(other, *pair) for other, pair in zip(candidates[1:], texts, strict=False)]
+    after = verdicts_on([first, *others], relevant).probabilities
+    assert after[first.id] == before[first.id]
     assert all(0 <= p <= 1 for p in after.values())
 
 
 @settings(max_examples=at_most(40), deadline=None)
-@given(question=TEXTS, title=TEXTS, text=TEXTS, known=st.booleans())
+@given(question=TEXTS, title=TEXTS, text=TEXTS, has_relevant=st.booleans())
 def test_offline_judge_gives_any_text_a_probability(
-    passages: list[Candidate], question: str, title: str, text: str, known: bool
+    passages: list[Candidate], question: str, title: str, text: str, has_relevant: bool
 ) -> None:
-    one, other = with_text(passages[0], title, text), with_text(passages[1], text, title)
-    request = JudgeRequest(question, [other] if known else [], [one])
-    told = OfflineJudge().judge(request).probabilities
-    assert 0 <= told[one.id] <= 1
+    candidate, other = with_text(passages[0], title, text), with_text(passages[1], text, title)
+    request = JudgeRequest(question, [other] if has_relevant else [], [candidate])
+    probabilities = OfflineJudge().judge(request).probabilities
+    assert 0 <= probabilities[candidate.id] <= 1
 
 
 def test_offline_judge_judges_cases_with_one_facet_and_no_title() -> None:
     cases = [Case({"question": text or "none"}, {"n": n}) for n, (_, text) in enumerate(PASSAGES)]
     candidates = candidates_of(cases, schema(text_facet("question", HashingEncoder())))
-    told = features_of(candidates[2], candidates[:2])
-    assert told["title_cosine"] == told["title_like"] == told["same_title"] == 0
-    assert told["text_cosine"] == pytest.approx(candidates[2].hit.relevance)
-    for known in (0, 2):
-        assert len(verdicts_on(candidates[known:], candidates[:known]).probabilities) == 6 - known
+    features = features_of(candidates[2], candidates[:2])
+    assert features["title_cosine"] == features["title_like"] == features["same_title"] == 0
+    assert features["text_cosine"] == pytest.approx(candidates[2].hit.relevance)
+    for count in (0, 2):
+        assert len(verdicts_on(candidates[count:], candidates[:count]).probabilities) == 6 - count
 
 
 @pytest.mark.parametrize("dimension", [3, 32])
 def test_offline_judge_uses_facets_of_another_modality(dimension: int) -> None:
     picture = vector_facet("picture", dimension)
     picture = replace(picture, takes_text=False)
-    both = schema(text_facet("text", HashingEncoder()), picture)
-    drawn = np.eye(dimension).tolist()
+    two_facets = schema(text_facet("text", HashingEncoder()), picture)
+    vectors = np.eye(dimension).tolist()
     cases = [
-        Case({"text": text or "none", "picture": drawn[n % 2]}, n)
+        Case({"text": text or "none", "picture": vectors[n % 2]}, n)
         for n, (_, text) in enumerate(PASSAGES)
     ]
-    candidates = candidates_of(cases, both)
+    candidates = candidates_of(cases, two_facets)
     relevant, rest = candidates[:1], candidates[1:]
-    here = relevant[0].hit.case.problem["picture"]
-    for one in rest:
-        alike = one.hit.case.problem["picture"] == here
-        # Equally long vectors are told apart; of others the mean of both facets is known.
+    relevant_picture = relevant[0].hit.case.problem["picture"]
+    for candidate in rest:
+        same_picture = candidate.hit.case.problem["picture"] == relevant_picture
+        # Facets of equal dimension are compared separately; others by the mean of both facets.
         assert (
-            features_of(one, relevant)["text_like"] >= (1 if dimension == 32 else 0.5) - 1e-6
-        ) == alike
+            features_of(candidate, relevant)["text_like"] >= (1 if dimension == 32 else 0.5) - 1e-6
+        ) == same_picture
     assert len(verdicts_on(rest, relevant).probabilities) == 5
 
 
@@ -231,24 +230,25 @@ def test_offline_judge_judges_zero_nan_and_infinite_vectors_and_scores(
 ) -> None:
     for vector, score in ((0.0, 0.0), (np.nan, np.nan), (1e30, np.inf), (1e30, -np.inf)):
         hit = passages[0].hit
-        odd = Hit(
+        odd_hit = Hit(
             hit.case,
             score,
             score,
             dict.fromkeys(hit.facet_scores, score),
             np.full_like(hit.vector, vector),
         )
-        one = Candidate(odd, "text", score, 1)
-        for relevant in ([], [one], passages[1:2]):
-            told = verdicts_on([one, passages[2]], relevant).probabilities
-            assert all(0 <= p <= 1 for p in told.values())
+        candidate = Candidate(odd_hit, "text", score, 1)
+        for relevant in ([], [candidate], passages[1:2]):
+            probabilities = verdicts_on([candidate, passages[2]], relevant).probabilities
+            assert all(0 <= p <= 1 for p in probabilities.values())
 
 
-def test_title_features_are_set_if_a_relevant_text_or_the_question_names_it(
+def test_title_features_are_set_if_a_relevant_text_or_the_question_has_the_title(
     passages: list[Candidate],
 ) -> None:
     ada, town, stone, bridge = (
-        titled(passages, one) for one in ("Ada Brown", "Milltown", "Stone (river)", "Bridge")
+        candidate_with_title(passages, title)
+        for title in ("Ada Brown", "Milltown", "Stone (river)", "Bridge")
     )
     assert features_of(town, [ada])["title_named"] == 1
     assert features_of(stone, [town])["title_named"] == 1
@@ -259,8 +259,8 @@ def test_title_features_are_set_if_a_relevant_text_or_the_question_names_it(
 
 def test_features_show_same_symbol_same_source_and_adjacent_chunks() -> None:
     def chunk(symbol: str, position: int, source: str = "a.py", root: str = "r") -> Case:
-        known = {"symbol": symbol, "source": source, "root": root, "position": position}
-        return passage(f"{source} › {symbol}", f"{root} {position} of {symbol}", **known)
+        metadata = {"symbol": symbol, "source": source, "root": root, "position": position}
+        return passage(f"{source} › {symbol}", f"{root} {position} of {symbol}", **metadata)
 
     cases = [
         chunk("C.f", 1),
@@ -270,17 +270,17 @@ def test_features_show_same_symbol_same_source_and_adjacent_chunks() -> None:
         chunk("C.f", 2, root="other"),
     ]
     candidates = candidates_of(cases, schema(), "the whole f method of C")
-    places = {
-        tuple(one.hit.case.metadata[name] for name in ("root", "source", "position")): one
-        for one in candidates
+    by_position = {
+        tuple(c.hit.case.metadata[name] for name in ("root", "source", "position")): c
+        for c in candidates
     }
-    head = [places["r", "a.py", 1]]
+    relevant = [by_position["r", "a.py", 1]]
     names = ("same_title", "same_source", "beside")
-    told = {at: [features_of(one, head)[name] for name in names] for at, one in places.items()}
-    assert told["r", "a.py", 2] == [1, 1, 1]
-    assert told["r", "a.py", 3] == [0, 1, 0]
-    assert told["r", "b.py", 2] == [0, 0, 0]
-    assert told["other", "a.py", 2] == [0, 0, 0]
+    flags = {key: [features_of(c, relevant)[n] for n in names] for key, c in by_position.items()}
+    assert flags["r", "a.py", 2] == [1, 1, 1]
+    assert flags["r", "a.py", 3] == [0, 1, 0]
+    assert flags["r", "b.py", 2] == [0, 0, 0]
+    assert flags["other", "a.py", 2] == [0, 0, 0]
 
 
 @settings(max_examples=at_most(25), deadline=None)
@@ -294,13 +294,13 @@ def test_score_share_feature_is_the_softmax_of_the_scores(
     ]
     rows = feature_rows(JudgeRequest(QUESTION, (), batch))
     expected = [
-        1 / sum(np.exp(min((other - own) / TEMPERATURE, 700.0)) for other in scores)
-        for own in scores
+        1 / sum(np.exp(min((other - score) / TEMPERATURE, 700.0)) for other in scores)
+        for score in scores
     ]
     assert rows[:, FIRST.index("score_share")].tolist() == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("given", ["judge.json", {}, JudgeModel], ids=["name", "empty", "class"])
-def test_offline_judge_refuses_a_value_that_is_not_a_judge_model(given: Any) -> None:
+@pytest.mark.parametrize("model", ["judge.json", {}, JudgeModel], ids=["name", "empty", "class"])
+def test_offline_judge_refuses_a_value_that_is_not_a_judge_model(model: Any) -> None:
     with pytest.raises(InputError, match=r"JudgeModel\.load\(file\)"):
-        OfflineJudge(given)
+        OfflineJudge(model)

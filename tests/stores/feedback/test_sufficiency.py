@@ -1,4 +1,4 @@
-"""The judge of sufficiency: features of hits, and questions of unusual lengths."""
+"""SufficiencyJudge: features of hits, and questions of unusual lengths."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_question_without_hits_is_not_sufficient(question: str) -> None:
 
 @pytest.mark.parametrize("question", ["Descale?", "How often must I descale?"])
 def test_short_question_is_sufficient_if_a_relevant_passage_has_its_words(question: str) -> None:
-    # By its one word alone, without ``MIN_WORDS``, it would be refused.
+    # Without ``MIN_WORDS``, a question of one word would not be sufficient.
     assert hits_suffice(question, hit(TEXT, 0.38))
     assert not hits_suffice(question, hit("The garden closes at dusk.", 0.38))
 
