@@ -247,7 +247,7 @@ def test_retriever_works_in_a_chain_with_configurable_k(filled_store: CaseStore)
     assert len(chain.invoke("oven", config={"configurable": {"k": 4}})) == 4
 
 
-def test_stores_are_imported_without_langchain_and_llamaindex() -> None:
+def test_importing_stores_imports_neither_langchain_nor_llamaindex() -> None:
     code = (
         "import sys, casewright.stores; print({'langchain_core', 'llama_index'} & set(sys.modules))"
     )

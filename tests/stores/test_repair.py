@@ -122,7 +122,7 @@ def test_repair_keeps_cases_in_the_log_of_a_killed_process(folder: Path, tmp_pat
         store.delete(late_ids[-5:])
         before = {case.id: case for case in store.all()}
         killed = copied(folder, tmp_path / "killed")
-    # The order of vectors varies, but so many vectors include one of a case that is not deleted.
+    # The order of vectors varies, but more vectors are damaged than cases are deleted.
     with file(killed, VECTORS).open("r+b") as opened:
         opened.write(bytes(DAMAGED_VECTORS * VECTOR))
     with pytest.raises(StoreDamagedError):

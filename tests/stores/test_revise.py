@@ -13,16 +13,16 @@ from tests.stores.helpers import note, note_schema
 from tests.support.encoders import BrokenEncoder, HashingEncoder
 
 
-def needs_metres(case: Case) -> str | None:
+def check_unit(case: Case) -> str | None:
     return None if str(case.solution).endswith(" m") else f"{case.solution} has no unit"
 
 
-METRES = note_schema(verify=needs_metres)
+METRE_SCHEMA = note_schema(verify=check_unit)
 
 
 def test_refused_case_is_neither_encoded_nor_written(place: str) -> None:
     encoder = HashingEncoder()
-    with CaseStore(note_schema(encoder=encoder, verify=needs_metres), place) as store:
+    with CaseStore(note_schema(encoder=encoder, verify=check_unit), place) as store:
         refused = store.retain(note("how tall", "12"))
         assert (refused.outcome, refused.reason) == ("refused", "12 has no unit")
         assert (encoder.calls, store.count(), store.engine.layout("notes")) == ([], 0, None)
@@ -65,7 +65,7 @@ def test_retain_refuses_a_case_with_the_error_if_the_verifier_raises(place: str)
 
 def test_revise_does_not_repair_a_case_that_passes() -> None:
     case = note("how tall", "12 m")
-    revised = revise(case, METRES, lambda case, reason: pytest.fail(reason))
+    revised = revise(case, METRE_SCHEMA, lambda case, reason: pytest.fail(reason))
     assert (revised.case, revised.passed, revised.reasons) == (case, True, ())
     assert revise(note("q"), note_schema()).passed
 
@@ -77,7 +77,7 @@ def test_revise_gives_repair_the_reason_of_each_failed_attempt() -> None:
         attempts.append((case.solution, reason))
         return replace(case, solution={"12": "12 cm", "12 cm": "0.12 m"}[case.solution])
 
-    revised = revise(note("how tall", "12"), METRES, repair, attempts=3)
+    revised = revise(note("how tall", "12"), METRE_SCHEMA, repair, attempts=3)
     assert (revised.case.solution, revised.passed) == ("0.12 m", True)
     assert attempts == [("12", "12 has no unit"), ("12 cm", "12 cm has no unit")]
     assert list(revised.reasons) == [reason for _, reason in attempts]
@@ -103,24 +103,24 @@ def test_revise_stops_after_the_given_number_of_attempts(attempts: int) -> None:
 
 
 def test_revise_stops_if_repair_returns_none() -> None:
-    revised = revise(note("q", "12"), METRES, lambda case, reason: None, attempts=9)
+    revised = revise(note("q", "12"), METRE_SCHEMA, lambda case, reason: None, attempts=9)
     assert not revised.passed
     assert (revised.case.solution, revised.reasons) == ("12", ("12 has no unit",))
-    assert revise(note("q", "12"), METRES).reasons == ("12 has no unit",)
+    assert revise(note("q", "12"), METRE_SCHEMA).reasons == ("12 has no unit",)
 
 
 @pytest.mark.parametrize("attempts", [0, -1])
 def test_revise_refuses_attempts_below_one(attempts: int) -> None:
     with pytest.raises(InputError, match=f"attempts={attempts}"):
-        revise(note("q", "12 m"), METRES, attempts=attempts)
+        revise(note("q", "12 m"), METRE_SCHEMA, attempts=attempts)
 
 
 def test_revised_case_is_retained(place: str) -> None:
     def repair(case: Case, reason: str) -> Case:
         return replace(case, solution=f"{case.solution} m")
 
-    with CaseStore(METRES, place) as store:
-        revised = revise(note("how tall", "12"), METRES, repair)
+    with CaseStore(METRE_SCHEMA, place) as store:
+        revised = revise(note("how tall", "12"), METRE_SCHEMA, repair)
         assert store.retain(revised.case).outcome == "added"
         assert [case.solution for case in store.all()] == ["12 m"]
 

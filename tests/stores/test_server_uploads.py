@@ -31,7 +31,7 @@ def notes(count: int) -> list[Case]:
 
 
 def uploads(server: QdrantServer) -> list[int]:
-    """Return how many points each upsert had, failed ones included."""
+    """Return the number of points of each upsert, including the failed upserts."""
     return [len(request.body["batch"]["ids"]) for request in server.asked("PUT", POINTS)]
 
 

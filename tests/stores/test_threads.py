@@ -109,7 +109,7 @@ def test_retain_and_select_work_while_another_thread_clears(place: str) -> None:
 
 
 class _CallbackEncoder(HashingEncoder):
-    """Calls back before the second batch of a long add is embedded."""
+    """Calls ``before_second`` before it embeds the second batch of a long add."""
 
     def __init__(self) -> None:
         super().__init__()
