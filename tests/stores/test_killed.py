@@ -25,8 +25,8 @@ for turn in range(100_000):
 """
 
 
-def killed_while_writing(folder: Path, seconds: float) -> int:
-    """Let a process write until it is killed; return how many cases it was told are written."""
+def kill_writing_process(folder: Path, seconds: float) -> int:
+    """Kill a process some seconds after its first write; return how many cases it acknowledged."""
     process = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     )
@@ -45,19 +45,18 @@ def killed_while_writing(folder: Path, seconds: float) -> int:
 def test_process_killed_while_writing_loses_no_acknowledged_case(
     folder: Path, seconds: float
 ) -> None:
-    # The second one writes to what a killed process left.
+    # The second process writes to the folder that the first one left.
     for _ in range(2):
-        acknowledged = killed_while_writing(folder, seconds)
-        assert acknowledged >= BATCH
+        acknowledged = kill_writing_process(folder, seconds)
         with CaseStore(note_schema(), folder) as store:
-            kept = {case.solution for case in store.all()}
-            assert kept >= set(range(acknowledged))
-            assert len(store.search("question", 100_000)) == len(kept) == store.count()
-        # Edge writes a batch whole or not at all.
-        assert len(kept) % BATCH == 0
+            solutions = {case.solution for case in store.all()}
+            assert solutions >= set(range(acknowledged))
+            assert len(store.search("question", 100_000)) == len(solutions) == store.count()
+        # Edge writes all cases of a batch or none.
+        assert len(solutions) % BATCH == 0
 
 
-LEAVER = """
+SEARCHER = """
 import sys, threading, time
 from casewright.stores import CaseStore
 from tests.stores.helpers import note, note_schema
@@ -65,7 +64,7 @@ from tests.stores.helpers import note, note_schema
 store = CaseStore(note_schema(), sys.argv[1])
 store.add([note(f"question {i}", "x" * 500) for i in range(1000)])
 
-def use():
+def search_until_error():
     while True:
         try:
             store.search("question", 50)
@@ -74,13 +73,13 @@ def use():
             return
 
 for _ in range(4):
-    threading.Thread(target=use, daemon=True).start()
+    threading.Thread(target=search_until_error, daemon=True).start()
 time.sleep(0.2)
 """
 
 
 def test_process_exits_without_output_while_daemon_threads_search(tmp_path: Path) -> None:
     for turn in range(3):
-        command = [sys.executable, "-c", LEAVER, str(tmp_path / str(turn))]
-        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+        command = [sys.executable, "-c", SEARCHER, str(tmp_path / str(turn))]
+        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert (process.returncode, process.stdout, process.stderr) == (0, "", "")

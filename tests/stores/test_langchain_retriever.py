@@ -22,7 +22,7 @@ THINGS = ("mill", "oven", "saw", "lathe", "press")
 
 
 @pytest.fixture
-def mended() -> Iterator[CaseStore]:
+def filled_store() -> Iterator[CaseStore]:
     with CaseStore(note_schema()) as store:
         store.add(
             note(f"how to mend the {thing}", f"see page {i}", metadata={"year": 2020 + i})
@@ -31,15 +31,13 @@ def mended() -> Iterator[CaseStore]:
         yield store
 
 
-def pages(documents: list[Document]) -> list[str]:
+def contents(documents: list[Document]) -> list[str]:
     return [document.page_content for document in documents]
 
 
-def test_document_has_text_id_metadata_and_scores_of_the_case(
-    mended: CaseStore,
-) -> None:
-    (document,) = CaseRetriever(store=mended, k=1).invoke("how to mend the saw")
-    (hit,) = mended.search("how to mend the saw", 1)
+def test_document_has_text_id_metadata_and_scores_of_the_case(filled_store: CaseStore) -> None:
+    (document,) = CaseRetriever(store=filled_store, k=1).invoke("how to mend the saw")
+    (hit,) = filled_store.search("how to mend the saw", 1)
     assert (document.page_content, document.id) == ("see page 2", hit.case.id)
     assert document.metadata == {
         "year": 2022,
@@ -53,39 +51,39 @@ def test_document_has_text_id_metadata_and_scores_of_the_case(
 def test_added_metadata_does_not_overwrite_metadata_of_the_case() -> None:
     own = {"score": 3, "case_id": "A-7", "hit_case_id": "B-9"}
     with CaseStore(note_schema()) as store:
-        (stored,) = store.add([note("a saw", 1, metadata=own)])
+        (case_id,) = store.add([note("a saw", 1, metadata=own)])
         (document,) = CaseRetriever(store=store).invoke("a saw")
     assert {name: document.metadata[name] for name in own} == own
     assert document.metadata["hit_score"] == pytest.approx(document.metadata["relevance"])
-    assert document.metadata["hit_hit_case_id"] == stored
+    assert document.metadata["hit_hit_case_id"] == case_id
 
 
-def test_documents_are_in_search_order_for_every_setting(mended: CaseStore) -> None:
-    asked: dict[str, Any] = {"weights": {"question": 1}, "lambda_b": 0.5, "where": {"year": 2021}}
-    for settings in ({}, asked, {"where": {"year": {"gte": 2021, "lt": 2023}}}):
-        documents = CaseRetriever(store=mended, k=3, **settings).invoke("mend the oven")
-        hits = mended.search("mend the oven", 3, **settings)
+def test_documents_are_in_search_order_for_every_setting(filled_store: CaseStore) -> None:
+    custom: dict[str, Any] = {"weights": {"question": 1}, "lambda_b": 0.5, "where": {"year": 2021}}
+    for settings in ({}, custom, {"where": {"year": {"gte": 2021, "lt": 2023}}}):
+        documents = CaseRetriever(store=filled_store, k=3, **settings).invoke("mend the oven")
+        hits = filled_store.search("mend the oven", 3, **settings)
         assert [document.id for document in documents] == [hit.case.id for hit in hits]
         assert [d.metadata["score"] for d in documents] == [hit.score for hit in hits]
 
 
 def test_settings_of_a_call_override_retriever_settings_for_that_call_only(
-    mended: CaseStore,
+    filled_store: CaseStore,
 ) -> None:
-    retriever = CaseRetriever(store=mended, k=1, where={"year": 2020})
-    asked: dict[str, Any] = {"k": 3, "where": {"year": [2022, 2023]}, "text": "full"}
-    full = retriever.invoke("how to mend the saw", **asked)
+    retriever = CaseRetriever(store=filled_store, k=1, where={"year": 2020})
+    overrides: dict[str, Any] = {"k": 3, "where": {"year": [2022, 2023]}, "text": "full"}
+    full = retriever.invoke("how to mend the saw", **overrides)
     assert [document.metadata["year"] for document in full] == [2022, 2023]
-    assert pages(full)[0] == "question: how to mend the saw\nsolution: see page 2"
-    assert asyncio.run(retriever.ainvoke("how to mend the saw", **asked)) == full
-    assert pages(retriever.invoke("how to mend the saw")) == ["see page 0"]
+    assert contents(full)[0] == "question: how to mend the saw\nsolution: see page 2"
+    assert asyncio.run(retriever.ainvoke("how to mend the saw", **overrides)) == full
+    assert contents(retriever.invoke("how to mend the saw")) == ["see page 0"]
 
 
-def test_search_type_mmr_returns_the_selection_of_the_store(mended: CaseStore) -> None:
-    mended.add([note("how to mend the saw !", f"copy {i}") for i in range(4)])
-    retriever = CaseRetriever(store=mended, k=4, search_type="mmr", lambda_d=0.3)
+def test_search_type_mmr_returns_the_selection_of_the_store(filled_store: CaseStore) -> None:
+    filled_store.add([note("how to mend the saw !", f"copy {i}") for i in range(4)])
+    retriever = CaseRetriever(store=filled_store, k=4, search_type="mmr", lambda_d=0.3)
     diverse = retriever.invoke("how to mend the saw")
-    picks = mended.select("how to mend the saw", 4, lambda_d=0.3).picks
+    picks = filled_store.select("how to mend the saw", 4, lambda_d=0.3).picks
     assert [document.id for document in diverse] == [pick.hit.case.id for pick in picks]
     assert diverse != retriever.invoke("how to mend the saw", search_type="similarity")
     assert diverse != retriever.invoke("how to mend the saw", lambda_d=1.0)
@@ -100,17 +98,19 @@ def test_document_text_is_support_full_text_or_function_result() -> None:
             "full",
             lambda case: str(case.problem["support"]).upper(),
         )
-        made = [pages(CaseRetriever(store=store, text=text).invoke("why"))[0] for text in texts]
-    assert made == ["<because>", "question: why\nsupport: s\nsolution: because\nresult: ok", "S"]
+        results = [
+            contents(CaseRetriever(store=store, text=text).invoke("why"))[0] for text in texts
+        ]
+    assert results == ["<because>", "question: why\nsupport: s\nsolution: because\nresult: ok", "S"]
 
 
-def test_text_function_that_does_not_return_a_str_is_refused(mended: CaseStore) -> None:
-    retriever = CaseRetriever(store=mended, text=lambda case: case.solution.encode())
+def test_text_function_that_does_not_return_a_str_is_refused(filled_store: CaseStore) -> None:
+    retriever = CaseRetriever(store=filled_store, text=lambda case: case.solution.encode())
     with pytest.raises(InputError, match="must return a str"):
         retriever.invoke("saw")
 
 
-WRONG = [
+INVALID_SETTINGS = [
     ({"k": 0}, "k=0: Input should be greater than or equal to 1"),
     ({"k": -3}, "k=-3"),
     ({"k": "3"}, "k='3': Input should be a valid integer"),
@@ -128,14 +128,14 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "told"), WRONG, ids=str)
+@pytest.mark.parametrize(("settings", "message"), INVALID_SETTINGS, ids=str)
 def test_invalid_setting_is_refused_in_constructor_and_call(
-    mended: CaseStore, settings: dict[str, Any], told: str
+    filled_store: CaseStore, settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=told):
-        CaseRetriever(store=mended, **settings)
-    with pytest.raises(InputError, match=told):
-        CaseRetriever(store=mended).invoke("saw", **settings)
+    with pytest.raises(InputError, match=message):
+        CaseRetriever(store=filled_store, **settings)
+    with pytest.raises(InputError, match=message):
+        CaseRetriever(store=filled_store).invoke("saw", **settings)
 
 
 def test_retriever_without_a_store_is_refused() -> None:
@@ -146,9 +146,9 @@ def test_retriever_without_a_store_is_refused() -> None:
 
 
 @pytest.mark.parametrize("query", [None, 3, {"question": "saw"}], ids=str)
-def test_query_that_is_not_a_text_is_refused(mended: CaseStore, query: Any) -> None:
+def test_query_that_is_not_a_text_is_refused(filled_store: CaseStore, query: Any) -> None:
     with pytest.raises(InputError, match="Give a text"):
-        CaseRetriever(store=mended).invoke(query)
+        CaseRetriever(store=filled_store).invoke(query)
 
 
 def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> None:
@@ -160,7 +160,7 @@ def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> No
             retriever = CaseRetriever(store=acme)
             (document,) = retriever.invoke("how to mend the saw")
             assert (document.page_content, document.metadata["tenant"]) == ("acme's way", "acme")
-            assert pages(retriever.invoke("saw", search_type="mmr")) == ["acme's way"]
+            assert contents(retriever.invoke("saw", search_type="mmr")) == ["acme's way"]
             with pytest.raises(InputError, match="'zeta'"):
                 retriever.invoke("saw", where={"tenant": "zeta"})
 
@@ -173,12 +173,12 @@ def test_retriever_returns_no_document_from_empty_store_and_all_from_small_store
         retriever = CaseRetriever(store=store, k=50, search_type=search_type)
         assert retriever.invoke("anything") == []
         store.add([note(f"question {i}", str(i)) for i in range(3)])
-        assert sorted(pages(retriever.invoke("anything"))) == ["0", "1", "2"]
+        assert sorted(contents(retriever.invoke("anything"))) == ["0", "1", "2"]
 
 
-def test_retriever_with_a_closed_store_raises_store_error(mended: CaseStore) -> None:
-    retriever = CaseRetriever(store=mended)
-    mended.close()
+def test_retriever_with_a_closed_store_raises_store_error(filled_store: CaseStore) -> None:
+    retriever = CaseRetriever(store=filled_store)
+    filled_store.close()
     with pytest.raises(StoreError, match="closed"):
         retriever.invoke("saw")
     with pytest.raises(StoreError, match="closed"):
@@ -191,67 +191,67 @@ def test_concurrent_calls_each_get_the_answer_to_their_query(place: str) -> None
         retriever = CaseRetriever(store=store, k=3)
         queries = [f"question number {i}" for i in range(12)]
 
-        async def everybody() -> list[list[Document]]:
+        async def retrieve_all() -> list[list[Document]]:
             return await asyncio.gather(*(retriever.ainvoke(query) for query in queries))
 
-        answers = asyncio.run(everybody())
+        answers = asyncio.run(retrieve_all())
         assert answers == retriever.batch(queries)
-    assert [pages(found)[0] for found in answers] == [str(i) for i in range(12)]
+    assert [contents(documents)[0] for documents in answers] == [str(i) for i in range(12)]
 
 
-def test_event_loop_runs_while_a_store_is_searched(mended: CaseStore) -> None:
-    seen: list[str] = []
+def test_event_loop_runs_while_a_store_is_searched(filled_store: CaseStore) -> None:
+    loop_calls: list[str] = []
 
-    def slow(case: Case) -> str:
-        # Runs in the search's thread: it can only end if the loop runs beside it.
-        asyncio.run_coroutine_threadsafe(tell(), loop).result(timeout=20)
+    def waiting_text(case: Case) -> str:
+        # Runs in the search's thread, and only ends if the event loop runs meanwhile.
+        asyncio.run_coroutine_threadsafe(record_call(), loop).result(timeout=20)
         return str(case.solution)
 
-    async def tell() -> None:
-        seen.append("told")
+    async def record_call() -> None:
+        loop_calls.append("called")
 
-    async def ask() -> list[Document]:
-        return await CaseRetriever(store=mended, k=2, text=slow).ainvoke("saw")
+    async def retrieve() -> list[Document]:
+        return await CaseRetriever(store=filled_store, k=2, text=waiting_text).ainvoke("saw")
 
     loop = asyncio.new_event_loop()
     try:
-        assert len(loop.run_until_complete(ask())) == 2
+        assert len(loop.run_until_complete(retrieve())) == 2
     finally:
         loop.close()
-    assert seen == ["told", "told"]
+    assert loop_calls == ["called", "called"]
 
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
 def test_retriever_tool_of_langchain_returns_the_documents_of_the_store(
-    mended: CaseStore, search_type: Any
+    filled_store: CaseStore, search_type: Any
 ) -> None:
-    retriever = CaseRetriever(store=mended, k=2, search_type=search_type)
+    retriever = CaseRetriever(store=filled_store, k=2, search_type=search_type)
     tool = create_retriever_tool(
         retriever, "manual", "Searches the manual.", response_format="content_and_artifact"
     )
     call = {"type": "tool_call", "name": "manual", "args": {"query": "mend the saw"}, "id": "1"}
     message = tool.invoke(call)
-    found = retriever.invoke("mend the saw")
-    assert message.content == "\n\n".join(pages(found))
-    assert message.artifact == found
+    documents = retriever.invoke("mend the saw")
+    assert message.content == "\n\n".join(contents(documents))
+    assert message.artifact == documents
     assert asyncio.run(tool.ainvoke(call)).content == message.content
     plain = create_retriever_tool(retriever, "manual", "Searches the manual.")
     assert plain.invoke({"query": "mend the saw"}) == message.content
 
 
-def test_retriever_works_in_a_chain_with_configurable_k(mended: CaseStore) -> None:
-    chain = CaseRetriever(store=mended, k=1).configurable_fields(
+def test_retriever_works_in_a_chain_with_configurable_k(filled_store: CaseStore) -> None:
+    chain = CaseRetriever(store=filled_store, k=1).configurable_fields(
         k=ConfigurableField(id="k")
-    ) | RunnableLambda(pages)
+    ) | RunnableLambda(contents)
     assert chain.invoke("how to mend the oven") == ["see page 1"]
     assert len(chain.invoke("oven", config={"configurable": {"k": 4}})) == 4
 
 
-def test_stores_are_imported_without_langchain_and_llamaindex() -> None:
+def test_importing_stores_imports_neither_langchain_nor_llamaindex() -> None:
     code = (
         "import sys, casewright.stores; print({'langchain_core', 'llama_index'} & set(sys.modules))"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.returncode, done.stdout) == (0, "set()\n")
+    assert (process.returncode, process.stdout) == (0, "set()\n")

@@ -11,7 +11,7 @@ from casewright.stores import CaseStore
 from casewright.stores.retrievers.langchain import CaseRetriever
 from tests.stores.helpers import note, note_schema
 
-# The suite is made for asyncio_mode = "auto"; its tests may not be overridden, so marks are added.
+# The suite expects asyncio_mode = "auto"; it forbids overriding its tests, so marks are added.
 pytestmark = [
     pytest.mark.asyncio,
     pytest.mark.filterwarnings("ignore:.*marked with '@pytest.mark.asyncio'"),
@@ -20,10 +20,10 @@ pytestmark = [
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
 class TestCaseRetriever(RetrieversIntegrationTests):
-    """LangChain's own tests of a retriever."""
+    """LangChain's standard tests of a retriever."""
 
     @pytest.fixture(autouse=True)
-    def searched(self, search_type: str) -> Iterator[None]:
+    def filled_store(self, search_type: str) -> Iterator[None]:
         with CaseStore(note_schema()) as store:
             store.add(
                 [note(f"how to mend the {thing}", thing) for thing in ("mill", "oven", "saw")]

@@ -29,7 +29,7 @@ THINGS = ("mill", "oven", "saw", "lathe", "press")
 
 
 @pytest.fixture
-def mended() -> Iterator[CaseStore]:
+def filled_store() -> Iterator[CaseStore]:
     with CaseStore(note_schema()) as store:
         store.add(
             note(
@@ -42,11 +42,11 @@ def mended() -> Iterator[CaseStore]:
         yield store
 
 
-def metadata_filter(key: str, value: Any, operator: str = "==") -> MetadataFilter:
+def filter_on(key: str, value: Any, operator: str = "==") -> MetadataFilter:
     return MetadataFilter(key=key, value=value, operator=FilterOperator(operator))
 
 
-def joined(*filters: Any, by: str = "and") -> MetadataFilters:
+def filter_group(*filters: Any, by: str = "and") -> MetadataFilters:
     return MetadataFilters(filters=list(filters), condition=FilterCondition(by))
 
 
@@ -54,11 +54,11 @@ def things(nodes: list[NodeWithScore]) -> list[str]:
     return sorted(str(node.metadata["thing"]) for node in nodes)
 
 
-def test_node_has_text_id_metadata_and_score_of_the_case(mended: CaseStore) -> None:
-    retriever = CaseNodeRetriever(mended, k=2)
+def test_node_has_text_id_metadata_and_score_of_the_case(filled_store: CaseStore) -> None:
+    retriever = CaseNodeRetriever(filled_store, k=2)
     assert isinstance(retriever, BaseRetriever)
     nodes = retriever.retrieve("how to mend the saw")
-    hits = mended.search("how to mend the saw", 2)
+    hits = filled_store.search("how to mend the saw", 2)
     assert [(n.node_id, n.score) for n in nodes] == [(h.case.id, h.score) for h in hits]
     assert nodes[0].text == "see page 2"
     assert nodes[0].metadata == {
@@ -72,99 +72,94 @@ def test_node_has_text_id_metadata_and_score_of_the_case(mended: CaseStore) -> N
     }
 
 
-def test_node_content_for_the_model_has_case_metadata_and_no_scores(mended: CaseStore) -> None:
-    (node,) = CaseNodeRetriever(mended, k=1).retrieve("how to mend the saw")
-    shown = node.get_content(MetadataMode.LLM)
-    assert shown == "year: 2022\nthing: saw\nhalls: ['A']\n\nsee page 2"
+def test_node_content_for_the_model_has_case_metadata_and_no_scores(
+    filled_store: CaseStore,
+) -> None:
+    (node,) = CaseNodeRetriever(filled_store, k=1).retrieve("how to mend the saw")
+    content = node.get_content(MetadataMode.LLM)
+    assert content == "year: 2022\nthing: saw\nhalls: ['A']\n\nsee page 2"
 
 
-def test_nodes_are_those_of_search_and_select_for_every_setting(mended: CaseStore) -> None:
-    mended.add([note("how to mend the saw !", i, metadata={"thing": "copy"}) for i in range(3)])
-    asked: dict[str, Any] = {"weights": {"question": 2}, "lambda_b": 0.5, "where": {"year": 2021}}
-    for settings in ({}, asked):
-        nodes = CaseNodeRetriever(mended, k=4, **settings).retrieve("mend the saw")
-        hits = mended.search("mend the saw", 4, **settings)
+def test_nodes_are_those_of_search_and_select_for_every_setting(filled_store: CaseStore) -> None:
+    filled_store.add(
+        [note("how to mend the saw !", i, metadata={"thing": "copy"}) for i in range(3)]
+    )
+    custom: dict[str, Any] = {"weights": {"question": 2}, "lambda_b": 0.5, "where": {"year": 2021}}
+    for settings in ({}, custom):
+        nodes = CaseNodeRetriever(filled_store, k=4, **settings).retrieve("mend the saw")
+        hits = filled_store.search("mend the saw", 4, **settings)
         assert [node.node_id for node in nodes] == [hit.case.id for hit in hits]
-    diverse = CaseNodeRetriever(mended, k=4, search_type="mmr", lambda_d=0.3)
-    picks = mended.select("mend the saw", 4, lambda_d=0.3).picks
-    found = [node.node_id for node in diverse.retrieve("mend the saw")]
-    assert found == [pick.hit.case.id for pick in picks]
-    full = CaseNodeRetriever(mended, k=1, text="full").retrieve("how to mend the mill")
+    diverse = CaseNodeRetriever(filled_store, k=4, search_type="mmr", lambda_d=0.3)
+    picks = filled_store.select("mend the saw", 4, lambda_d=0.3).picks
+    nodes = diverse.retrieve("mend the saw")
+    assert [node.node_id for node in nodes] == [pick.hit.case.id for pick in picks]
+    full = CaseNodeRetriever(filled_store, k=1, text="full").retrieve("how to mend the mill")
     assert full[0].text == "question: how to mend the mill\nsolution: see page 0"
 
 
 FILTERS = [
-    (joined(), THINGS),
-    (joined(metadata_filter("thing", "saw")), ["saw"]),
-    (joined(metadata_filter("year", 2021)), ["oven"]),
-    (joined(metadata_filter("thing", ["saw", "mill"], "in")), ["mill", "saw"]),
-    (joined(metadata_filter("year", [2020, 2024], "in")), ["mill", "press"]),
-    (joined(metadata_filter("thing", "saw", "!=")), ["lathe", "mill", "oven", "press"]),
-    (joined(metadata_filter("year", [2020, 2024], "nin")), ["lathe", "oven", "saw"]),
-    (joined(metadata_filter("year", 2022, ">")), ["lathe", "press"]),
+    (filter_group(), THINGS),
+    (filter_group(filter_on("thing", "saw")), ["saw"]),
+    (filter_group(filter_on("year", 2021)), ["oven"]),
+    (filter_group(filter_on("thing", ["saw", "mill"], "in")), ["mill", "saw"]),
+    (filter_group(filter_on("year", [2020, 2024], "in")), ["mill", "press"]),
+    (filter_group(filter_on("thing", "saw", "!=")), ["lathe", "mill", "oven", "press"]),
+    (filter_group(filter_on("year", [2020, 2024], "nin")), ["lathe", "oven", "saw"]),
+    (filter_group(filter_on("year", 2022, ">")), ["lathe", "press"]),
+    (filter_group(filter_on("year", 2021, ">="), filter_on("year", 2023, "<")), ["oven", "saw"]),
+    (filter_group(filter_on("year", 2020.5, "<=")), ["mill"]),
+    (filter_group(filter_on("halls", "B", "contains")), ["lathe", "oven"]),
+    (filter_group(filter_on("halls", ["B", "C"], "any")), ["lathe", "oven"]),
+    (filter_group(filter_on("thing", ["saw", "oven"], "in"), filter_on("year", 2022)), ["saw"]),
     (
-        joined(metadata_filter("year", 2021, ">="), metadata_filter("year", 2023, "<")),
-        ["oven", "saw"],
-    ),
-    (joined(metadata_filter("year", 2020.5, "<=")), ["mill"]),
-    (joined(metadata_filter("halls", "B", "contains")), ["lathe", "oven"]),
-    (joined(metadata_filter("halls", ["B", "C"], "any")), ["lathe", "oven"]),
-    (
-        joined(metadata_filter("thing", ["saw", "oven"], "in"), metadata_filter("year", 2022)),
-        ["saw"],
-    ),
-    (
-        joined(
-            joined(metadata_filter("thing", ["saw", "oven"], "in")), metadata_filter("year", 2021)
+        filter_group(
+            filter_group(filter_on("thing", ["saw", "oven"], "in")), filter_on("year", 2021)
         ),
         ["oven"],
     ),
-    (joined(metadata_filter("thing", "saw"), by="or"), ["saw"]),
-    (joined(metadata_filter("thing", "nothing")), []),
+    (filter_group(filter_on("thing", "saw"), by="or"), ["saw"]),
+    (filter_group(filter_on("thing", "nothing")), []),
 ]
 
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS, ids=lambda value: str(value)[:60])
 def test_llamaindex_filters_select_matching_cases(
-    mended: CaseStore, filters: MetadataFilters, expected: list[str]
+    filled_store: CaseStore, filters: MetadataFilters, expected: list[str]
 ) -> None:
-    nodes = CaseNodeRetriever(mended, k=9, filters=filters).retrieve("how to mend it")
+    nodes = CaseNodeRetriever(filled_store, k=9, filters=filters).retrieve("how to mend it")
     assert things(nodes) == sorted(expected)
 
 
-REFUSED = [
-    (joined(metadata_filter("halls", ["A"], "all")), "'all'"),
-    (joined(metadata_filter("thing", "sa", "text_match")), "'text_match'"),
-    (joined(metadata_filter("thing", "sa", "text_match_insensitive")), "'text_match_insensitive'"),
-    (joined(metadata_filter("thing", None, "is_empty")), "'is_empty'"),
-    (joined(metadata_filter("thing", "saw"), metadata_filter("thing", "oven"), by="or"), "'or'"),
-    (joined(metadata_filter("thing", "saw"), by="not"), "'not'"),
-    (joined(joined(metadata_filter("year", 1), metadata_filter("year", 2), by="or")), "'or'"),
-    (joined(metadata_filter("thing", "saw", "in")), "'in' 'saw'. Give a list"),
-    (joined(metadata_filter("thing", ["saw"])), "'=='.*Give one value"),
-    (joined(metadata_filter("thing", None)), "thing = None"),
-    (joined(metadata_filter("year", "old", ">")), "year"),
-    (
-        joined(metadata_filter("thing", "saw"), metadata_filter("thing", "oven")),
-        "twice for 'thing'",
-    ),
-    (joined(metadata_filter("year", 1, ">"), metadata_filter("year", 2, ">")), "twice for 'year'"),
-    (joined(metadata_filter("year", 1, "!="), metadata_filter("year", 2, ">")), "twice for 'year'"),
+REFUSED_FILTERS = [
+    (filter_group(filter_on("halls", ["A"], "all")), "'all'"),
+    (filter_group(filter_on("thing", "sa", "text_match")), "'text_match'"),
+    (filter_group(filter_on("thing", "sa", "text_match_insensitive")), "'text_match_insensitive'"),
+    (filter_group(filter_on("thing", None, "is_empty")), "'is_empty'"),
+    (filter_group(filter_on("thing", "saw"), filter_on("thing", "oven"), by="or"), "'or'"),
+    (filter_group(filter_on("thing", "saw"), by="not"), "'not'"),
+    (filter_group(filter_group(filter_on("year", 1), filter_on("year", 2), by="or")), "'or'"),
+    (filter_group(filter_on("thing", "saw", "in")), "'in' 'saw'. Give a list"),
+    (filter_group(filter_on("thing", ["saw"])), "'=='.*Give one value"),
+    (filter_group(filter_on("thing", None)), "thing = None"),
+    (filter_group(filter_on("year", "old", ">")), "year"),
+    (filter_group(filter_on("thing", "saw"), filter_on("thing", "oven")), "twice for 'thing'"),
+    (filter_group(filter_on("year", 1, ">"), filter_on("year", 2, ">")), "twice for 'year'"),
+    (filter_group(filter_on("year", 1, "!="), filter_on("year", 2, ">")), "twice for 'year'"),
 ]
 
 
-@pytest.mark.parametrize(("filters", "told"), REFUSED, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(("filters", "message"), REFUSED_FILTERS, ids=lambda value: str(value)[:60])
 def test_unsupported_filter_is_refused_and_named(
-    mended: CaseStore, filters: MetadataFilters, told: str
+    filled_store: CaseStore, filters: MetadataFilters, message: str
 ) -> None:
-    with pytest.raises(InputError, match=told):
-        CaseNodeRetriever(mended, filters=filters)
+    with pytest.raises(InputError, match=message):
+        CaseNodeRetriever(filled_store, filters=filters)
 
 
 @pytest.mark.parametrize("operator", FilterOperator)
 def test_every_operator_of_llamaindex_is_translated_or_refused(operator: FilterOperator) -> None:
-    several = operator.value in ("in", "any", "nin", "all")
-    filters = joined(metadata_filter("field", [1] if several else 1, operator.value))
+    takes_list = operator.value in ("in", "any", "nin", "all")
+    filters = filter_group(filter_on("field", [1] if takes_list else 1, operator.value))
     if operator.value in ("all", "text_match", "text_match_insensitive", "is_empty"):
         with pytest.raises(InputError, match=f"'{operator.value}'"):
             where_of(filters)
@@ -172,48 +167,50 @@ def test_every_operator_of_llamaindex_is_translated_or_refused(operator: FilterO
         assert list(where_of(filters)) == ["field"]
 
 
-def test_filters_and_where_apply_together_but_not_on_one_field(mended: CaseStore) -> None:
-    filters = joined(metadata_filter("thing", ["saw", "oven"], "in"))
-    nodes = CaseNodeRetriever(mended, where={"year": 2022}, filters=filters).retrieve("mend")
+def test_filters_and_where_apply_together_but_not_on_one_field(filled_store: CaseStore) -> None:
+    filters = filter_group(filter_on("thing", ["saw", "oven"], "in"))
+    nodes = CaseNodeRetriever(filled_store, where={"year": 2022}, filters=filters).retrieve("mend")
     assert things(nodes) == ["saw"]
     with pytest.raises(InputError, match=r"both have a condition on \['thing'\]"):
-        CaseNodeRetriever(mended, where={"thing": "saw"}, filters=filters)
+        CaseNodeRetriever(filled_store, where={"thing": "saw"}, filters=filters)
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"k": 0}, {"k": "3"}, {"lambda_b": -1}, {"search_type": "best"}],
-    ids=str,
+    "settings", [{"k": 0}, {"k": "3"}, {"lambda_b": -1}, {"search_type": "best"}], ids=str
 )
-def test_invalid_setting_is_refused_by_name(mended: CaseStore, settings: dict[str, Any]) -> None:
+def test_invalid_setting_is_refused_by_name(
+    filled_store: CaseStore, settings: dict[str, Any]
+) -> None:
     (name,) = settings
     with pytest.raises(InputError, match=f"{name}={settings[name]!r}"):
-        CaseNodeRetriever(mended, **settings)
+        CaseNodeRetriever(filled_store, **settings)
 
 
-def test_weights_that_name_no_facet_are_refused(mended: CaseStore) -> None:
+def test_weights_that_name_no_facet_are_refused(filled_store: CaseStore) -> None:
     with pytest.raises(InputError, match="no facet"):
-        CaseNodeRetriever(mended, weights={"colour": 1})
+        CaseNodeRetriever(filled_store, weights={"colour": 1})
 
 
-def test_query_engine_answers_from_cases_without_scores_in_the_prompt(mended: CaseStore) -> None:
-    retriever = CaseNodeRetriever(mended, k=2)
+def test_query_engine_answers_from_cases_without_scores_in_the_prompt(
+    filled_store: CaseStore,
+) -> None:
+    retriever = CaseNodeRetriever(filled_store, k=2)
     engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
     for response in (
         engine.query("how to mend the saw"),
         asyncio.run(engine.aquery("how to mend the saw")),
     ):
-        # The mock model answers with its prompt: that is what a model would have read.
+        # The mock model's answer is its prompt.
         assert "see page 2" in str(response)
         assert "facet_scores" not in str(response)
         assert [n.node_id for n in response.source_nodes] == [
-            hit.case.id for hit in mended.search("how to mend the saw", 2)
+            hit.case.id for hit in filled_store.search("how to mend the saw", 2)
         ]
 
 
-def test_query_bundle_with_several_texts_is_searched_by_all_texts(mended: CaseStore) -> None:
+def test_query_bundle_with_several_texts_is_searched_by_all_texts(filled_store: CaseStore) -> None:
     bundle = QueryBundle("what now?", custom_embedding_strs=["mend the saw", "mend the press"])
-    nodes = CaseNodeRetriever(mended, k=2).retrieve(bundle)
+    nodes = CaseNodeRetriever(filled_store, k=2).retrieve(bundle)
     assert things(nodes) == ["press", "saw"]
 
 
@@ -222,12 +219,12 @@ def test_concurrent_async_calls_each_get_the_answer_to_their_query(place: str) -
         store.add([note(f"question number {i}", str(i)) for i in range(40)])
         retriever = CaseNodeRetriever(store, k=1)
 
-        async def everybody() -> list[list[NodeWithScore]]:
-            asked = (retriever.aretrieve(f"question number {i}") for i in range(40))
-            return await asyncio.gather(*asked)
+        async def retrieve_all() -> list[list[NodeWithScore]]:
+            calls = (retriever.aretrieve(f"question number {i}") for i in range(40))
+            return await asyncio.gather(*calls)
 
-        answers = asyncio.run(everybody())
-    assert [found[0].text for found in answers] == [str(i) for i in range(40)]
+        answers = asyncio.run(retrieve_all())
+    assert [nodes[0].text for nodes in answers] == [str(i) for i in range(40)]
 
 
 def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> None:
@@ -238,9 +235,9 @@ def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> No
         with acme, zeta:
             nodes = CaseNodeRetriever(acme).retrieve("how to mend the saw")
             assert [node.text for node in nodes] == ["acme's way"]
-            other = joined(metadata_filter("tenant", "zeta"))
+            other_tenant = filter_group(filter_on("tenant", "zeta"))
             with pytest.raises(InputError, match="'zeta'"):
-                CaseNodeRetriever(acme, filters=other).retrieve("saw")
+                CaseNodeRetriever(acme, filters=other_tenant).retrieve("saw")
 
 
 def test_retriever_returns_no_node_from_empty_store_and_error_from_closed_store() -> None:
@@ -264,7 +261,7 @@ def test_missing_llamaindex_error_gives_the_install_command(tmp_path: Path) -> N
         "try:\n    import casewright.stores.retrievers.llamaindex\n"
         "except DependencyError as error:\n    print(error)\n"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
-    assert "pip install llama-index-core" in done.stdout, done.stderr
+    assert "pip install llama-index-core" in process.stdout, process.stderr

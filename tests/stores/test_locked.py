@@ -71,12 +71,12 @@ def test_store_that_waited_for_a_folder_sees_all_cases_of_the_former_holder(
 
 
 def test_waiting_for_one_folder_does_not_block_opening_another(tmp_path: Path) -> None:
-    held = new_folder(tmp_path / "held")
+    folder = new_folder(tmp_path / "held")
     with ThreadPoolExecutor(1) as pool:
-        with holder(held):
-            waiting = pool.submit(lambda: CaseStore(note_schema(), held, lock_seconds=30).close())
+        with holder(folder):
+            opening = pool.submit(lambda: CaseStore(note_schema(), folder, lock_seconds=30).close())
             time.sleep(0.2)
             with CaseStore(note_schema(), tmp_path / "free") as store:
                 assert store.count() == 0
-            assert not waiting.done()
-        waiting.result()
+            assert not opening.done()
+        opening.result()

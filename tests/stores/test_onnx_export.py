@@ -1,4 +1,4 @@
-"""What exporting a model prints, and what others print meanwhile."""
+"""The output of an export is suppressed; the output of other threads is not."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from casewright.stores.encoders.onnx_export import quiet
 def test_output_of_another_thread_during_an_export_is_not_suppressed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    inside, done = threading.Event(), threading.Event()
+    export_started, output_written = threading.Event(), threading.Event()
 
     def export() -> None:
         with quiet():
             print("progress")
             print("more progress", file=sys.stderr)
-            inside.set()
-            done.wait(10)
+            export_started.set()
+            output_written.wait(10)
 
-    exporting = threading.Thread(target=export)
-    exporting.start()
-    assert inside.wait(10)
+    export_thread = threading.Thread(target=export)
+    export_thread.start()
+    assert export_started.wait(10)
     print("an answer")
     print("a note", file=sys.stderr)
-    done.set()
-    exporting.join()
+    output_written.set()
+    export_thread.join()
     print("another")
     assert capsys.readouterr() == ("an answer\nanother\n", "a note\n")

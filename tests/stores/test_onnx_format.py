@@ -1,4 +1,4 @@
-"""The bytes of models, read by the package onnx."""
+"""The bytes of models, as the package onnx parses them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import onnx
 from casewright.stores.encoders import onnx_format
 
 
-def test_onnx_package_reads_the_written_model_as_its_own() -> None:
+def test_written_model_equals_the_same_model_built_by_onnx() -> None:
     weight = np.zeros((3, 400), dtype=np.int8)
-    read = onnx.load_from_string(
+    parsed = onnx.load_from_string(
         onnx_format.model(
             [
                 onnx_format.node("Split", ["a"], ["b", "", "c"], axis=-1),
@@ -23,8 +23,8 @@ def test_onnx_package_reads_the_written_model_as_its_own() -> None:
             "own",
         )
     )
-    helper, kinds = onnx.helper, onnx.TensorProto
-    known = helper.make_model(
+    helper, types = onnx.helper, onnx.TensorProto
+    expected = helper.make_model(
         helper.make_graph(
             [
                 helper.make_node("Split", ["a"], ["b", "", "c"], axis=-1),
@@ -33,16 +33,16 @@ def test_onnx_package_reads_the_written_model_as_its_own() -> None:
             ],
             "casewright",
             [
-                helper.make_tensor_value_info("a", kinds.FLOAT, None),
-                helper.make_tensor_value_info("m", kinds.INT32, None),
+                helper.make_tensor_value_info("a", types.FLOAT, None),
+                helper.make_tensor_value_info("m", types.INT32, None),
             ],
-            [helper.make_tensor_value_info("d", kinds.FLOAT, None)],
+            [helper.make_tensor_value_info("d", types.FLOAT, None)],
             [
                 onnx.TensorProto(
                     name="w",
-                    data_type=kinds.INT8,
+                    data_type=types.INT8,
                     dims=weight.shape,
-                    data_location=kinds.EXTERNAL,
+                    data_location=types.EXTERNAL,
                     external_data=[
                         onnx.StringStringEntryProto(key=key, value=value)
                         for key, value in (
@@ -57,4 +57,4 @@ def test_onnx_package_reads_the_written_model_as_its_own() -> None:
         opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("own", 1)],
         ir_version=8,
     )
-    assert onnx.printer.to_text(read) == onnx.printer.to_text(known)
+    assert onnx.printer.to_text(parsed) == onnx.printer.to_text(expected)

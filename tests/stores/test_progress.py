@@ -1,4 +1,4 @@
-"""What is told of long work: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of long work: a bar on a terminal, and lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 from casewright.stores.progress import show_progress
 
-#: Two threads show a bar each, and a line is told meanwhile.
-AT_A_TERMINAL = """
+#: Two threads show a bar each, and one of them prints a note.
+TERMINAL_SCRIPT = """
 import threading, time
 from casewright.stores.progress import note, show_progress
 def export():
@@ -70,29 +70,29 @@ def test_progress_prints_a_line_after_max_pause_without_further_progress(
 
 
 def test_progress_on_a_terminal_shows_a_bar_for_each_thread_and_notes() -> None:
-    ours, theirs = pty.openpty()
-    run = subprocess.Popen(
-        [sys.executable, "-c", AT_A_TERMINAL],
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", TERMINAL_SCRIPT],
         stdout=subprocess.PIPE,
-        stderr=theirs,
+        stderr=terminal,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
     )
-    os.close(theirs)
-    shown = _read(ours)
-    out, _ = run.communicate(timeout=60)
-    assert (run.returncode, out) == (0, b"result\n"), shown
-    assert re.search(r"Building .* 4/4", shown)
-    assert "Exporting" in shown
-    assert "Half of it [is] done." in shown
+    os.close(terminal)
+    screen = _read_screen(controller)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, b"result\n"), screen
+    assert re.search(r"Building .* 4/4", screen)
+    assert "Exporting" in screen
+    assert "Half of it [is] done." in screen
 
 
-def _read(terminal: int) -> str:
+def _read_screen(controller: int) -> str:
     parts = []
-    with open(terminal, "rb", buffering=0) as stream:
+    with open(controller, "rb", buffering=0) as stream:
         try:
             while part := stream.read(4096):
                 parts.append(part)
         except OSError:
-            # A terminal whose other end is closed has no more.
+            # Linux raises an error when the process has closed its end.
             pass
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(parts).decode())

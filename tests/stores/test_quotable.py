@@ -55,10 +55,10 @@ def test_quotable_parts_have_the_heading_above_them() -> None:
     ]
 
 
-def test_a_table_without_its_header_has_only_rows() -> None:
+def test_rows_of_a_table_without_a_header_have_no_column_names() -> None:
     assert [part.text for part in quotables("| `a` | 1 |\n| `b` | 2 |")] == ["`a`; 1", "`b`; 2"]
 
 
-def test_an_escaped_bar_does_not_end_a_cell() -> None:
+def test_escaped_bar_does_not_end_a_table_cell() -> None:
     table = r"| name | type |" + "\n|---|---|\n" + r"| idle | float \| none |"
     assert [part.text for part in quotables(table)] == ["name: idle; type: float | none"]

@@ -17,12 +17,12 @@ from tests.support.sparse import contents
 ENCODER = HashingEncoder()
 
 
-def schema(*facets: Any, name: str = "notes", **more: Any) -> CaseSchema:
-    return CaseSchema(name, facets or (text_facet("question", ENCODER),), **more)
+def schema(*facets: Any, name: str = "notes", **options: Any) -> CaseSchema:
+    return CaseSchema(name, facets or (text_facet("question", ENCODER),), **options)
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "difference"),
     [
         (schema(text_facet("question", HashingEncoder(name="another-model"))), "another-model"),
         (schema(text_facet("question", HashingEncoder(16, name=ENCODER.name))), "16"),
@@ -33,18 +33,18 @@ def schema(*facets: Any, name: str = "notes", **more: Any) -> CaseSchema:
     ids=["encoder", "dimension", "components", "facet name", "one facet more"],
 )
 def test_collection_of_another_schema_is_refused_with_the_difference(
-    folder: Path, other: CaseSchema, told: str
+    folder: Path, other: CaseSchema, difference: str
 ) -> None:
     with CaseStore(schema(), folder) as store:
         store.add([note("q")])
     before = contents(folder)
-    with pytest.raises(SchemaMismatchError, match="notes") as caught:
+    with pytest.raises(SchemaMismatchError, match="notes") as exc_info:
         CaseStore(other, folder)
-    assert told in str(caught.value)
-    assert ENCODER.name in str(caught.value)
+    assert difference in str(exc_info.value)
+    assert ENCODER.name in str(exc_info.value)
     assert contents(folder) == before
-    with CaseStore(schema(), folder) as again:
-        assert again.count() == 1
+    with CaseStore(schema(), folder) as reopened:
+        assert reopened.count() == 1
 
 
 def test_mismatch_leaves_the_other_stores_of_the_folder_open(folder: Path) -> None:
@@ -59,8 +59,8 @@ def test_weights_cue_and_texts_may_change_between_openings(folder: Path) -> None
     with CaseStore(schema(), folder) as store:
         store.add([note("q")])
     facet = text_facet("question", ENCODER, weight=0.1, cue="find: ")
-    with CaseStore(schema(facet, near=0.5, full=lambda case: ""), folder) as again:
-        assert again.count() == 1
+    with CaseStore(schema(facet, near=0.5, full=lambda case: ""), folder) as reopened:
+        assert reopened.count() == 1
 
 
 def test_collection_with_another_quality_range_is_refused(folder: Path) -> None:
@@ -87,31 +87,29 @@ def test_schema_without_facets_or_with_equal_facet_names_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "span",
+    "quality_range",
     [(1.0, 0.0), (0.5, 0.5), (0.0, math.inf), (math.nan, 1.0), (0.0, math.nan), (-1e300, 1e300)],
     ids=str,
 )
-def test_invalid_quality_range_is_refused(
-    span: tuple[float, float],
-) -> None:
+def test_invalid_quality_range_is_refused(quality_range: tuple[float, float]) -> None:
     with pytest.raises(InputError, match="quality_range"):
-        schema(quality_range=span)
+        schema(quality_range=quality_range)
 
 
 def test_facet_weights_are_scaled_to_sum_to_one() -> None:
-    made = schema(vector_facet("a", 2, 3.0), vector_facet("b", 2), vector_facet("c", 1, 0.0))
-    assert made.weights().tolist() == [0.75, 0.25, 0.0]
-    assert made.weights({"b": 2, "c": 6}).tolist() == [0.0, 0.25, 0.75]
+    weighted = schema(vector_facet("a", 2, 3.0), vector_facet("b", 2), vector_facet("c", 1, 0.0))
+    assert weighted.weights().tolist() == [0.75, 0.25, 0.0]
+    assert weighted.weights({"b": 2, "c": 6}).tolist() == [0.0, 0.25, 0.75]
 
 
 def test_schema_slices_give_the_position_of_each_facet_in_the_vector() -> None:
-    made = schema(vector_facet("a", 2), vector_facet("b", 3))
-    assert (dict(made.slices), made.dimension) == ({"a": slice(0, 2), "b": slice(2, 5)}, 6)
+    plain = schema(vector_facet("a", 2), vector_facet("b", 3))
+    assert (dict(plain.slices), plain.dimension) == ({"a": slice(0, 2), "b": slice(2, 5)}, 6)
 
 
-def test_schema_writes_a_case_as_support_or_in_full() -> None:
+def test_schema_formats_a_case_as_support_or_full_text() -> None:
     case = Case({"question": "où ?", "n": 3}, {"city": "Nîmes"}, result="right")
-    made = note_schema()
-    assert made.support(case) == '{"city": "Nîmes"}'
-    assert made.full(case) == 'question: où ?\nn: 3\nsolution: {"city": "Nîmes"}\nresult: right'
-    assert made.full(note("q", "s")) == "question: q\nsolution: s"
+    notes = note_schema()
+    assert notes.support(case) == '{"city": "Nîmes"}'
+    assert notes.full(case) == 'question: où ?\nn: 3\nsolution: {"city": "Nîmes"}\nresult: right'
+    assert notes.full(note("q", "s")) == "question: q\nsolution: s"

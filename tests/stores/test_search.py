@@ -15,7 +15,7 @@ from tests.support.examples import at_most
 
 DIMENSIONS = {"a": 3, "b": 2}
 SHARES = st.floats(0, 1) | st.sampled_from([0.0, 1e-6, 0.5, 1.0])
-# Above 1 the quality weighs below zero.
+# With a bias above 1, the weight of the quality is negative.
 BIASES = SHARES | st.floats(1, 2)
 
 
@@ -25,33 +25,33 @@ def vectors(dimension: int) -> st.SearchStrategy[list[int] | None]:
 
 PROBLEMS = st.fixed_dictionaries({name: vectors(size) for name, size in DIMENSIONS.items()})
 RANGES = st.sampled_from([(0.0, 1.0), (-20.0, 0.0), (-1.0, 1.0)])
-# Quality as a place in the range; outside of 0 to 1 it is clamped.
+# Quality as a share of the range; a share outside of 0 to 1 is clamped.
 QUALITIES = st.none() | st.floats(-0.5, 1.5)
 CASES = st.lists(st.tuples(PROBLEMS, QUALITIES), min_size=1, max_size=6)
 WEIGHTS = st.fixed_dictionaries({"a": SHARES, "b": SHARES}).filter(lambda w: sum(w.values()) > 0.01)
 
 
-def cosine(one: list[int] | None, other: list[int] | None) -> float:
-    if one is None or other is None or not any(one) or not any(other):
+def cosine(left: list[int] | None, right: list[int] | None) -> float:
+    if left is None or right is None or not any(left) or not any(right):
         return 0.0
-    return float(np.dot(one, other) / (np.linalg.norm(one) * np.linalg.norm(other)))
+    return float(np.dot(left, right) / (np.linalg.norm(left) * np.linalg.norm(right)))
 
 
 @settings(max_examples=at_most(30), deadline=None)
 @given(CASES, CASES, PROBLEMS, WEIGHTS, BIASES, RANGES)
 def test_score_is_the_weighted_sum_of_facet_cosines_plus_the_quality_share(
-    first: list[Any], later: list[Any], query: Any, weights: Any, lambda_b: float, span: Any
+    first: list[Any], second: list[Any], query: Any, weights: Any, lambda_b: float, limits: Any
 ) -> None:
     assume(lambda_b == 0 or any(query[n] is not None and weights[n] for n in DIMENSIONS))
-    low, high = span
-    schema = CaseSchema("plain", tuple(vector_facet(*f) for f in DIMENSIONS.items()), span)
-    qualities = [None if q is None else low + q * (high - low) for _, q in first + later]
+    low, high = limits
+    schema = CaseSchema("plain", tuple(vector_facet(*f) for f in DIMENSIONS.items()), limits)
+    qualities = [None if q is None else low + q * (high - low) for _, q in first + second]
     clamped = [None if q is None else min(max(q, low), high) for q in qualities]
     known = [q for q in clamped[: len(first)] if q is not None]
     mean = np.mean(known) if known else (low + high) / 2
     cases = [
         Case(problem, i, quality=quality, id=number_id(i))
-        for i, ((problem, _), quality) in enumerate(zip(first + later, qualities, strict=True))
+        for i, ((problem, _), quality) in enumerate(zip(first + second, qualities, strict=True))
     ]
     with CaseStore(schema) as store:
         store.add(cases[: len(first)])
@@ -64,10 +64,10 @@ def test_score_is_the_weighted_sum_of_facet_cosines_plus_the_quality_share(
         relevance = sum(weights[n] * cosines[n] for n in DIMENSIONS) / sum(weights.values())
         quality = clamped[hit.case.solution]
         score = lambda_b * relevance + (1 - lambda_b) * (mean if quality is None else quality)
-        close = 2e-6 * (1 + high - low)
+        tolerance = 2e-6 * (1 + high - low)
         assert hit.facet_scores == pytest.approx(cosines, abs=1e-6)
         assert hit.relevance == pytest.approx(relevance, abs=1e-6)
-        assert hit.score == pytest.approx(score, abs=close)
+        assert hit.score == pytest.approx(score, abs=tolerance)
 
 
 def test_search_without_weights_uses_the_facet_weights(store: CaseStore) -> None:
@@ -97,17 +97,17 @@ def test_absent_component_scores_zero_and_is_not_renormalised(store: CaseStore) 
 
 def test_hits_of_equal_score_are_ordered_by_id_for_every_k(store: CaseStore) -> None:
     ids = [number_id(i) for i in range(60)]
-    scattered = sorted(ids, key=lambda i: hash((i, 7)))
-    store.add([note("the same question", i, id=i) for i in scattered])
+    shuffled_ids = sorted(ids, key=lambda i: hash((i, 7)))
+    store.add([note("the same question", i, id=i) for i in shuffled_ids])
     store.add([note("same", "best", id=number_id(99))])
     for k in (1, 5, 20, 59):
-        found = [hit.case.id for hit in store.search({"question": "the same question"}, k)]
-        assert found == ids[:k]
+        hits = store.search({"question": "the same question"}, k)
+        assert [hit.case.id for hit in hits] == ids[:k]
     assert len(store.search("same", 500)) == 61
 
 
 def test_hits_are_ordered_by_rounded_score() -> None:
-    # Both score 0.500000; without the constant of the quality mean they round apart.
+    # Two scores round to 0.500000; before the mean quality is added, they round differently.
     qualities = [0.5000001, 0.5000004, 0.1999986]
     cases = [note(f"q {i}", i, quality=q, id=number_id(i)) for i, q in enumerate(qualities)]
     with CaseStore(note_schema()) as store:
@@ -126,11 +126,11 @@ def test_hits_are_ordered_by_falling_rounded_score_then_id(
     cases = [note("q", i, quality=q, id=number_id(i)) for i, q in enumerate(qualities)]
     with CaseStore(note_schema()) as store:
         store.add(cases)
-        every = store.search("q", 50, lambda_b=lambda_b)
-        some = store.search("q", k, lambda_b=lambda_b)
-    keys = [(-round(hit.score, 6), hit.case.id) for hit in every]
+        all_hits = store.search("q", 50, lambda_b=lambda_b)
+        first_hits = store.search("q", k, lambda_b=lambda_b)
+    keys = [(-round(hit.score, 6), hit.case.id) for hit in all_hits]
     assert keys == sorted(keys)
-    assert [hit.case.id for hit in some] == [hit.case.id for hit in every[:k]]
+    assert [hit.case.id for hit in first_hits] == [hit.case.id for hit in all_hits[:k]]
 
 
 def test_memory_and_folder_give_the_same_results_in_the_same_order(folder: Any) -> None:
@@ -146,22 +146,22 @@ def test_memory_and_folder_give_the_same_results_in_the_same_order(folder: Any) 
     ]
     with (
         CaseStore(note_schema()) as memory,
-        CaseStore(note_schema(), folder) as kept,
+        CaseStore(note_schema(), folder) as on_disk,
     ):
-        assert memory.add(cases) == kept.add(cases)
+        assert memory.add(cases) == on_disk.add(cases)
         for k, lambda_b, where in [(7, 1.0, None), (20, 0.5, {"part": 1}), (200, 0.0, None)]:
-            found = [
+            results = [
                 [
-                    (h.case.solution, round(h.score, 5))
-                    for h in s.search("red apple", k, lambda_b=lambda_b, where=where)
+                    (hit.case.solution, round(hit.score, 5))
+                    for hit in store.search("red apple", k, lambda_b=lambda_b, where=where)
                 ]
-                for s in (memory, kept)
+                for store in (memory, on_disk)
             ]
-            assert found[0] == found[1]
+            assert results[0] == results[1]
 
 
 @pytest.mark.parametrize(
-    ("settings_", "told"),
+    ("settings_", "message"),
     [
         ({"k": 0}, "k=0"),
         ({"k": -3}, "k=-3"),
@@ -177,12 +177,12 @@ def test_memory_and_folder_give_the_same_results_in_the_same_order(folder: Any) 
     ids=str,
 )
 def test_invalid_search_setting_is_refused_by_name(
-    store: CaseStore, settings_: dict[str, Any], told: str
+    store: CaseStore, settings_: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         store.search("red", **settings_)
     store.add([note("red")])
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         store.search("red", **settings_)
 
 
@@ -191,10 +191,10 @@ def test_query_that_no_facet_can_read_is_refused_with_the_readable_components(
     store: CaseStore, query: Any
 ) -> None:
     store.add([note("red", 1)])
-    for ask in (store.search, store.select):
+    for find in (store.search, store.select):
         with pytest.raises(InputError, match=r"'question': \['question'\]"):
-            ask(query, 2)
-    # The best cases of all, whatever is asked.
+            find(query, 2)
+    # With ``lambda_b=0``, the score does not depend on the query.
     assert [hit.case.solution for hit in store.search(query, 2, lambda_b=0.0)] == [1]
 
 

@@ -1,4 +1,4 @@
-"""Encoders of sentence-transformers, on a BERT of 32 numbers that the tests make themselves."""
+"""Encoders of sentence-transformers, with a BERT of dimension 32 that the tests create."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def pickled(bert: Path) -> Path:
-    """The same checkpoint as pytorch_model.bin only, as AnglE's authors published theirs."""
+def pickled_bert(bert: Path) -> Path:
+    """Return the checkpoint as pytorch_model.bin, the format that AnglE's authors published."""
     import torch
     from safetensors import torch as tensors
 
-    folder = copied(bert, f"pickled/{ANGLE}")
+    folder = copy_model(bert, f"pickled/{ANGLE}")
     weights = folder / "model.safetensors"
     torch.save(tensors.load_file(weights), folder / "pytorch_model.bin")
     weights.unlink()
     return folder
 
 
-def copied(bert: Path, name: str) -> Path:
+def copy_model(bert: Path, name: str) -> Path:
     return Path(shutil.copytree(bert, bert.parent / name))
 
 
-def prompted(bert: Path, name: str, prompts: dict[str, str], default: str | None = None) -> Path:
-    """The same model as sentence-transformers saves it, with prompts of its own."""
+def add_prompts(bert: Path, name: str, prompts: dict[str, str], default: str) -> Path:
+    """Return the folder of a copy of the model with prompts, as sentence-transformers saves it."""
     from sentence_transformers import SentenceTransformer
 
     folder = bert.parent / name
@@ -65,65 +65,65 @@ def prompted(bert: Path, name: str, prompts: dict[str, str], default: str | None
     return folder
 
 
-def tokens(bert: Path, text: str) -> Any:
-    """The last layer's vectors of one text, one a token, by transformers alone."""
+def token_vectors(bert: Path, text: str) -> Any:
+    """Return the last layer's vectors of a text's tokens, as transformers computes them."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(bert)
     with torch.no_grad():
-        made = AutoModel.from_pretrained(bert)(**tokenizer(text, return_tensors="pt"))
-    return made.last_hidden_state[0].numpy()
+        output = AutoModel.from_pretrained(bert)(**tokenizer(text, return_tensors="pt"))
+    return output.last_hidden_state[0].numpy()
 
 
-def unit(vectors: Any) -> Any:
+def unit_vectors(vectors: Any) -> Any:
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-def cls_average(bert: Path) -> Any:
-    """AnglE's cls_avg of the texts, by transformers alone."""
-    layers = [tokens(bert, text) for text in TEXTS]
-    return unit(np.stack([(layer[0] + layer.mean(axis=0)) / 2 for layer in layers]))
+def cls_averages(bert: Path) -> Any:
+    """Return AnglE's cls_avg of the texts, as transformers computes it."""
+    layers = [token_vectors(bert, text) for text in TEXTS]
+    return unit_vectors(np.stack([(layer[0] + layer.mean(axis=0)) / 2 for layer in layers]))
 
 
 def test_plain_checkpoint_embeds_a_text_as_the_mean_of_its_tokens(bert: Path) -> None:
     encoder = as_encoder(str(bert))
     assert isinstance(encoder, SentenceTransformersEncoder)
     assert (encoder.dimension, encoder.cue) == (32, "")
-    made = encoder.embed(TEXTS)
-    expected = unit(np.stack([tokens(bert, text).mean(axis=0) for text in TEXTS]))
-    assert made.dtype == np.float32
-    np.testing.assert_allclose(made, expected, atol=1e-5)
+    vectors = encoder.embed(TEXTS)
+    expected = unit_vectors(np.stack([token_vectors(bert, text).mean(axis=0) for text in TEXTS]))
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
     np.testing.assert_allclose(encoder.embed_queries(TEXTS), expected, atol=1e-5)
     assert encoder.embed([]).shape == encoder.embed_queries([]).shape == (0, 32)
 
 
 def test_angle_bert_uses_cls_avg_pooling_and_has_its_cue(bert: Path) -> None:
-    encoder = SentenceTransformersEncoder(str(copied(bert, ANGLE)))
+    encoder = SentenceTransformersEncoder(str(copy_model(bert, ANGLE)))
     assert encoder.cue == PASSAGE_CUE
-    made = encoder.embed(TEXTS)
-    assert made.dtype == np.float32
-    np.testing.assert_allclose(made, cls_average(bert), atol=1e-5)
-    np.testing.assert_array_equal(encoder.embed_queries(TEXTS), made)
+    vectors = encoder.embed(TEXTS)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, cls_averages(bert), atol=1e-5)
+    np.testing.assert_array_equal(encoder.embed_queries(TEXTS), vectors)
     assert CachedEncoder(encoder).cue == PASSAGE_CUE
-    assert not np.allclose(made, SentenceTransformersEncoder(str(bert)).embed(TEXTS), atol=1e-3)
+    assert not np.allclose(vectors, SentenceTransformersEncoder(str(bert)).embed(TEXTS), atol=1e-3)
 
 
 def test_cue_is_prepended_to_a_query_once_if_the_model_declares_it_too(bert: Path) -> None:
     prompts = {"query": PASSAGE_CUE, "document": "passage : "}
     plain = SentenceTransformersEncoder(str(bert))
-    encoder = SentenceTransformersEncoder(str(prompted(bert, "UAE-Large-V1", prompts, "query")))
+    encoder = SentenceTransformersEncoder(str(add_prompts(bert, "UAE-Large-V1", prompts, "query")))
     assert encoder.cue == PASSAGE_CUE
     np.testing.assert_allclose(encoder.embed(TEXTS), plain.embed(TEXTS), atol=1e-6)
     facet = text_facet("question", encoder)
-    made = facet.vectors([{"question": "a red apple"}], query=True)
-    np.testing.assert_allclose(made, plain.embed([PASSAGE_CUE + "a red apple"]), atol=1e-6)
+    vectors = facet.vectors([{"question": "a red apple"}], query=True)
+    np.testing.assert_allclose(vectors, plain.embed([PASSAGE_CUE + "a red apple"]), atol=1e-6)
 
 
 def test_model_with_prompts_embeds_queries_and_texts_with_separate_prompts(bert: Path) -> None:
     plain = SentenceTransformersEncoder(str(bert))
     prompts = {"query": "query : ", "passage": "passage : "}
-    encoder = SentenceTransformersEncoder(str(prompted(bert, "prompted", prompts, "query")))
+    encoder = SentenceTransformersEncoder(str(add_prompts(bert, "prompted", prompts, "query")))
     assert encoder.cue == ""
     queries, texts = (
         plain.embed([f"{word} : {t}" for t in TEXTS]) for word in ("query", "passage")
@@ -135,14 +135,14 @@ def test_model_with_prompts_embeds_queries_and_texts_with_separate_prompts(bert:
 def test_default_prompt_for_another_purpose_is_not_used(bert: Path) -> None:
     plain = SentenceTransformersEncoder(str(bert))
     encoder = SentenceTransformersEncoder(
-        str(prompted(bert, "default", {"other": "represent this : "}, "other"))
+        str(add_prompts(bert, "default", {"other": "represent this : "}, "other"))
     )
     np.testing.assert_allclose(encoder.embed(TEXTS), plain.embed(TEXTS), atol=1e-6)
     np.testing.assert_allclose(encoder.embed_queries(TEXTS), plain.embed(TEXTS), atol=1e-6)
 
 
 def test_folder_with_other_weights_has_another_encoder_name(bert: Path) -> None:
-    folder = copied(bert, "trained-anew")
+    folder = copy_model(bert, "trained-anew")
     name = SentenceTransformersEncoder(str(folder)).name
     weights = folder / "model.safetensors"
     save_file({key: 1.5 * value for key, value in load_file(weights).items()}, weights)
@@ -158,29 +158,29 @@ def test_store_finds_a_case_by_a_plain_checkpoint(bert: Path) -> None:
 
 
 def test_pickled_weights_are_refused_with_a_command_that_converts_them(
-    bert: Path, pickled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bert: Path, pickled_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InputError, match=r"no model\.safetensors.*pickle") as raised:
-        as_encoder(str(pickled))
-    command = shlex.split(str(raised.value).split("then give the folder ")[1].split(": ", 1)[1])
+    with pytest.raises(InputError, match=r"no model\.safetensors.*pickle") as exc_info:
+        as_encoder(str(pickled_bert))
+    command = shlex.split(str(exc_info.value).split("then give the folder ")[1].split(": ", 1)[1])
     assert command[:2] == ["python", "-c"]
     monkeypatch.chdir(tmp_path)
-    # As the command does, without another import of torch, which takes seconds.
+    # Run the command's code here: a new process would import torch again, which takes seconds.
     exec(command[2], {})
-    made = tmp_path / "safetensors" / ANGLE
-    assert (made / "model.safetensors").exists()
-    assert not list(made.rglob("*.bin"))
-    converted = SentenceTransformersEncoder(str(made))
-    assert converted.cue == PASSAGE_CUE
-    np.testing.assert_allclose(converted.embed(TEXTS), cls_average(bert), atol=1e-5)
+    folder = tmp_path / "safetensors" / ANGLE
+    assert (folder / "model.safetensors").exists()
+    assert not list(folder.rglob("*.bin"))
+    encoder = SentenceTransformersEncoder(str(folder))
+    assert encoder.cue == PASSAGE_CUE
+    np.testing.assert_allclose(encoder.embed(TEXTS), cls_averages(bert), atol=1e-5)
 
 
 def test_hub_model_without_safetensors_is_refused_with_the_convert_command(
-    pickled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pickled_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What a download leaves, so that the loader finds the model by its name and asks no network.
+    # The files of a download: the loader then finds the model by its name without a network.
     cache = tmp_path / "models--someone--legal-bert"
-    shutil.copytree(pickled, cache / "snapshots" / ("0" * 40))
+    shutil.copytree(pickled_bert, cache / "snapshots" / ("0" * 40))
     (cache / "refs").mkdir()
     (cache / "refs" / "main").write_text("0" * 40)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
@@ -193,14 +193,14 @@ def test_hub_model_without_safetensors_is_refused_with_the_convert_command(
 
 
 def test_folder_with_damaged_weights_is_refused(bert: Path) -> None:
-    folder = copied(bert, "damaged")
+    folder = copy_model(bert, "damaged")
     (folder / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"damaged' could not be loaded"):
         as_encoder(str(folder))
 
 
 def test_folder_with_a_tokenizer_only_is_refused(bert: Path) -> None:
-    folder = copied(bert, "empty")
+    folder = copy_model(bert, "empty")
     (folder / "model.safetensors").unlink()
     with pytest.raises(InputError, match=r"empty' could not be loaded"):
         as_encoder(str(folder))
@@ -208,5 +208,4 @@ def test_folder_with_a_tokenizer_only_is_refused(bert: Path) -> None:
 
 def test_loading_a_folder_prints_nothing(bert: Path, capfd: pytest.CaptureFixture[str]) -> None:
     as_encoder(str(bert)).embed(TEXTS)
-    told = capfd.readouterr()
-    assert (told.out, told.err) == ("", "")
+    assert capfd.readouterr() == ("", "")

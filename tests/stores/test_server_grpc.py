@@ -1,4 +1,4 @@
-"""The same server over gRPC (``prefer_grpc``), as far as stores use it."""
+"""Stores on a server that they reach over gRPC (``prefer_grpc``)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tests.stores.helpers import note, note_schema
 
 
 class LocalMode(grpc.GenericRpcHandler):
-    """Answers calls from qdrant-client's local mode, and remembers them.
+    """Answers calls by qdrant-client's local mode, and records them.
 
-    Each method is named as in Qdrant's protocol, service and call.
+    The name of each method is the service and the call of Qdrant's protocol.
     """
 
     def __init__(self) -> None:
@@ -33,89 +33,89 @@ class LocalMode(grpc.GenericRpcHandler):
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
         service, call = details.method.rsplit(".", 1)[1].split("/")
-        method, request = getattr(self, f"{service}_{call}"), REQUESTS[f"{service}_{call}"]
+        method, message = getattr(self, f"{service}_{call}"), REQUESTS[f"{service}_{call}"]
 
-        def answer(asked: Any, context: grpc.ServicerContext) -> Any:
-            self.calls.append((call, asked))
+        def answer(request: Any, context: grpc.ServicerContext) -> Any:
+            self.calls.append((call, request))
             try:
                 with self._lock:
-                    return method(asked)
+                    return method(request)
             except ValueError:
                 context.abort(grpc.StatusCode.NOT_FOUND, "Collection `notes` doesn't exist!")
 
         return grpc.unary_unary_rpc_method_handler(
-            answer, request.FromString, lambda message: message.SerializeToString()
+            answer, message.FromString, lambda response: response.SerializeToString()
         )
 
     def Collections_List(self, _: Any) -> Any:  # noqa: N802
         return messages.ListCollectionsResponse()
 
-    def Collections_Get(self, asked: Any) -> Any:  # noqa: N802
-        info = self._client.get_collection(asked.collection_name)
+    def Collections_Get(self, request: Any) -> Any:  # noqa: N802
+        info = self._client.get_collection(request.collection_name)
         return messages.GetCollectionInfoResponse(result=RestToGrpc.convert_collection_info(info))
 
-    def Collections_Create(self, asked: Any) -> Any:  # noqa: N802
+    def Collections_Create(self, request: Any) -> Any:  # noqa: N802
         vector = models.VectorParams(
-            size=asked.vectors_config.params.size, distance=models.Distance.DOT
+            size=request.vectors_config.params.size, distance=models.Distance.DOT
         )
         self._client.create_collection(
-            asked.collection_name,
+            request.collection_name,
             vectors_config=vector,
-            metadata=GrpcToRest.convert_payload(asked.metadata),
+            metadata=GrpcToRest.convert_payload(request.metadata),
         )
         return messages.CollectionOperationResponse(result=True)
 
-    def Collections_Delete(self, asked: Any) -> Any:  # noqa: N802
-        self._client.delete_collection(asked.collection_name)
+    def Collections_Delete(self, request: Any) -> Any:  # noqa: N802
+        self._client.delete_collection(request.collection_name)
         return messages.CollectionOperationResponse(result=True)
 
     def Points_CreateFieldIndex(self, _: Any) -> Any:  # noqa: N802
         return DONE
 
-    def Points_Upsert(self, asked: Any) -> Any:  # noqa: N802
-        points = [GrpcToRest.convert_point_struct(point) for point in asked.points]
-        self._client.upsert(asked.collection_name, points)
+    def Points_Upsert(self, request: Any) -> Any:  # noqa: N802
+        points = [GrpcToRest.convert_point_struct(point) for point in request.points]
+        self._client.upsert(request.collection_name, points)
         return DONE
 
-    def Points_Delete(self, asked: Any) -> Any:  # noqa: N802
-        selector = GrpcToRest.convert_points_selector(asked.points)
-        self._client.delete(asked.collection_name, selector)
+    def Points_Delete(self, request: Any) -> Any:  # noqa: N802
+        selector = GrpcToRest.convert_points_selector(request.points)
+        self._client.delete(request.collection_name, selector)
         return DONE
 
-    def Points_Get(self, asked: Any) -> Any:  # noqa: N802
-        found = self._client.retrieve(
-            asked.collection_name,
-            [GrpcToRest.convert_point_id(one) for one in asked.ids],
-            with_vectors=asked.with_vectors.enable,
+    def Points_Get(self, request: Any) -> Any:  # noqa: N802
+        records = self._client.retrieve(
+            request.collection_name,
+            [GrpcToRest.convert_point_id(point_id) for point_id in request.ids],
+            with_vectors=request.with_vectors.enable,
         )
-        return messages.GetResponse(result=[RestToGrpc.convert_record(one) for one in found])
+        return messages.GetResponse(result=[RestToGrpc.convert_record(r) for r in records])
 
-    def Points_Count(self, asked: Any) -> Any:  # noqa: N802
-        counted = self._client.count(asked.collection_name, condition(asked))
-        return messages.CountResponse(result=messages.CountResult(count=counted.count))
+    def Points_Count(self, request: Any) -> Any:  # noqa: N802
+        result = self._client.count(request.collection_name, request_filter(request))
+        return messages.CountResponse(result=messages.CountResult(count=result.count))
 
-    def Points_Scroll(self, asked: Any) -> Any:  # noqa: N802
-        found, _ = self._client.scroll(
-            asked.collection_name, scroll_filter=condition(asked), limit=asked.limit
+    def Points_Scroll(self, request: Any) -> Any:  # noqa: N802
+        records, _ = self._client.scroll(
+            request.collection_name, scroll_filter=request_filter(request), limit=request.limit
         )
-        return messages.ScrollResponse(result=[RestToGrpc.convert_record(one) for one in found])
+        return messages.ScrollResponse(result=[RestToGrpc.convert_record(r) for r in records])
 
-    def Points_Query(self, asked: Any) -> Any:  # noqa: N802
-        return messages.QueryResponse(result=self._found(asked))
+    def Points_Query(self, request: Any) -> Any:  # noqa: N802
+        return messages.QueryResponse(result=self._query(request))
 
-    def Points_QueryBatch(self, asked: Any) -> Any:  # noqa: N802
-        results = [messages.BatchResult(result=self._found(one)) for one in asked.query_points]
+    def Points_QueryBatch(self, request: Any) -> Any:  # noqa: N802
+        results = [messages.BatchResult(result=self._query(q)) for q in request.query_points]
         return messages.QueryBatchResponse(result=results)
 
-    def _found(self, asked: Any) -> list[Any]:
-        found = self._client.query_points(
-            asked.collection_name,
-            query=GrpcToRest.convert_query(asked.query),
-            query_filter=condition(asked),
-            limit=asked.limit,
+    def _query(self, request: Any) -> list[Any]:
+        response = self._client.query_points(
+            request.collection_name,
+            query=GrpcToRest.convert_query(request.query),
+            query_filter=request_filter(request),
+            limit=request.limit,
             with_vectors=True,
         )
-        return [RestToGrpc.convert_scored_point(point) for point in found.points]
+        return [RestToGrpc.convert_scored_point(point) for point in response.points]
 
 
 DONE = messages.PointsOperationResponse(
@@ -137,16 +137,16 @@ REQUESTS = {
 }
 
 
-def condition(asked: Any) -> Any:
-    return GrpcToRest.convert_filter(asked.filter) if asked.HasField("filter") else None
+def request_filter(request: Any) -> Any:
+    return GrpcToRest.convert_filter(request.filter) if request.HasField("filter") else None
 
 
 @contextmanager
-def serving(handler: grpc.GenericRpcHandler) -> Iterator[tuple[str, ServerOptions]]:
-    """Serve: the URL, and the options to reach it."""
-    started = grpc.server(ThreadPoolExecutor(4), handlers=(handler,))
-    port = started.add_insecure_port("127.0.0.1:0")
-    started.start()
+def serve(handler: grpc.GenericRpcHandler) -> Iterator[tuple[str, ServerOptions]]:
+    """Start a server; yield its URL, and the options of a store there."""
+    server = grpc.server(ThreadPoolExecutor(4), handlers=(handler,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
     client = {"prefer_grpc": True, "grpc_port": port}
     scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8)
     try:
@@ -165,12 +165,12 @@ def serving(handler: grpc.GenericRpcHandler) -> Iterator[tuple[str, ServerOption
             ),
         )
     finally:
-        started.stop(0).wait()
+        server.stop(0).wait()
 
 
 def test_store_reads_and_writes_over_grpc_with_its_options() -> None:
     handler = LocalMode()
-    with serving(handler) as (url, options), CaseStore(note_schema(), url, server=options) as store:
+    with serve(handler) as (url, options), CaseStore(note_schema(), url, server=options) as store:
         cases = [
             note(f"question {i}", i, quality=0.1 + i / 300, metadata={"year": i}) for i in range(90)
         ]
@@ -186,23 +186,23 @@ def test_store_reads_and_writes_over_grpc_with_its_options() -> None:
         assert len(store.all()) == 85
         store.clear()
         assert (store.count(), store.search("question")) == (0, [])
-    made = next(asked for call, asked in handler.calls if call == "Create")
-    assert made.shard_number == 2
-    assert made.HasField("quantization_config")
-    assert made.vectors_config.params.on_disk
+    creation = next(request for call, request in handler.calls if call == "Create")
+    assert creation.shard_number == 2
+    assert creation.HasField("quantization_config")
+    assert creation.vectors_config.params.on_disk
     indexes = {
-        asked.field_name: asked.field_index_params
-        for call, asked in handler.calls
+        request.field_name: request.field_index_params
+        for call, request in handler.calls
         if call == "CreateFieldIndex"
     }
     assert indexes["metadata.tenant"].keyword_index_params.is_tenant
     assert indexes["metadata.year"].integer_index_params.lookup
-    queries = [asked for call, asked in handler.calls if call == "Query"]
-    assert all(asked.params.exact for asked in queries)
+    queries = [request for call, request in handler.calls if call == "Query"]
+    assert all(request.params.exact for request in queries)
 
 
-class Refusing(grpc.GenericRpcHandler):
-    """Refuses every call alike."""
+class FailingHandler(grpc.GenericRpcHandler):
+    """Answers every call with the same error."""
 
     def __init__(self, code: grpc.StatusCode) -> None:
         self.code = code
@@ -216,7 +216,7 @@ class Refusing(grpc.GenericRpcHandler):
 
 
 @pytest.mark.parametrize(
-    ("code", "told", "tries"),
+    ("code", "message", "tries"),
     [
         (grpc.StatusCode.UNAUTHENTICATED, "API key.*UNAUTHENTICATED the reason", 1),
         (grpc.StatusCode.INVALID_ARGUMENT, "refused: INVALID_ARGUMENT the reason", 1),
@@ -226,9 +226,9 @@ class Refusing(grpc.GenericRpcHandler):
     ids=lambda value: getattr(value, "name", None),
 )
 def test_grpc_error_is_reported_and_retried_if_temporary(
-    code: grpc.StatusCode, told: str, tries: int
+    code: grpc.StatusCode, message: str, tries: int
 ) -> None:
-    handler = Refusing(code)
-    with serving(handler) as (url, options), pytest.raises(StoreUnavailableError, match=told):
+    handler = FailingHandler(code)
+    with serve(handler) as (url, options), pytest.raises(StoreUnavailableError, match=message):
         CaseStore(note_schema(), url, server=options)
     assert handler.calls == ["/qdrant.Collections/List"] * tries

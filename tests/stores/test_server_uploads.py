@@ -1,4 +1,4 @@
-"""Adding to a server: batches go together, failures that pass are outlasted, others end it."""
+"""Adding to a server: parallel uploads, retries of temporary failures, the end at others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from casewright.errors import FacetError, StoreUnavailableError
-from casewright.stores import Case, CaseStore, Change, Facet
+from casewright.stores import Case, CaseSchema, CaseStore, Change, Facet
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.engines.upload import SharedLock
 from tests.stores.helpers import ROOT, note, note_schema, number_id
@@ -31,7 +31,7 @@ def notes(count: int) -> list[Case]:
 
 
 def uploads(server: QdrantServer) -> list[int]:
-    """Return how many points each upsert had, failed ones included."""
+    """Return the number of points of each upsert, including the failed upserts."""
     return [len(request.body["batch"]["ids"]) for request in server.asked("PUT", POINTS)]
 
 
@@ -40,10 +40,10 @@ def open_store(server: QdrantServer, **options: Any) -> CaseStore:
 
 
 @pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
+def check_upload_threads_have_ended() -> Iterator[None]:
     yield
-    left = [t.name for t in threading.enumerate() if t.name.startswith("casewright-upload")]
-    assert left == []
+    names = [t.name for t in threading.enumerate() if t.name.startswith("casewright-upload")]
+    assert names == []
 
 
 def test_add_uploads_at_most_parallel_batches_at_once(server: QdrantServer) -> None:
@@ -65,24 +65,24 @@ def test_add_with_parallel_one_uploads_one_batch_at_a_time(server: QdrantServer)
     assert server.most_at_once == 1
 
 
-class Clocked(HashingEncoder):
-    """Remembers when it was asked, and may do something else instead."""
+class TimedEncoder(HashingEncoder):
+    """Records the time of each call, and first calls ``hook`` with the number of calls."""
 
-    def __init__(self, instead: Callable[[int], None] | None = None) -> None:
+    def __init__(self, hook: Callable[[int], None] | None = None) -> None:
         super().__init__()
-        self.instead = instead
+        self.hook = hook
         self.times: list[float] = []
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.times.append(time.monotonic())
-        if self.instead is not None:
-            self.instead(len(self.times))
+        if self.hook is not None:
+            self.hook(len(self.times))
         return super().embed(texts)
 
 
 def test_add_encodes_the_next_batch_during_an_upload(server: QdrantServer) -> None:
     server.slow[POINTS] = 0.5
-    encoder = Clocked()
+    encoder = TimedEncoder()
     options = ServerOptions(upload_batch=256)
     with CaseStore(note_schema(encoder=encoder), server.url, server=options) as store:
         store.add(notes(3 * 256))
@@ -91,13 +91,13 @@ def test_add_encodes_the_next_batch_during_an_upload(server: QdrantServer) -> No
 
 
 def test_add_retries_temporary_failures(server: QdrantServer) -> None:
-    passing = [408, 429, 502, 503, 504, RESET]
-    with open_store(server, parallel=len(passing), upload_batch=1) as store:
-        for status in passing:
+    statuses = [408, 429, 502, 503, 504, RESET]
+    with open_store(server, parallel=len(statuses), upload_batch=1) as store:
+        for status in statuses:
             server.fail(status, 1, path=POINTS)
-        store.add(notes(len(passing)))
-        assert store.count() == len(passing)
-    assert len(uploads(server)) == 2 * len(passing)
+        store.add(notes(len(statuses)))
+        assert store.count() == len(statuses)
+    assert len(uploads(server)) == 2 * len(statuses)
 
 
 def test_add_retries_as_often_as_the_retries_option(server: QdrantServer) -> None:
@@ -132,10 +132,10 @@ def test_add_does_not_wait_for_a_retry_after_of_an_hour(server: QdrantServer) ->
 def test_add_does_not_retry_permanent_failures(server: QdrantServer, status: int) -> None:
     with open_store(server) as store:
         server.fail(status, path=POINTS)
-        with pytest.raises(StoreUnavailableError, match=str(status)) as caught:
+        with pytest.raises(StoreUnavailableError, match=str(status)) as exc_info:
             store.add([note("q")])
     assert uploads(server) == [1]
-    assert "tried" not in str(caught.value)
+    assert "tried" not in str(exc_info.value)
 
 
 def test_error_for_a_too_large_request_names_the_option_upload_batch(server: QdrantServer) -> None:
@@ -151,13 +151,13 @@ def test_add_stops_at_the_first_permanent_failure_and_reports_stored_cases(
     server.slow[POINTS] = 0.05
     with open_store(server, parallel=2, upload_batch=10, retries=1) as store:
         server.fail(503, path=POINTS, after=3)
-        with pytest.raises(StoreUnavailableError) as caught:
+        with pytest.raises(StoreUnavailableError) as exc_info:
             store.add(notes(200))
-        told = str(caught.value)
+        message = str(exc_info.value)
         assert store.count() == 30
-    assert "503" in told
-    assert "tried 2 times" in told
-    assert "3 batches with 30 cases were stored" in told
+    assert "503" in message
+    assert "tried 2 times" in message
+    assert "3 batches with 30 cases were stored" in message
     assert len(uploads(server)) <= 3 + 2 * 2
 
 
@@ -170,12 +170,10 @@ def test_second_add_after_a_failure_stores_each_case_once(server: QdrantServer) 
         assert store.count() == 100
 
 
-def test_add_stores_the_last_of_cases_with_one_id_across_batches(
-    server: QdrantServer,
-) -> None:
+def test_add_stores_the_last_case_of_an_id_across_batches(server: QdrantServer) -> None:
     cases = [note(f"question {i}", i, id=number_id(i % 4)) for i in range(16)]
     with open_store(server, parallel=4, upload_batch=2) as store:
-        server.fail(503, 1, path=POINTS)  # the first is tried again when others may be stored
+        server.fail(503, 1, path=POINTS)  # later batches may be stored before the retry
         store.add(cases)
         assert sorted(case.solution for case in store.all()) == [12, 13, 14, 15]
 
@@ -187,30 +185,29 @@ def test_add_stores_the_batches_before_a_case_that_cannot_be_embedded(server: Qd
         return np.ones((len(problems), 4), dtype=np.float32)
 
     facet = Facet("question", ("question",), 4, embed, embed, str, model="plain")
-    schema = note_schema()
-    schema = type(schema)("notes", (facet,))
+    schema = CaseSchema("notes", (facet,))
     server.slow[POINTS] = 0.05
     options = ServerOptions(parallel=2)
     with CaseStore(schema, server.url, server=options) as store:
         with pytest.raises(FacetError, match="unreadable"):
             store.add(notes(1000))
         assert store.count() == 512
-        left_out: list[Case] = []
-        added = store.add(notes(1000), on_error=lambda case, _: left_out.append(case))
-        assert (len(added), len(left_out), store.count()) == (999, 1, 999)
+        skipped: list[Case] = []
+        added = store.add(notes(1000), on_error=lambda case, _: skipped.append(case))
+        assert (len(added), len(skipped), store.count()) == (999, 1, 999)
 
 
 def test_failed_upload_is_reported_even_if_a_case_cannot_be_embedded(
     server: QdrantServer,
 ) -> None:
-    """What the other error says of the batches before it would not be true."""
+    """The error of the facet would say, wrongly, that the batches before it are stored."""
 
-    def fail_later(call: int) -> None:
+    def fail_at_second_call(call: int) -> None:
         if call == 2:
             raise ValueError("unreadable")
 
     server.slow[POINTS] = 0.1
-    schema = note_schema(encoder=Clocked(fail_later))
+    schema = note_schema(encoder=TimedEncoder(fail_at_second_call))
     with CaseStore(schema, server.url, server=ServerOptions(upload_batch=256)) as store:
         server.fail(400, path=POINTS)
         with pytest.raises(StoreUnavailableError, match="0 batches with 0 cases"):
@@ -223,7 +220,7 @@ def test_keyboard_interrupt_does_not_wait_for_retries(server: QdrantServer) -> N
             time.sleep(0.2)
             raise KeyboardInterrupt
 
-    schema = note_schema(encoder=Clocked(interrupt))
+    schema = note_schema(encoder=TimedEncoder(interrupt))
     options = ServerOptions(retries=50, upload_batch=256)
     with CaseStore(schema, server.url, server=options) as store:
         server.fail(503, path=POINTS, after=1)
@@ -253,7 +250,7 @@ def test_process_interrupted_during_an_upload_ends_within_ten_seconds(server: Qd
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell's background jobs, and what they start, ignore it.
+        # The background jobs of a shell, and their children, ignore SIGINT.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
@@ -289,7 +286,7 @@ def test_update_sends_requests_of_at_most_upload_batch_cases(server: QdrantServe
 
 
 def test_retain_returns_while_a_long_add_continues(server: QdrantServer) -> None:
-    """Who writes what depends on what they read waits for requests on their way, not for all."""
+    """A write that depends on a read waits for the uploads in flight, not for the whole add."""
     server.slow[POINTS] = 0.1
     with open_store(server, parallel=2, upload_batch=4) as store:
         adding = threading.Thread(target=store.add, args=(notes(120),))
@@ -304,35 +301,34 @@ def test_retain_returns_while_a_long_add_continues(server: QdrantServer) -> None
 
 def test_shared_lock_has_several_sharers_or_one_holder() -> None:
     lock = SharedLock()
-    together, most, alone, seen = 0, 0, 0, []
+    sharers, most_sharers, holders, conflicts = 0, 0, 0, []
     guard = threading.Lock()
 
     def share() -> None:
-        nonlocal together, most
+        nonlocal sharers, most_sharers
         for _ in range(50):
             with lock.shared():
                 with guard:
-                    together += 1
-                    most = max(most, together)
-                    seen.append(alone)
+                    sharers += 1
+                    most_sharers = max(most_sharers, sharers)
+                    conflicts.append(holders)
                 time.sleep(0.0005)
                 with guard:
-                    together -= 1
+                    sharers -= 1
 
     def hold() -> None:
-        nonlocal alone
+        nonlocal holders
         for _ in range(20):
             with lock, lock:
-                alone += 1
-                seen.append(together + alone - 1)
+                holders += 1
+                conflicts.append(sharers + holders - 1)
                 time.sleep(0.0005)
-                alone -= 1
+                holders -= 1
 
     threads = [threading.Thread(target=f) for f in (share, share, share, hold, hold)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert most > 1
-    assert len(seen) == 190
-    assert set(seen) == {0}
+    assert most_sharers > 1
+    assert conflicts == [0] * 190

@@ -18,21 +18,21 @@ from tests.support.qdrant_server import RESET, QdrantServer
 
 
 @contextmanager
-def answering(
+def serve_response(
     status: int, body: bytes, kind: str = "application/json", *, collections: bool = False
 ) -> Iterator[str]:
-    """A server that answers every request alike, or all but the one for its collections."""
-    none = b'{"result": {"collections": []}, "status": "ok", "time": 0}'
+    """Serve one response to all requests, or with ``collections`` to all but ``/collections``."""
+    empty = b'{"result": {"collections": []}, "status": "ok", "time": 0}'
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            listed = collections and self.path == "/collections"
+            is_list = collections and self.path == "/collections"
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            self.send_response(200 if listed else status)
+            self.send_response(200 if is_list else status)
             self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(none if listed else body)))
+            self.send_header("Content-Length", str(len(empty if is_list else body)))
             self.end_headers()
-            self.wfile.write(none if listed else body)
+            self.wfile.write(empty if is_list else body)
 
         do_POST = do_GET  # noqa: N815
 
@@ -50,17 +50,17 @@ def answering(
         thread.join()
 
 
-def check_unavailable(url: str, told: str, seconds: float) -> None:
+def check_unavailable(url: str, message: str, seconds: float) -> None:
     start = time.monotonic()
-    with pytest.raises(StoreUnavailableError, match=told):
+    with pytest.raises(StoreUnavailableError, match=message):
         CaseStore(note_schema(), url)
     assert time.monotonic() - start < seconds
 
 
 def test_refused_connection_raises_store_unavailable_error_within_five_seconds() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))  # without listening: connections are refused
+        url = f"http://127.0.0.1:{bound_socket.getsockname()[1]}"
         check_unavailable(url, url, 5)
 
 
@@ -84,7 +84,7 @@ class Opening(threading.Thread):
 
 @pytest.fixture(scope="module")
 def opening() -> Opening:
-    """One attempt for two tests: it takes the client's whole timeout."""
+    """Return one attempt for two tests, because it takes the client's whole timeout."""
     thread = Opening()
     thread.start()
     time.sleep(0.3)
@@ -99,11 +99,8 @@ def test_silent_server_does_not_block_opening_a_folder(opening: Opening, tmp_pat
     assert time.monotonic() - start < 2
 
 
-def test_silent_server_raises_store_unavailable_error_in_bounded_time(
-    opening: Opening,
-) -> None:
+def test_silent_server_raises_store_unavailable_error_in_bounded_time(opening: Opening) -> None:
     opening.join(25)
-    assert opening.error is not None
     assert "does not answer" in str(opening.error)
     assert 1 < opening.seconds < 8
 
@@ -114,7 +111,7 @@ def test_unknown_host_raises_store_unavailable_error() -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
 def test_error_status_of_server_raises_store_unavailable_error_with_status(status: int) -> None:
-    with answering(status, b'{"status": {"error": "the reason"}}') as url:
+    with serve_response(status, b'{"status": {"error": "the reason"}}') as url:
         check_unavailable(url, f"{status}.*the reason", 10)
 
 
@@ -124,7 +121,7 @@ def test_error_status_of_server_raises_store_unavailable_error_with_status(statu
     ids=["html", "other json", "nothing"],
 )
 def test_server_other_than_qdrant_raises_store_unavailable_error(body: bytes, kind: str) -> None:
-    with answering(200, body, kind) as url:
+    with serve_response(200, body, kind) as url:
         check_unavailable(url, url, 10)
 
 
@@ -163,14 +160,14 @@ def test_error_message_has_the_number_of_tries_unless_retries_are_off(server: Qd
     server.fail(503)
     with pytest.raises(StoreUnavailableError, match=r"busy.*503.*tried 3 times in \d"):
         CaseStore(note_schema(), server.url)
-    with pytest.raises(StoreUnavailableError) as caught:
+    with pytest.raises(StoreUnavailableError) as exc_info:
         CaseStore(note_schema(), server.url, server=ServerOptions(retries=0))
-    assert "tried" not in str(caught.value)
+    assert "tried" not in str(exc_info.value)
     assert len(server.requests) == 4
 
 
 def test_collection_is_used_if_the_response_to_its_creation_was_lost(server: QdrantServer) -> None:
-    """The second request to make it is refused, since the first one did."""
+    """The server refuses the second request, because the first one created the collection."""
     with CaseStore(note_schema(), server.url) as store:
         server.lose("/collections/notes", method="PUT")
         store.add([note("q")])
@@ -193,9 +190,9 @@ def test_write_and_delete_with_a_lost_response_take_effect_once(server: QdrantSe
 def test_refused_api_key_raises_an_error_without_showing_the_key(server: QdrantServer) -> None:
     server.api_key = "the right key"
     for key in (None, "the-wrong-word"):
-        with pytest.raises(StoreUnavailableError, match=r"API key.*401.*api_key=") as caught:
+        with pytest.raises(StoreUnavailableError, match=r"API key.*401.*api_key=") as exc_info:
             CaseStore(note_schema(), server.url, api_key=key)
-        assert "wrong-word" not in str(caught.value)
+        assert "wrong-word" not in str(exc_info.value)
     with CaseStore(note_schema(), server.url, api_key="the right key") as store:
         store.add([note("q")])
         assert store.count() == 1
@@ -207,18 +204,18 @@ def test_refused_api_key_raises_an_error_without_showing_the_key(server: QdrantS
 def test_error_does_not_show_secrets_repeated_by_the_server(status: int) -> None:
     body = b'{"status": {"error": "no: wordofpass1 and wordofpass2"}}'
     options = ServerOptions(client={"headers": {"x-proxy": "wordofpass2"}}, retries=1)
-    with answering(status, body) as url, pytest.raises(StoreUnavailableError) as caught:
+    with serve_response(status, body) as url, pytest.raises(StoreUnavailableError) as exc_info:
         CaseStore(note_schema(), url, api_key="wordofpass1", server=options)
-    assert "wordofpass" not in str(caught.value)
-    assert str(status) in str(caught.value)
+    assert "wordofpass" not in str(exc_info.value)
+    assert str(status) in str(exc_info.value)
 
 
 def test_where_refuses_numbers_above_64_bits_on_a_server(server: QdrantServer) -> None:
     with CaseStore(note_schema(), server.url) as store:
         store.add([note("q", metadata={"large": 2**63})])
-        for asked in (2**63, [1, -(2**63) - 1], {"not": 2**70}):
+        for condition in (2**63, [1, -(2**63) - 1], {"not": 2**70}):
             with pytest.raises(InputError, match="64 bits"):
-                store.count({"large": asked})
+                store.count({"large": condition})
 
 
 @pytest.mark.parametrize("url", ["http://", "http://localhost:port", "http://127.0.0.1:99999"])
@@ -228,8 +225,8 @@ def test_invalid_url_raises_input_error(url: str) -> None:
 
 
 def test_missing_collection_on_a_server_counts_as_empty() -> None:
-    gone = b'{"status": {"error": "Not found: Collection `notes` doesn\'t exist!"}, "time": 0}'
-    with answering(404, gone, collections=True) as url, CaseStore(note_schema(), url) as store:
+    body = b'{"status": {"error": "Not found: Collection `notes` doesn\'t exist!"}, "time": 0}'
+    with serve_response(404, body, collections=True) as url, CaseStore(note_schema(), url) as store:
         assert (store.count(), store.all(), store.search("q")) == (0, [], [])
         assert store.get("6f9619ff-8b86-d011-b42d-00c04fc964ff") == []
         store.delete("6f9619ff-8b86-d011-b42d-00c04fc964ff")

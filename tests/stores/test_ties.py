@@ -14,29 +14,29 @@ SCHEMA = CaseSchema("plain", (vector_facet("a", 3), vector_facet("b", 2, 3.0)))
 QUERY = {"a": [1, 2, 0], "b": [1, -1]}
 
 
-def cosine(one: Any, other: Any) -> float:
-    lengths = np.linalg.norm(one) * np.linalg.norm(other)
-    return float(np.dot(one, other) / lengths) if lengths else 0.0
+def cosine(left: Any, right: Any) -> float:
+    lengths = np.linalg.norm(left) * np.linalg.norm(right)
+    return float(np.dot(left, right) / lengths) if lengths else 0.0
 
 
-#: Near where the sixth decimal is rounded up or down: single precision rounds some of the cases
-#: that score so up, and some down.
+#: Scores at which the rounding to six decimals changes: in single precision, some cases with such
+#: a score are rounded up, and others down.
 EDGES = (0.90166552, 0.30552948, 0.22403548, 0.46365749, 0.38092651, 0.55129753)
 
 
-def on_an_edge() -> list[tuple[float, dict[str, Any]]]:
-    """Score and problem of the cases that have one of these scores, or its negative."""
-    found = []
+def problems_with_edge_scores() -> list[tuple[float, dict[str, Any]]]:
+    """Return score and problem of all cases with a score, or a negative score, of ``EDGES``."""
+    scored_problems = []
     for a in itertools.product(range(-3, 4), repeat=3):
         for b in itertools.product(range(-3, 4), repeat=2):
             score = 0.25 * cosine(a, QUERY["a"]) + 0.75 * cosine(b, QUERY["b"])
             if round(abs(score), 8) in EDGES:
-                found.append((round(score, 8), {"a": list(a), "b": list(b)}))
-    return found
+                scored_problems.append((round(score, 8), {"a": list(a), "b": list(b)}))
+    return scored_problems
 
 
 def test_hits_of_equal_score_are_ordered_by_id_on_every_engine(place: str) -> None:
-    cases = on_an_edge()
+    cases = problems_with_edge_scores()
     with CaseStore(SCHEMA, place) as store:
         store.add(Case(problem, id=number_id(i)) for i, (_, problem) in enumerate(cases))
         hits = store.search(QUERY, 200)
@@ -49,9 +49,9 @@ def test_hits_of_equal_score_are_ordered_by_id_on_every_engine(place: str) -> No
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_picks_of_equal_value_are_ordered_by_id_on_every_engine(place: str, share: float) -> None:
     with CaseStore(SCHEMA, place) as store:
-        problems = [QUERY, *(problem for _, problem in on_an_edge())]
+        problems = [QUERY, *(problem for _, problem in problems_with_edge_scores())]
         store.add(Case(problem, id=number_id(i)) for i, problem in enumerate(problems))
-        told = store.select(QUERY, 12, lambda_d=share, candidates=1)
-        assert told.certified
-        everything = store.search(QUERY, 200)
-        assert [hit.case.id for hit in told.hits] == picks_of_all(everything, SCHEMA, 12, share)
+        selection = store.select(QUERY, 12, lambda_d=share, candidates=1)
+        assert selection.certified
+        expected = picks_of_all(store.search(QUERY, 200), SCHEMA, 12, share)
+        assert [hit.case.id for hit in selection.hits] == expected

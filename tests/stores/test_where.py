@@ -50,7 +50,7 @@ def test_where_selects_the_same_cases_in_search_count_and_all(
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("condition", "expected"),
     [
         (True, [True, [True]]),
         (False, [False]),
@@ -67,13 +67,13 @@ def test_where_selects_the_same_cases_in_search_count_and_all(
     ids=repr,
 )
 def test_where_distinguishes_booleans_whole_numbers_and_texts(
-    store: CaseStore, asked: Any, expected: list[Any]
+    store: CaseStore, condition: Any, expected: list[Any]
 ) -> None:
     values = [1, 0, True, False, 1.0, "1", "a", "", "true", None, [1, 2], [True], ["a", "b"], -3]
     others = [[["a"]], [[1]], {"x": 1}, [{"x": 1}], [], [1.0]]
     store.add([note(f"n {i}", [v], metadata={"f": v}) for i, v in enumerate(values + others)])
-    found = {repr(case.solution[0]) for case in store.all({"f": asked})}
-    assert found == {repr(value) for value in expected}
+    solutions = {repr(case.solution[0]) for case in store.all({"f": condition})}
+    assert solutions == {repr(value) for value in expected}
 
 
 def test_where_is_applied_before_the_limit_k(store: CaseStore) -> None:
@@ -97,11 +97,11 @@ def test_where_accepts_field_names_with_special_characters(store: CaseStore, fie
 def test_where_refuses_unsupported_values_and_field_names(
     store: CaseStore, where: dict[str, Any]
 ) -> None:
-    def refused() -> None:
-        for ask in (store.count, store.all, lambda w: store.search("apple", where=w)):
+    def check_refusals() -> None:
+        for read in (store.count, store.all, lambda w: store.search("apple", where=w)):
             with pytest.raises(InputError, match="where"):
-                ask(where)
+                read(where)
 
-    refused()
+    check_refusals()
     store.add(CASES)
-    refused()
+    check_refusals()
