@@ -42,11 +42,11 @@ def test_question_about_an_ordered_product_gets_a_plan_of_two_dependent_steps(
 
 
 def test_answer_cites_the_order_and_the_fact(galaxy: Answer) -> None:
-    cited = [item for item in galaxy["evidence"] if item["id"] in galaxy["citations"]]
-    assert {item["tool"] for item in cited} == {"order_lookup", "prod_qna"}
-    assert {OWN_PHONE, "facts:P001.2"} <= {item["source"] for item in cited}
+    cited_items = [item for item in galaxy["evidence"] if item["id"] in galaxy["citations"]]
+    assert {item["tool"] for item in cited_items} == {"order_lookup", "prod_qna"}
+    assert {OWN_PHONE, "facts:P001.2"} <= {item["source"] for item in cited_items}
     assert "8 GB" in galaxy["text"]
-    assert all(f"[{item['id']}]" in galaxy["text"] for item in cited)
+    assert all(f"[{item['id']}]" in galaxy["text"] for item in cited_items)
 
 
 def test_every_citation_names_existing_evidence_and_evidence_ids_are_unique(galaxy: Answer) -> None:

@@ -1,4 +1,4 @@
-"""`casewright calibrate`: measures the settings that select demonstrations."""
+"""`casewright calibrate` measures the settings that select demonstrations."""
 
 from __future__ import annotations
 

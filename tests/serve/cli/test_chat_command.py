@@ -74,7 +74,7 @@ def test_chat_prints_no_control_or_bidirectional_characters_of_answers_and_error
         assert [answer["text"] for answer in answers(completed)] == [text]
 
 
-def test_command_context_changes_the_context_between_questions(home: Path) -> None:
+def test_chat_command_context_changes_the_context_of_later_questions(home: Path) -> None:
     command = '/context {"product_id": "P028", "page": "product"}'
     typed = f"{KEYBOARDS}\n{command}\nis it loud?\n/context\n"
     assert "context.product_id" in answers(chat(home, typed, "--json"))[1]["plan"]

@@ -14,7 +14,7 @@ from tests.layout.sources import ROOM_FILES
 from tests.serve.helpers import one_line_error, result, run
 
 TOKEN = "a-token-that-nobody-guesses"
-TOKENS = f'port = 9000\n[[tokens]]\ntoken = "{TOKEN}"\ntenant = "acme"\n'
+SETTINGS = f'port = 9000\n[[tokens]]\ntoken = "{TOKEN}"\ntenant = "acme"\n'
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def delete_setting_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 @pytest.fixture
 def settings_file(tmp_path: Path) -> Path:
     path = tmp_path / "own.toml"
-    path.write_text(TOKENS, encoding="utf-8")
+    path.write_text(SETTINGS, encoding="utf-8")
     return path
 
 

@@ -12,7 +12,7 @@ from tests.serve.helpers import one_line_error, result, run
 #: Training is slow on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 NAMES = ["mill", "lathe", "drill", "saw", "press", "crane", "boiler", "oven", "pump", "fan"]
-WORDS = ("how hot is the {0}", "what is the temperature of our {0} right now", "where is a {0}")
+TEMPLATES = ("how hot is the {0}", "what is the temperature of our {0} right now", "where is a {0}")
 ADAPT = ("finetune", "adapt", "--domain", "plant.py:domain", "--input")
 
 
@@ -20,12 +20,12 @@ def write_messages(folder: Path, count: int) -> Path:
     file = folder / "learn.jsonl"
     rows = [
         {
-            "id": f"{name} {text} {number}",
-            "query": text.format(name) + "!" * number,
+            "id": f"{name} {template} {number}",
+            "query": template.format(name) + "!" * number,
             "plan": f's1 = find_machine(query="{name}")',
         }
         for number in range(20)
-        for text in WORDS
+        for template in TEMPLATES
         for name in NAMES
     ]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows[:count]), encoding="utf-8")

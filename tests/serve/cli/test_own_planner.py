@@ -21,11 +21,11 @@ from tests.serve.helpers import one_line_error, result, run
 from tests.support.tiny_mistral import save_tiny
 
 pytest_plugins = ["pytester"]
-HEAT = 's1 = find_machine(query="{0}")\ns2 = read_sensor(machine_id=s1.machine_id, sensor="{1}")'
+PLAN = 's1 = find_machine(query="{0}")\ns2 = read_sensor(machine_id=s1.machine_id, sensor="{1}")'
 MESSAGES = {
-    "how hot is the lathe": HEAT.format("lathe", "temperature"),
+    "how hot is the lathe": PLAN.format("lathe", "temperature"),
     # This plan is wrong, so every planner fails on it.
-    "does the lathe vibrate": HEAT.format("lathe", "temperature"),
+    "does the lathe vibrate": PLAN.format("lathe", "temperature"),
 }
 
 
@@ -101,7 +101,7 @@ def test_draft_with_a_chat_model_leaves_out_invalid_plans(
     home: Path, plant: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proposals = [
-        {"query": "is the boiler shaking", "plan": HEAT.format("boiler", "vibration")},
+        {"query": "is the boiler shaking", "plan": PLAN.format("boiler", "vibration")},
         {"query": "is the crane shaking a lot", "plan": 's1 = read_sensor(machine_id="M1")'},
     ]
     model = FakeListChatModel(responses=[json.dumps(proposals), "[]"])
@@ -128,7 +128,7 @@ def test_correction_is_stored_as_an_annotated_message_and_changes_the_plan(
     home: Path, plant: Path
 ) -> None:
     question = "does the saw vibrate"
-    steps = HEAT.format("saw", "temperature").split("\n")
+    steps = PLAN.format("saw", "temperature").split("\n")
     plan = result(run_for_plant(home, plant, "plan", question, "--json"))["plan"]
     assert plan != "\n".join(steps)
     correct = ("correct", question, "--output", "learn.jsonl", "--json")
@@ -167,7 +167,7 @@ def test_correction_replaces_only_the_earlier_one_of_the_same_question_and_conte
 def test_correct_reads_the_question_from_a_saved_run(home: Path, plant: Path) -> None:
     ask = ("ask", "does the saw vibrate", "--save", "run.json")
     assert run_for_plant(home, plant, *ask).returncode == 0
-    plan = HEAT.format("saw", "vibration")
+    plan = PLAN.format("saw", "vibration")
     correct = ("correct", "--run", "run.json", "--output", "learn.jsonl")
     assert run_for_plant(home, plant, *correct, typed=plan).returncode == 0
     assert read_annotated(plant / "learn.jsonl")[0].query == "does the saw vibrate"
@@ -241,8 +241,8 @@ def test_pytest_plugin_fails_below_the_gate_and_prints_changed_results(
     assert "wrong  does" not in run_pytest(project).stdout.str()
     # The first plan is wrong now, and the second one is right.
     new_plans = {
-        "how hot is the lathe": HEAT.format("lathe", "vibration"),
-        "does the lathe vibrate": HEAT.format("lathe", "vibration"),
+        "how hot is the lathe": PLAN.format("lathe", "vibration"),
+        "does the lathe vibrate": PLAN.format("lathe", "vibration"),
     }
     rows = message_lines(new_plans)
     (project.path / "test.jsonl").write_text(rows, encoding="utf-8")
