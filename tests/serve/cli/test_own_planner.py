@@ -14,11 +14,12 @@ from langchain_core.language_models import FakeListChatModel
 
 from casewright.domains import find_domain
 from casewright.planner import chat_model, parse_plan, read_annotated
+from casewright.planner.local_chat import LocalChat
 from casewright.serve.cli import messages as message_commands
 from casewright.stores import default_encoder
 from tests.layout.sources import ROOT
 from tests.serve.helpers import one_line_error, result, run
-from tests.support.tiny_mistral import save_tiny
+from tests.support.tiny_mistral import save_tiny, tiny_mistral
 
 pytest_plugins = ["pytester"]
 PLAN = 's1 = find_machine(query="{0}")\ns2 = read_sensor(machine_id=s1.machine_id, sensor="{1}")'
@@ -110,17 +111,21 @@ def test_draft_with_a_chat_model_leaves_out_invalid_plans(
     assert result(run_for_plant(home, plant, *draft))["kept"] == 1
     assert read_annotated(plant / "learn.jsonl")[0].query == "is the boiler shaking"
     monkeypatch.undo()
-    assert "no generator 'nobody'" in one_line_error(
-        run_for_plant(home, plant, *draft[:-1], "nobody")
-    )
+    error = one_line_error(run_for_plant(home, plant, *draft[:-1], "nobody"))
+    assert "no generator 'nobody'" in error
+
+
+def test_local_chat_model_samples_different_texts_by_default() -> None:
+    chat = LocalChat(model=tiny_mistral(), tokens=4)
+    messages = [("system", "Write."), ("user", "a question")]
+    assert len({chat.invoke(messages).text for _ in range(3)}) > 1
 
 
 def test_local_chat_model_is_made_by_name_and_answers_deterministically(
     tmp_path: Path,
 ) -> None:
     chat = chat_model(f"local:{save_tiny(tmp_path / 'tiny')}", max_tokens=6)
-    messages = [("system", "Write."), ("user", "a question")]
-    first_text, second_text = (chat.invoke(messages).content for _ in range(2))
+    first_text, second_text = (chat.invoke([("user", "a question")]).content for _ in range(2))
     assert first_text == second_text
 
 
@@ -150,15 +155,11 @@ def test_correction_replaces_only_the_earlier_one_of_the_same_question_and_conte
     correct = ("correct", "How hot is  the lathe", "--output", "learn.jsonl", "--json")
     typed_plan = 's1 = find_machine(query="lathe")\n\nnot read'
     report = result(run_for_plant(home, plant, *correct, typed=typed_plan))
-    assert (report["outcome"], report["message"]["plan"]) == (
-        "replaced",
-        's1 = find_machine(query="lathe")',
-    )
+    assert report["outcome"] == "replaced"
+    assert report["message"]["plan"] == 's1 = find_machine(query="lathe")'
     queries = read_annotated(plant / "learn.jsonl")
-    assert [(query.record.id, len(query.plan.steps)) for query in queries] == [
-        ("how", 1),
-        ("does", 2),
-    ]
+    steps = [(query.record.id, len(query.plan.steps)) for query in queries]
+    assert steps == [("how", 1), ("does", 2)]
     with_context = (*correct, "--context", '{"machine_id": "M1"}')
     plan = 's1 = read_sensor(machine_id=context.machine_id, sensor="temperature")'
     assert result(run_for_plant(home, plant, *with_context, "--plan", plan))["outcome"] == "added"
@@ -233,9 +234,8 @@ def test_pytest_plugin_fails_below_the_gate_and_prints_changed_results(
 ) -> None:
     accepted = run_pytest(project, "--casewright-accept")
     accepted.assert_outcomes(passed=1)
-    accepted.stdout.fnmatch_lines(
-        ["1 of 2 whole plans are right; the gate is 0.5.", "wrong  does:*"]
-    )
+    lines = ["1 of 2 whole plans are right; the gate is 0.5.", "wrong  does:*"]
+    accepted.stdout.fnmatch_lines(lines)
     results = json.loads((project.path / "test.accepted.json").read_text("utf-8"))
     assert results == {"how": True, "does": False}
     assert "wrong  does" not in run_pytest(project).stdout.str()
