@@ -1,4 +1,4 @@
-"""What tests of the command line share: how it is run, and homes with built stores."""
+"""Helpers for tests of the command line: running commands, and homes with built stores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def command() -> list[str]:
-    """The console script beside this Python; where there is none, the module."""
+    """Return the console script beside this Python or, without one, ``python -m casewright``."""
     script = Path(sys.executable).with_name("casewright")
     return [str(script)] if script.is_file() else [sys.executable, "-m", "casewright"]
 
@@ -43,7 +43,7 @@ def environment(home: Path) -> dict[str, str]:
     return {**os.environ, "CASEWRIGHT_HOME": str(home), "COLUMNS": "200"}
 
 
-#: A domain's reader, which takes as long to load as the rest of a question.
+#: Readers are cached, since loading one takes as long as the rest of a question.
 _reader = functools.cache(Reader)
 
 
@@ -54,26 +54,26 @@ def run(
     typed: str | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Done:
-    """Run a command in this process: one of its own needs a second and more to start.
+    """Run a command in this process, since a new process takes more than a second to start.
 
     Args:
-        home: The home of its stores.
-        arguments: What follows its name.
-        folder: Where it is run; in the home by default.
-        typed: What it reads from stdin; this process's own by default.
-        variables: More of its environment.
+        home: Value of ``CASEWRIGHT_HOME``.
+        arguments: Command-line arguments after ``casewright``.
+        folder: Working directory; ``home`` by default.
+        typed: Text on stdin; this process's stdin by default.
+        variables: Additional environment variables.
     """
-    # Made here, it keeps its embeddings in the tests' home and not in the first one that runs.
+    # Created here, the encoder caches embeddings in the tests' home instead of in ``home``.
     default_encoder()
-    given = [str(argument) for argument in arguments]
-    code: object = None
-    # Streams as a process has them: what is no Unicode text cannot be written to stdout.
+    argv = [str(argument) for argument in arguments]
+    exit_code: object = None
+    # Streams as strict as those of a process: stdout refuses text that is not Unicode.
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
     with (
         patch.dict(os.environ, {**environment(home), **(variables or {})}),
-        patch.object(Domain, "open_reader", lambda own: own.reader and _reader(own.reader)),
-        patch.object(sys, "argv", ["casewright", *given]),
+        patch.object(Domain, "open_reader", lambda self: self.reader and _reader(self.reader)),
+        patch.object(sys, "argv", ["casewright", *argv]),
         patch.object(sys, "stdin", sys.stdin if typed is None else io.StringIO(typed)),
         contextlib.chdir(folder or home),
         contextlib.redirect_stdout(out),
@@ -82,17 +82,17 @@ def run(
         try:
             main()
         except SystemExit as end:
-            code = end.code
+            exit_code = end.code
         finally:
-            # A process would not end before them either.
+            # A process also waits for these threads before it ends.
             for thread in threading.enumerate():
                 if thread.name in ("casewright-encoder", "casewright-reader"):
                     thread.join()
-    assert isinstance(code, int)
-    return Done(given, code, _written(out), _written(err))
+    assert isinstance(exit_code, int)
+    return Done(argv, exit_code, _read_text(out), _read_text(err))
 
 
-def _written(stream: io.TextIOWrapper) -> str:
+def _read_text(stream: io.TextIOWrapper) -> str:
     stream.flush()
     raw = stream.buffer
     assert isinstance(raw, io.BytesIO)
@@ -100,13 +100,13 @@ def _written(stream: io.TextIOWrapper) -> str:
 
 
 def run_process(home: Path, *arguments: str | Path, timeout: float = 110) -> Done:
-    """Run a command in a process of its own."""
+    """Run a command in a new process."""
     return run_this(home, [*command(), *map(str, arguments)], timeout)
 
 
-def run_this(home: Path, whole: list[str], timeout: float = 110) -> Done:
+def run_this(home: Path, argv: list[str], timeout: float = 110) -> Done:
     return subprocess.run(
-        whole,
+        argv,
         env=environment(home),
         cwd=home,
         stdin=subprocess.DEVNULL,
@@ -118,7 +118,7 @@ def run_this(home: Path, whole: list[str], timeout: float = 110) -> Done:
 
 
 def new_home(folder: Path) -> Path:
-    """A home without stores that shares the encoder and the embeddings of the tests' home."""
+    """Return a home without stores that shares the encoder and embeddings of the tests' home."""
     cache = Path(os.environ["CASEWRIGHT_HOME"]) / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -127,49 +127,49 @@ def new_home(folder: Path) -> Path:
 
 
 @functools.cache
-def _kept_folder() -> tempfile.TemporaryDirectory[str]:
-    """Lives as long as the process: the cache holds it."""
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that lives as long as the process, since the cache refers to it."""
     return tempfile.TemporaryDirectory(prefix="casewright-tests-")
 
 
 @functools.cache
-def _first() -> tuple[Path, Done]:
-    home = new_home(Path(_kept_folder().name) / "home")
-    done = run(home, "ask", REFUNDS, "--json")
-    assert done.returncode == 0, done.stderr
-    return home, done
+def _first_run() -> tuple[Path, Done]:
+    home = new_home(Path(_temporary_folder().name) / "home")
+    completed = run(home, "ask", REFUNDS, "--json")
+    assert completed.returncode == 0, completed.stderr
+    return home, completed
 
 
 def built_home() -> Path:
-    """A home with built stores, one for all tests."""
-    return _first()[0]
+    """Return a home with built stores, which all tests share."""
+    return _first_run()[0]
 
 
 def first_answer() -> Done:
-    """What ``ask`` printed when the stores of that home were not built yet."""
-    return _first()[1]
+    """Return the output of the ``ask`` that built the stores of ``built_home``."""
+    return _first_run()[1]
 
 
 def copied_home(home: Path, folder: Path) -> Path:
-    """A home with a copy of another one's stores, for tests that do harm to them."""
+    """Return a home with a copy of another home's stores, for tests that change them."""
     new_home(folder)
     if (home / "data").is_dir():
         copied(home / "data", folder / "data")
     return folder
 
 
-def one_line_error(done: Done) -> str:
-    """Check that a command ended as a user's error ends, and return what it said."""
-    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
-    assert "Traceback" not in done.stderr
-    progress = ("Waiting for another process", "Building the ")
-    lines = [line for line in done.stderr.strip().splitlines() if not line.startswith(progress)]
-    assert len(lines) == 1, done.stderr
+def one_line_error(completed: Done) -> str:
+    """Check that a command ended with a one-line error, and return its message."""
+    assert completed.returncode == 2, (completed.returncode, completed.stdout, completed.stderr)
+    assert "Traceback" not in completed.stderr
+    notices = ("Waiting for another process", "Building the ")
+    lines = [line for line in completed.stderr.strip().splitlines() if not line.startswith(notices)]
+    assert len(lines) == 1, completed.stderr
     assert lines[0].startswith("error: ")
     return lines[0].removeprefix("error: ")
 
 
-def result(done: Done) -> Any:
-    """Check that a command succeeded with nothing but JSON on stdout, and return it."""
-    assert done.returncode == 0, (done.stdout, done.stderr)
-    return json.loads(done.stdout)
+def result(completed: Done) -> Any:
+    """Check that a command succeeded and printed only JSON, and return the JSON."""
+    assert completed.returncode == 0, (completed.stdout, completed.stderr)
+    return json.loads(completed.stdout)

@@ -1,4 +1,4 @@
-"""`ask` prices a plan, keeps it within a budget, and runs it once it is approved."""
+"""`casewright ask` prints the price of a plan, limits it by a budget, and asks for approval."""
 
 from __future__ import annotations
 
@@ -65,23 +65,23 @@ def plant(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ask(home: Path, plant: Path, *given: str, typed: str | None = None) -> Done:
-    # Where the plan parser is not sure, the default planner loads a language model.
-    chosen = ["--domain", "plant.py:domain", "--planner", "parser"]
-    return run(home, "ask", *chosen, *given, folder=plant, typed=typed)
+def ask(home: Path, plant: Path, *arguments: str, typed: str | None = None) -> Done:
+    # The default planner loads a language model if the plan parser is not sure.
+    options = ["--domain", "plant.py:domain", "--planner", "parser"]
+    return run(home, "ask", *options, *arguments, folder=plant, typed=typed)
 
 
-def called(plant: Path) -> list[str]:
+def called_tools(plant: Path) -> list[str]:
     log = plant / "called"
     return log.read_text().split() if log.exists() else []
 
 
 def test_dry_run_prints_the_plan_with_its_price_and_calls_no_tool(home: Path, plant: Path) -> None:
-    planned = result(ask(home, plant, WARM, "--dry-run", "--json"))
-    assert planned["plan"].startswith("s1 = find_machine(")
-    assert planned["planner"]["price"]["calls"] == {"find_machine": 1, "read_sensor": 1}
+    report = result(ask(home, plant, WARM, "--dry-run", "--json"))
+    assert report["plan"].startswith("s1 = find_machine(")
+    assert report["planner"]["price"]["calls"] == {"find_machine": 1, "read_sensor": 1}
     assert "about 1.7 s; cost at most 0.42" in ask(home, plant, WARM, "--dry-run").stdout
-    assert called(plant) == []
+    assert called_tools(plant) == []
 
 
 def test_budget_of_zero_calls_hides_the_tool_and_the_answer_reports_it(
@@ -89,54 +89,54 @@ def test_budget_of_zero_calls_hides_the_tool_and_the_answer_reports_it(
 ) -> None:
     answer = result(ask(home, plant, WARM, "--budget", "read_sensor=0", "--json", typed="7\n"))
     assert "read_sensor was hidden from the planner" in answer["missing"][0]
-    assert "read_sensor" not in called(plant)
+    assert "read_sensor" not in called_tools(plant)
 
 
 def test_plan_runs_after_the_user_types_yes(home: Path, plant: Path) -> None:
-    done = ask(home, plant, WARM, "--approve", "--json", typed="perhaps\nyes\n")
-    assert [step["status"] for step in result(done)["steps"]] == ["done", "done"]
-    assert "cost at most 0.42" in done.stderr
-    assert called(plant) == ["find_machine", "read_sensor"]
+    completed = ask(home, plant, WARM, "--approve", "--json", typed="perhaps\nyes\n")
+    assert [step["status"] for step in result(completed)["steps"]] == ["done", "done"]
+    assert "cost at most 0.42" in completed.stderr
+    assert called_tools(plant) == ["find_machine", "read_sensor"]
 
 
 def test_tool_that_declares_approval_waits_without_the_option_approve(
     home: Path, plant: Path
 ) -> None:
-    done = ask(home, plant, STOP, "--json", typed="no\n")
-    assert "Approval is declared by stop_machine." in done.stderr
-    assert "not approved" in result(done)["text"]
-    assert called(plant) == []
+    completed = ask(home, plant, STOP, "--json", typed="no\n")
+    assert "Approval is declared by stop_machine." in completed.stderr
+    assert "not approved" in result(completed)["text"]
+    assert called_tools(plant) == []
 
 
 def test_edited_plan_is_validated_before_it_runs(home: Path, plant: Path) -> None:
     typed = 'edit\ns1 = read_sensor(machine_id="M1")\n\nedit\ns1 = find_machine(query=question)\n\n'
-    done = ask(home, plant, WARM, "--approve", "--json", typed=typed)
-    assert "Not possible: s1: machine_id may not be" in done.stderr
-    assert result(done)["planner"]["approval"] == "edited"
-    assert called(plant) == ["find_machine"]
+    completed = ask(home, plant, WARM, "--approve", "--json", typed=typed)
+    assert "Not possible: s1: machine_id may not be" in completed.stderr
+    assert result(completed)["planner"]["approval"] == "edited"
+    assert called_tools(plant) == ["find_machine"]
 
 
 def test_no_tool_runs_when_the_input_ends_before_a_reply(home: Path, plant: Path) -> None:
-    done = ask(home, plant, WARM, "--approve-above", "calls=1", typed="")
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("error: The input ended before the reply")
-    assert called(plant) == []
+    completed = ask(home, plant, WARM, "--approve-above", "calls=1", typed="")
+    assert completed.returncode == 2
+    assert completed.stderr.splitlines()[-1].startswith("error: The input ended before the reply")
+    assert called_tools(plant) == []
 
 
 def test_all_questions_of_tools_are_printed_before_the_replies_are_read(
     home: Path, plant: Path
 ) -> None:
-    done = ask(home, plant, "which ones", "--json", typed="M7\nL2\n")
-    assert [step["rows"][0]["evidence"] for step in result(done)["steps"]] == [
+    completed = ask(home, plant, "which ones", "--json", typed="M7\nL2\n")
+    assert [step["rows"][0]["evidence"] for step in result(completed)["steps"]] == [
         "It is M7",
         "It is L2",
     ]
-    told = "Question 1 of 2:\nWhich mill?\nQuestion 2 of 2:\nWhich lathe?\n1. Reply: 2. Reply: "
-    assert told in done.stderr
+    prompts = "Question 1 of 2:\nWhich mill?\nQuestion 2 of 2:\nWhich lathe?\n1. Reply: 2. Reply: "
+    assert prompts in completed.stderr
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "message"),
     [
         (["--budget", "calls"], "Write NAME=NUMBER"),
         (["--budget", "calls=0"], "calls=0"),
@@ -146,6 +146,6 @@ def test_all_questions_of_tools_are_printed_before_the_replies_are_read(
     ],
 )
 def test_invalid_budget_and_approval_options_print_an_error_of_one_line(
-    home: Path, plant: Path, given: list[str], said: str
+    home: Path, plant: Path, options: list[str], message: str
 ) -> None:
-    assert said in one_line_error(ask(home, plant, WARM, *given))
+    assert message in one_line_error(ask(home, plant, WARM, *options))

@@ -25,7 +25,7 @@ def galaxy(home: Path) -> Answer:
 
 @pytest.fixture(scope="module")
 def galaxy_text(home: Path) -> Done:
-    """As people run it: in a process of its own."""
+    """Return the printed answer of ``ask`` in a new process."""
     return run_process(home, "ask", GALAXY)
 
 
@@ -42,18 +42,18 @@ def test_question_about_an_ordered_product_gets_a_plan_of_two_dependent_steps(
 
 
 def test_answer_cites_the_order_and_the_fact(galaxy: Answer) -> None:
-    cited = [item for item in galaxy["evidence"] if item["id"] in galaxy["citations"]]
-    assert {item["tool"] for item in cited} == {"order_lookup", "prod_qna"}
-    assert {OWN_PHONE, "facts:P001.2"} <= {item["source"] for item in cited}
+    cited_items = [item for item in galaxy["evidence"] if item["id"] in galaxy["citations"]]
+    assert {item["tool"] for item in cited_items} == {"order_lookup", "prod_qna"}
+    assert {OWN_PHONE, "facts:P001.2"} <= {item["source"] for item in cited_items}
     assert "8 GB" in galaxy["text"]
-    assert all(f"[{item['id']}]" in galaxy["text"] for item in cited)
+    assert all(f"[{item['id']}]" in galaxy["text"] for item in cited_items)
 
 
 def test_every_citation_names_existing_evidence_and_evidence_ids_are_unique(galaxy: Answer) -> None:
-    known = [item["id"] for item in galaxy["evidence"]]
-    assert len(set(known)) == len(known)
+    evidence_ids = [item["id"] for item in galaxy["evidence"]]
+    assert len(set(evidence_ids)) == len(evidence_ids)
     assert galaxy["citations"]
-    assert set(galaxy["citations"]) <= set(known)
+    assert set(galaxy["citations"]) <= set(evidence_ids)
 
 
 def test_json_answer_names_planner_and_generator_and_has_times(galaxy: Answer) -> None:
@@ -67,12 +67,12 @@ def test_json_answer_names_planner_and_generator_and_has_times(galaxy: Answer) -
 
 def test_printed_answer_shows_plan_text_and_cited_evidence(galaxy_text: Done) -> None:
     assert galaxy_text.returncode == 0
-    shown = " ".join(galaxy_text.stdout.split())
-    assert shown.startswith("Plan ")
-    assert "s2 = prod_qna(product_id=s1.product_id, query=question)" in shown
-    assert "quoted, without a language model" in shown
-    assert "Memory (RAM): 8 GB [E3]" in shown
-    assert f"[E1] {OWN_PHONE} s1" in shown
+    printed = " ".join(galaxy_text.stdout.split())
+    assert printed.startswith("Plan ")
+    assert "s2 = prod_qna(product_id=s1.product_id, query=question)" in printed
+    assert "quoted, without a language model" in printed
+    assert "Memory (RAM): 8 GB [E3]" in printed
+    assert f"[E1] {OWN_PHONE} s1" in printed
 
 
 def test_answer_with_built_stores_leaves_stderr_empty(galaxy_text: Done) -> None:
@@ -80,34 +80,34 @@ def test_answer_with_built_stores_leaves_stderr_empty(galaxy_text: Done) -> None
 
 
 def test_stdout_holds_only_the_result_while_the_stores_are_built() -> None:
-    first = first_answer()
-    assert "Building the shopping stores" in first.stderr
-    answer = result(first)
+    completed = first_answer()
+    assert "Building the shopping stores" in completed.stderr
+    answer = result(completed)
     assert answer["plan"] == "s1 = customer_support(query=question)"
     assert answer["citations"]
 
 
 def test_answer_for_one_customer_contains_no_order_of_another_customer(home: Path) -> None:
     customer = "C002"
-    done = run(home, "ask", GALAXY, "--customer", customer, "--json")
-    result(done)
-    foreign = [order for order in records("orders") if order["customer"] != customer]
-    assert len(foreign) >= 7
-    for order in foreign:
-        assert order["id"] not in done.stdout
-        assert order["parcel"]["tracking"] not in done.stdout
-        assert all(item["title"] not in done.stdout for item in order["items"])
+    completed = run(home, "ask", GALAXY, "--customer", customer, "--json")
+    result(completed)
+    other_orders = [order for order in records("orders") if order["customer"] != customer]
+    assert len(other_orders) >= 7
+    for order in other_orders:
+        assert order["id"] not in completed.stdout
+        assert order["parcel"]["tracking"] not in completed.stdout
+        assert all(item["title"] not in completed.stdout for item in order["items"])
 
 
 def test_plan_takes_the_product_from_the_context_of_the_open_page(home: Path) -> None:
-    page = json.dumps({"product_id": "P021", "page": "product"})
-    answer = result(run(home, "ask", "Do people like it?", "--context", page, "--json"))
+    context = json.dumps({"product_id": "P021", "page": "product"})
+    answer = result(run(home, "ask", "Do people like it?", "--context", context, "--json"))
     assert answer["plan"] == "s1 = review_summary(product_id=context.product_id, query=question)"
     assert answer["steps"][0]["arguments"]["product_id"] == "P021"
-    mine = {review["id"] for review in records("reviews") if review["product_id"] == "P021"}
+    review_ids = {review["id"] for review in records("reviews") if review["product_id"] == "P021"}
     sources = [item["source"] for item in answer["evidence"]]
     assert sources[0] == "reviews:P021"
-    assert {source.removeprefix("reviews:") for source in sources[1:]} <= mine
+    assert {source.removeprefix("reviews:") for source in sources[1:]} <= review_ids
 
 
 def test_small_talk_is_answered_without_evidence(home: Path) -> None:
@@ -118,6 +118,6 @@ def test_small_talk_is_answered_without_evidence(home: Path) -> None:
 
 def test_question_with_markup_quotes_and_emoji_is_answered(home: Path) -> None:
     question = 'Is the "[bold]Dustin[/bold]" robot vacuum \\ any good? 🤖'
-    done = run(home, "ask", question)
-    assert done.returncode == 0, done.stderr
-    assert "s1 = " in done.stdout
+    completed = run(home, "ask", question)
+    assert completed.returncode == 0, completed.stderr
+    assert "s1 = " in completed.stdout

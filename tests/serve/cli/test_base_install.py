@@ -9,14 +9,14 @@ import pytest
 
 from tests.serve.helpers import GALAXY, run_this
 
-#: What only extras bring, by import name.
+#: Import names of the packages that only extras install.
 ABSENT = (
     *("torch", "transformers", "sentence_transformers", "peft", "trl", "datasets", "gguf"),
     *("llguidance", "onnx", "onnxscript", "scipy", "sklearn", "matplotlib", "llama_index"),
     *("pandas", "langchain", "fastapi", "uvicorn", "langserve"),
 )
-#: The command line where these cannot be found.
-START = f"""
+#: Program that runs the command line without these packages.
+PROGRAM = f"""
 import sys
 from importlib.machinery import PathFinder
 
@@ -34,16 +34,16 @@ main()
 
 
 def run_base(home: Path, *arguments: str) -> tuple[int, str, str]:
-    done = run_this(home, [sys.executable, "-c", START, *arguments])
-    return done.returncode, done.stdout, done.stderr
+    completed = run_this(home, [sys.executable, "-c", PROGRAM, *arguments])
+    return completed.returncode, completed.stdout, completed.stderr
 
 
 @pytest.mark.parametrize("arguments", [["ask", GALAXY], ["plan", "--planner", "parser", GALAXY]])
 def test_questions_are_planned_and_answered_without_any_extra(
     home: Path, arguments: list[str]
 ) -> None:
-    code, out, err = run_base(home, *arguments)
-    assert (code, "order_lookup(" in out) == (0, True), err
+    exit_code, stdout, stderr = run_base(home, *arguments)
+    assert (exit_code, "order_lookup(" in stdout) == (0, True), stderr
 
 
 def test_own_tools_are_drafted_and_evaluated_without_any_extra(home: Path, tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_own_tools_are_drafted_and_evaluated_without_any_extra(home: Path, tmp_p
         ["draft", *domain, "--output", str(messages), "--yes"],
         ["eval", *domain, "--planner", "parser", "--input", str(messages)],
     ):
-        code, out, err = run_base(home, *arguments)
-        assert code == 0, err
-    assert "right tools" in out
+        exit_code, stdout, stderr = run_base(home, *arguments)
+        assert exit_code == 0, stderr
+    assert "right tools" in stdout
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_own_tools_are_drafted_and_evaluated_without_any_extra(home: Path, tmp_p
 def test_command_that_needs_an_extra_prints_the_pip_command_that_installs_it(
     home: Path, arguments: list[str], extra: str
 ) -> None:
-    code, out, err = run_base(home, *arguments)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1, err
-    assert err.startswith("error: ")
-    assert f"Run: pip install 'casewright[{extra}]'" in err
+    exit_code, stdout, stderr = run_base(home, *arguments)
+    assert (exit_code, stdout) == (2, "")
+    assert stderr.count("\n") == 1, stderr
+    assert stderr.startswith("error: ")
+    assert f"Run: pip install 'casewright[{extra}]'" in stderr

@@ -1,4 +1,4 @@
-"""`casewright calibrate`: from a file of demonstrations to the selection to use."""
+"""`casewright calibrate` measures the settings that select demonstrations."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny(tmp_path_factory.mktemp("models") / "tiny", initializer_range=0.3)
 
 
-def towns(path: Path, count: int = 10) -> Path:
-    draw = random.Random(0)
+def write_towns(path: Path, count: int = 10) -> Path:
+    rng = random.Random(0)
     lines = []
     for number in range(count):
         town = TOWNS[number % len(TOWNS)]
         lines.append(
             {
                 "question": f"How many inns are in {town} on day {number}?",
-                "answer": f"There are {draw.randint(2, 90)}.",
-                "wrong": [f"There are {draw.randint(100, 900)}.", "None."],
+                "answer": f"There are {rng.randint(2, 90)}.",
+                "wrong": [f"There are {rng.randint(100, 900)}.", "None."],
             }
         )
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -50,36 +50,36 @@ def towns(path: Path, count: int = 10) -> Path:
 
 @pytest.fixture(scope="module")
 def cases(home: Path) -> Path:
-    return towns(home / "towns.jsonl")
+    return write_towns(home / "towns.jsonl")
 
 
-def calibrated(home: Path, *arguments: str | Path) -> dict[str, Any]:
-    given: Sequence[str | Path] = ("calibrate", *arguments, "-k", "2", "--lambda-d", "0,0.5,1")
-    told: dict[str, Any] = result(run(home, *given, "--json"))
-    return told
+def calibrate(home: Path, *arguments: str | Path) -> dict[str, Any]:
+    options: Sequence[str | Path] = ("calibrate", *arguments, "-k", "2", "--lambda-d", "0,0.5,1")
+    report: dict[str, Any] = result(run(home, *options, "--json"))
+    return report
 
 
 def test_calibrate_returns_one_row_per_setting_and_the_best_setting(
     home: Path, model: Path, cases: Path, tmp_path: Path
 ) -> None:
     plot = tmp_path / "figure.png"
-    told = calibrated(home, "--cases", cases, "--model", model, "--plot", plot)
-    settings = [(row["lambda_d"], row["lambda_b"]) for row in told["rows"]]
+    report = calibrate(home, "--cases", cases, "--model", model, "--plot", plot)
+    settings = [(row["lambda_d"], row["lambda_b"]) for row in report["rows"]]
     assert settings == [(d, b) for d in (0.0, 0.5, 1.0) for b in (0.9, 0.95, 1.0)]
-    for row in told["rows"]:
+    for row in report["rows"]:
         assert row["interval"][0] <= row["benefit"] <= row["interval"][1]
         assert row["dpo"] < 0
-    best = max(told["rows"], key=lambda row: row["benefit"])
-    assert told["choice"]["benefit"] == best["benefit"]
-    assert set(told["held_out"]) == {"chosen", "nearest", "random"}
-    assert (told["questions"], told["k"], told["measure"]) == (10, 2, "margin")
+    best = max(report["rows"], key=lambda row: row["benefit"])
+    assert report["choice"]["benefit"] == best["benefit"]
+    assert set(report["held_out"]) == {"chosen", "nearest", "random"}
+    assert (report["questions"], report["k"], report["measure"]) == (10, 2, "margin")
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 def test_calibrate_stores_the_cases_of_a_file_with_their_measured_quality(
     home: Path, model: Path, cases: Path
 ) -> None:
-    calibrated(home, "--cases", cases, "--model", model)
+    calibrate(home, "--cases", cases, "--model", model)
     (folder,) = (home / "data" / "demonstrations").glob("towns-*")
     with CaseStore(demonstration_schema(default_encoder()), folder) as store:
         qualities = [case.quality for case in store.all()]
@@ -90,20 +90,20 @@ def test_calibrate_stores_the_cases_of_a_file_with_their_measured_quality(
 def test_calibrate_updates_its_stored_cases_when_the_file_changes(
     home: Path, model: Path, tmp_path: Path
 ) -> None:
-    file, scores = towns(tmp_path / "some.jsonl"), tmp_path / "scores.sqlite"
+    file, scores = write_towns(tmp_path / "some.jsonl"), tmp_path / "scores.sqlite"
     options = ("--cases", file, "--model", model, "--scores", scores)
-    calibrated(home, *options)
+    calibrate(home, *options)
     lines = file.read_text(encoding="utf-8").splitlines()
-    new = {"question": "How far is Ulm?", "answer": "Far.", "wrong": ["Near."]}
-    file.write_text("\n".join([*lines[2:], json.dumps(new)]), encoding="utf-8")
-    assert calibrated(home, *options)["questions"] == 9
+    new_case = {"question": "How far is Ulm?", "answer": "Far.", "wrong": ["Near."]}
+    file.write_text("\n".join([*lines[2:], json.dumps(new_case)]), encoding="utf-8")
+    assert calibrate(home, *options)["questions"] == 9
     with CaseStore(
         demonstration_schema(default_encoder()),
         next((home / "data" / "demonstrations").glob("some-*")),
     ) as store:
-        found = {case.problem["question"]: case.quality for case in store.all()}
-    assert len(found) == 9
-    assert found["How far is Ulm?"] is not None
+        qualities = {case.problem["question"]: case.quality for case in store.all()}
+    assert len(qualities) == 9
+    assert qualities["How far is Ulm?"] is not None
 
 
 def test_calibrate_prints_its_cost_before_and_the_selector_call_after(
@@ -111,13 +111,13 @@ def test_calibrate_prints_its_cost_before_and_the_selector_call_after(
 ) -> None:
     scores = tmp_path / "scores.sqlite"
     options = ("--cases", cases, "--model", model, "--scores", scores, "--lambda-d", "1", "-k", "2")
-    only = run(home, "calibrate", *options, "--estimate")
-    assert (only.returncode, only.stdout) == (0, "")
-    assert "tokens; about" in only.stderr
-    whole = run(home, "calibrate", *options)
-    assert whole.returncode == 0
-    assert "Use λ_d = 1 and λ_b = " in whole.stdout
-    assert "MarginalSelector(lambda_d=1, lambda_b=" in whole.stdout
+    estimate = run(home, "calibrate", *options, "--estimate")
+    assert (estimate.returncode, estimate.stdout) == (0, "")
+    assert "tokens; about" in estimate.stderr
+    completed = run(home, "calibrate", *options)
+    assert completed.returncode == 0
+    assert "Use λ_d = 1 and λ_b = " in completed.stdout
+    assert "MarginalSelector(lambda_d=1, lambda_b=" in completed.stdout
     assert "All answers have their scores already." in run(home, "calibrate", *options).stderr
 
 
@@ -130,8 +130,8 @@ def test_calibrate_measures_the_questions_of_a_file_instead_of_the_cases(
         for town in TOWNS[:4]
     ]
     file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    told = calibrated(home, "--cases", cases, "--model", model, "--questions", file)
-    assert told["questions"] == 4
+    report = calibrate(home, "--cases", cases, "--model", model, "--questions", file)
+    assert report["questions"] == 4
 
 
 def test_calibrate_of_a_users_own_store_leaves_quality_out(
@@ -148,69 +148,69 @@ def test_calibrate_of_a_users_own_store_leaves_quality_out(
         "    return store\n",
         encoding="utf-8",
     )
-    told = calibrated(home, "--store", f"{code}:inns", "--model", model, "--group", "town")
-    assert told["questions"] == 6
-    # Its quality is none that could be measured: it is left out.
-    assert {row["lambda_b"] for row in told["rows"]} == {1.0}
+    report = calibrate(home, "--store", f"{code}:inns", "--model", model, "--group", "town")
+    assert report["questions"] == 6
+    # The cases have no measured quality, so no other λ_b is tried.
+    assert {row["lambda_b"] for row in report["rows"]} == {1.0}
 
 
 def test_calibrate_measures_plan_cases_of_a_domain_with_the_shipped_model(own_home: Path) -> None:
-    told = calibrated(own_home, "--domain", "shopping", "--model", "mistral", "--limit", "3")
-    assert told["model"] == "mistral"
-    assert told["questions"] == 3
+    report = calibrate(own_home, "--domain", "shopping", "--model", "mistral", "--limit", "3")
+    assert (report["model"], report["questions"]) == ("mistral", 3)
 
 
 @pytest.mark.timeout(300)
 def test_killed_run_of_calibrate_resumes_and_scores_nothing_twice(
     home: Path, model: Path, tmp_path: Path
 ) -> None:
-    file, scores = towns(tmp_path / "many.jsonl", 40), tmp_path / "scores.sqlite"
+    file, scores = write_towns(tmp_path / "many.jsonl", 40), tmp_path / "scores.sqlite"
     arguments = ["calibrate", "--cases", file, "--model", model, "--scores", scores, "--json"]
     arguments += ["--lambda-d", "0,1", "--lambda-b", "0.9,1"]
-    whole = [*command(), *map(str, arguments)]
-    kept: dict[str, int] = {}
-    draw = random.Random(1)
+    argv = [*command(), *map(str, arguments)]
+    previous: dict[str, int] = {}
+    rng = random.Random(1)
     for _ in range(2):
         process = subprocess.Popen(
-            whole, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            argv, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        wanted = len(kept) + draw.randint(10, 60)
-        while process.poll() is None and len(rows(scores)) < wanted:
+        target = len(previous) + rng.randint(10, 60)
+        while process.poll() is None and len(stored_scores(scores)) < target:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        found = rows(scores)
-        # What is scored again is written again, with another number.
-        assert found.items() >= kept.items()
-        assert len(found) > len(kept)
-        kept = found
+        current = stored_scores(scores)
+        # A score that is computed again gets another row number.
+        assert current.items() >= previous.items()
+        assert len(current) > len(previous)
+        previous = current
     resumed = result(run(home, *map(str, arguments)))
-    assert rows(scores).items() >= kept.items()
-    alone = [str(tmp_path / "other.sqlite") if a == scores else str(a) for a in arguments]
-    # A home of its own, since the measured qualities of the cases are kept in the home.
-    fresh = result(run(tmp_path / "home", *alone))
-    # The quality of the cases is the likelihood of their answers without demonstrations.
-    assert len(rows(tmp_path / "other.sqlite")) == len(rows(scores))
-    # Other prompts were read together, which changes the last digits.
-    assert resumed["choice"]["lambda_d"] == fresh["choice"]["lambda_d"]
-    for one, other in zip(resumed["rows"], fresh["rows"], strict=True):
-        assert one["benefit"] == pytest.approx(other["benefit"], abs=1e-4)
+    assert stored_scores(scores).items() >= previous.items()
+    other_scores = tmp_path / "other.sqlite"
+    others = [str(other_scores if argument == scores else argument) for argument in arguments]
+    # A new home, since the other home has the measured qualities of the cases.
+    uninterrupted = result(run(tmp_path / "home", *others))
+    # The scores include those without demonstrations, which are the quality of the cases.
+    assert len(stored_scores(other_scores)) == len(stored_scores(scores))
+    # The batches hold other prompts, which changes the last digits.
+    assert resumed["choice"]["lambda_d"] == uninterrupted["choice"]["lambda_d"]
+    for row, expected in zip(resumed["rows"], uninterrupted["rows"], strict=True):
+        assert row["benefit"] == pytest.approx(expected["benefit"], abs=1e-4)
 
 
-def rows(file: Path) -> dict[str, int]:
-    """Return the scores that are kept, each with the number of its writing."""
+def stored_scores(file: Path) -> dict[str, int]:
+    """Return the row number of each stored score."""
     if not file.is_file():
         return {}
     with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=10) as database:
         try:
             return dict(database.execute("SELECT key, rowid FROM prompts"))
         except sqlite3.OperationalError:
-            # The table is not there yet.
+            # The table does not exist yet.
             return {}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "word"),
+    ("arguments", "message"),
     [
         ([], "one of --cases FILE, --domain NAME and --store"),
         (["--cases", "towns.jsonl", "--domain", "shopping"], "one of --cases"),
@@ -233,7 +233,7 @@ def rows(file: Path) -> dict[str, int]:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_invalid_options_and_files_of_calibrate_print_an_error_of_one_line(
-    home: Path, model: Path, cases: Path, arguments: list[str], word: str
+    home: Path, model: Path, cases: Path, arguments: list[str], message: str
 ) -> None:
     for name, text in (
         ("broken.jsonl", '{"question": "a", "answer": "b"}\n{"question'),
@@ -244,10 +244,10 @@ def test_invalid_options_and_files_of_calibrate_print_an_error_of_one_line(
         ("bad.py", "x = 1 / 0"),
     ):
         (home / name).write_text(text, encoding="utf-8")
-    done = run(home, "calibrate", "--model", model, *arguments)
-    assert word in one_line_error(done)
+    completed = run(home, "calibrate", "--model", model, *arguments)
+    assert message in one_line_error(completed)
 
 
 def test_missing_model_of_calibrate_prints_an_error_of_one_line(home: Path, cases: Path) -> None:
-    done = run(home, "calibrate", "--cases", cases, "--model", "./nowhere")
-    assert "no folder './nowhere'" in one_line_error(done)
+    completed = run(home, "calibrate", "--cases", cases, "--model", "./nowhere")
+    assert "no folder './nowhere'" in one_line_error(completed)

@@ -19,16 +19,16 @@ WARRANTY = "and its warranty?"
 
 
 def chat(home: Path, typed: str | bytes, *arguments: str) -> Done:
-    """Run the command with what is piped into it."""
+    """Run ``casewright chat`` with ``typed`` piped into its stdin."""
     raw = typed if isinstance(typed, bytes) else typed.encode()
-    piped = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8")
-    with patch.object(sys, "stdin", piped):
+    stream = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8")
+    with patch.object(sys, "stdin", stream):
         return run(home, "chat", *arguments)
 
 
-def answers(done: Done) -> list[dict[str, Any]]:
-    assert done.returncode == 0, (done.stdout, done.stderr)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def answers(completed: Done) -> list[dict[str, Any]]:
+    assert completed.returncode == 0, (completed.stdout, completed.stderr)
+    return [json.loads(line) for line in completed.stdout.splitlines()]
 
 
 def test_follow_up_question_is_planned_with_the_earlier_turn(home: Path) -> None:
@@ -39,44 +39,44 @@ def test_follow_up_question_is_planned_with_the_earlier_turn(home: Path) -> None
 
 
 def test_chat_prints_answers_without_a_prompt_when_stdin_is_a_pipe(home: Path) -> None:
-    done = chat(home, f"{REFUNDS}\n")
-    assert done.returncode == 0
-    assert "[E1]" in done.stdout
-    assert ">" not in done.stdout
+    completed = chat(home, f"{REFUNDS}\n")
+    assert completed.returncode == 0
+    assert "[E1]" in completed.stdout
+    assert ">" not in completed.stdout
 
 
 @pytest.mark.parametrize("typed", ["", "\n", f"\n{REFUNDS}\n"])
 def test_end_of_input_or_an_empty_line_ends_chat(home: Path, typed: str) -> None:
-    done = chat(home, typed)
-    assert (done.returncode, done.stdout) == (0, "")
+    completed = chat(home, typed)
+    assert (completed.returncode, completed.stdout) == (0, "")
 
 
-def test_chat_prints_errors_and_goes_on(home: Path) -> None:
+def test_chat_prints_errors_and_answers_the_next_questions(home: Path) -> None:
     typed = b"a\x00b\n\xff\n/context {\n" + f"{KEYBOARDS}\n{WARRANTY}\n".encode()
-    done = chat(home, typed, "--json")
-    assert len(answers(done)) == 2
-    assert done.stderr.count("error: ") == 3
-    assert "Traceback" not in done.stderr
+    completed = chat(home, typed, "--json")
+    assert len(answers(completed)) == 2
+    assert completed.stderr.count("error: ") == 3
+    assert "Traceback" not in completed.stderr
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("options", [(), ("--json",)])
 def test_chat_prints_no_control_or_bidirectional_characters_of_answers_and_errors(
-    home: Path, more: tuple[str, ...]
+    home: Path, options: tuple[str, ...]
 ) -> None:
-    raw = "\x1b[2Jgone \u202eback \u2028next"
-    replies = [{"answer": {"text": raw}}, InputError(f"No {raw}.")]
-    with patch("casewright.serve.session.dialogue.Dialogue.ask", side_effect=replies):
-        done = chat(home, f"{REFUNDS}\n{WARRANTY}\n", *more)
-    for printed in (done.stdout, done.stderr):
-        assert "[2Jgone" in printed
-        assert not {"\x1b", "\u202e"} & set(printed)
-    if more:
-        assert [answer["text"] for answer in answers(done)] == [raw]
+    text = "\x1b[2Jgone \u202eback \u2028next"
+    outcomes = [{"answer": {"text": text}}, InputError(f"No {text}.")]
+    with patch("casewright.serve.session.dialogue.Dialogue.ask", side_effect=outcomes):
+        completed = chat(home, f"{REFUNDS}\n{WARRANTY}\n", *options)
+    for stream in (completed.stdout, completed.stderr):
+        assert "[2Jgone" in stream
+        assert not {"\x1b", "\u202e"} & set(stream)
+    if options:
+        assert [answer["text"] for answer in answers(completed)] == [text]
 
 
-def test_command_context_changes_the_context_between_questions(home: Path) -> None:
-    page = '/context {"product_id": "P028", "page": "product"}'
-    typed = f"{KEYBOARDS}\n{page}\nis it loud?\n/context\n"
+def test_chat_command_context_changes_the_context_of_later_questions(home: Path) -> None:
+    command = '/context {"product_id": "P028", "page": "product"}'
+    typed = f"{KEYBOARDS}\n{command}\nis it loud?\n/context\n"
     assert "context.product_id" in answers(chat(home, typed, "--json"))[1]["plan"]
 
 

@@ -1,4 +1,4 @@
-"""`casewright ask --domain code`, as people run it, and its errors."""
+"""`casewright ask --domain code`: its answers and its errors."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from tests.domains.code.trees import source_tree
 from tests.serve.helpers import Done, new_home, one_line_error, result, run
 
 SPLIT = "Show me the full split method of class Splitter"
-#: What follows the question, and what the error must say.
-UNUSABLE: dict[str, tuple[list[str], str]] = {
+#: Arguments after the question, and a part of the error message.
+INVALID: dict[str, tuple[list[str], str]] = {
     "no source, and nothing indexed": (["-d", "code"], "--source DIR"),
-    "source that is not there": (["-d", "code", "--source", "none"], "No such file"),
+    "missing source folder": (["-d", "code", "--source", "none"], "No such file"),
     "source without source code": (["-d", "code", "--source", "docs"], "has no source code"),
     "source of another domain": (["-d", "documents", "--source", "."], "goes with --domain code"),
     "feedback of a domain that compares no texts": (
         ["-d", "math24", "--feedback", "offline"],
         "Leave --feedback out",
     ),
-    "a judge that is none": (["-d", "code", "--feedback", "gold"], "There is no judge 'gold'"),
+    "unknown judge": (["-d", "code", "--feedback", "gold"], "There is no judge 'gold'"),
     "store of source code": (["-d", "code", "--store", "x"], "--domain documents"),
 }
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home without stores, with what is no source tree in it."""
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home without stores, with files that are no source tree."""
     home = new_home(tmp_path_factory.mktemp("bare") / "home")
     (home / "file.py").write_text("x = 1\n", encoding="utf-8")
     (home / "docs").mkdir()
@@ -36,37 +36,37 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(bare: Path) -> dict[str, Done]:
-    return {name: run(bare, "ask", SPLIT, *given) for name, (given, _) in UNUSABLE.items()}
+def runs(empty_home: Path) -> dict[str, Done]:
+    return {name: run(empty_home, "ask", SPLIT, *options) for name, (options, _) in INVALID.items()}
 
 
-@pytest.mark.parametrize("name", UNUSABLE)
+@pytest.mark.parametrize("name", INVALID)
 def test_user_error_prints_one_line_and_creates_no_store(
-    runs: dict[str, Done], bare: Path, name: str
+    runs: dict[str, Done], empty_home: Path, name: str
 ) -> None:
-    line = one_line_error(runs[name])
-    assert UNUSABLE[name][1] in line
+    message = one_line_error(runs[name])
+    assert INVALID[name][1] in message
     assert runs[name].stdout == ""
-    assert not (bare / "data").exists()
+    assert not (empty_home / "data").exists()
 
 
 @pytest.fixture(scope="module")
 def home_and_tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A home, and a source tree that the first test which asks about it indexes."""
-    place = tmp_path_factory.mktemp("asked")
-    return new_home(place / "home"), source_tree(place / "demo")
+    """Return a home and a source tree, which the first question about it indexes."""
+    folder = tmp_path_factory.mktemp("asked")
+    return new_home(folder / "home"), source_tree(folder / "demo")
 
 
 def test_ask_shows_a_whole_method_and_later_needs_no_source_folder(
     home_and_tree: tuple[Path, Path],
 ) -> None:
     home, tree = home_and_tree
-    done = run(home, "ask", "--domain", "code", "--source", tree, SPLIT)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == f"Indexing the source code in {tree}, once …\n"
+    completed = run(home, "ask", "--domain", "code", "--source", tree, SPLIT)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stderr == f"Indexing the source code in {tree}, once …\n"
     for word in ("alpha", "bravo", "charlie"):
         for number in range(14):
-            assert f"{word}_{number} = {word}_{number + 1}(given, {number})" in done.stdout
+            assert f"{word}_{number} = {word}_{number + 1}(given, {number})" in completed.stdout
     answer = result(run(home, "ask", "-d", "code", SPLIT, "--json"))
     assert answer["plan"] == "s1 = code_search(query=question)"
     assert answer["generator"] == "extractive"
@@ -75,23 +75,23 @@ def test_ask_shows_a_whole_method_and_later_needs_no_source_folder(
     for item in answer["evidence"]:
         assert item["source"].startswith("demo/text/splitter.py, lines ")
         assert item["source"].endswith(" (Splitter.split)")
-    built = {one["name"]: one["built"] for one in result(run(home, "domains", "--json"))}
-    assert built["code"] is True
+    domains = result(run(home, "domains", "--json"))
+    assert {domain["name"]: domain["built"] for domain in domains}["code"] is True
 
 
 def test_rounds_of_relevance_feedback_are_printed_and_reported_in_json(
     home_and_tree: tuple[Path, Path],
 ) -> None:
     home, tree = home_and_tree
-    asked = ("ask", "-d", "code", "--source", tree, "--feedback", "offline", SPLIT)
-    done = run(home, *asked)
-    assert done.returncode == 0, done.stderr
-    assert "Rounds of s1\n1. by question: " in done.stdout
-    assert "Judge: offline." in done.stdout
-    # All that a single search finds is there.
+    arguments = ("ask", "-d", "code", "--source", tree, "--feedback", "offline", SPLIT)
+    completed = run(home, *arguments)
+    assert completed.returncode == 0, completed.stderr
+    assert "Rounds of s1\n1. by question: " in completed.stdout
+    assert "Judge: offline." in completed.stdout
+    # The rounds find everything that a single search finds.
     for word in ("alpha", "bravo", "charlie"):
         for number in range(14):
-            assert f"{word}_{number} = {word}_{number + 1}(given, {number})" in done.stdout
-    *rounds, ended = result(run(home, *asked, "--json"))["steps"][0]["reports"]
-    assert [one["round"] for one in rounds] == list(range(1, len(rounds) + 1))
-    assert ended["event"] == "feedback_ended"
+            assert f"{word}_{number} = {word}_{number + 1}(given, {number})" in completed.stdout
+    *rounds, end = result(run(home, *arguments, "--json"))["steps"][0]["reports"]
+    assert [report["round"] for report in rounds] == list(range(1, len(rounds) + 1))
+    assert end["event"] == "feedback_ended"

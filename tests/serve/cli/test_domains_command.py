@@ -10,43 +10,43 @@ from tests.serve.helpers import new_home, result, run
 
 
 @pytest.fixture(scope="module")
-def listed(home: Path) -> list[dict[str, Any]]:
-    domains: list[dict[str, Any]] = result(run(home, "domains", "--json"))
-    return domains
+def reports(home: Path) -> list[dict[str, Any]]:
+    reports: list[dict[str, Any]] = result(run(home, "domains", "--json"))
+    return reports
 
 
 def test_domains_lists_every_domain_with_example_questions_and_scopes(home: Path) -> None:
-    done = run(home, "domains")
-    assert (done.returncode, done.stderr) == (0, "")
+    completed = run(home, "domains")
+    assert (completed.returncode, completed.stderr) == (0, "")
     for name in domain_names():
         domain = find_domain(name)
-        assert f"{name}: {domain.description}" in done.stdout
+        assert f"{name}: {domain.description}" in completed.stdout
         for question in domain.questions:
-            assert f'casewright ask --domain {name} "{question}"' in done.stdout
+            assert f'casewright ask --domain {name} "{question}"' in completed.stdout
         for field, values in domain.scopes.items():
-            assert f"--{field} {' | '.join(values)}" in done.stdout
+            assert f"--{field} {' | '.join(values)}" in completed.stdout
 
 
 def test_domains_json_lists_every_domain_with_questions_and_scopes(
-    listed: list[dict[str, Any]],
+    reports: list[dict[str, Any]],
 ) -> None:
-    assert [domain["name"] for domain in listed] == domain_names()
-    for domain in listed:
-        known = find_domain(domain["name"])
-        assert domain["description"] == known.description
-        assert domain["questions"] == list(known.questions)
-        assert domain["scopes"] == {field: list(v) for field, v in known.scopes.items()}
+    assert [report["name"] for report in reports] == domain_names()
+    for report in reports:
+        domain = find_domain(report["name"])
+        assert report["description"] == domain.description
+        assert report["questions"] == list(domain.questions)
+        assert report["scopes"] == {field: list(values) for field, values in domain.scopes.items()}
 
 
 def test_domains_json_has_the_stores_folder_and_whether_it_is_built(
-    home: Path, listed: list[dict[str, Any]], tmp_path: Path
+    home: Path, reports: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    shopping = listed[domain_names().index("shopping")]
+    shopping = reports[domain_names().index("shopping")]
     assert shopping["folder"] == str(home / "data" / "shopping")
     assert shopping["built"] is True
-    bare = new_home(tmp_path / "bare")
-    assert not any(domain["built"] for domain in result(run(bare, "domains", "--json")))
-    assert not (bare / "data").exists()
+    empty_home = new_home(tmp_path / "bare")
+    assert not any(report["built"] for report in result(run(empty_home, "domains", "--json")))
+    assert not (empty_home / "data").exists()
 
 
 @pytest.mark.parametrize(

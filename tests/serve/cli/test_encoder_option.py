@@ -19,18 +19,18 @@ def test_option_encoder_ingests_and_asks_documents_in_a_separate_store(
 ) -> None:
     home = new_home(tmp_path / "home")
     (tmp_path / "care.md").write_text("# Mill\n\nOil the spindle weekly.\n")
-    given = ("--encoder", model, "--json")
-    told = result(run(home, "ingest", tmp_path / "care.md", *given))
-    assert told["added"] == 1
-    assert "tiny-bert" in told["location"]
+    options = ("--encoder", model, "--json")
+    report = result(run(home, "ingest", tmp_path / "care.md", *options))
+    assert report["added"] == 1
+    assert "tiny-bert" in report["location"]
     question = ("how often oil the mill", "--domain", "documents")
-    answer = result(run(home, "ask", *question, *given))
+    answer = result(run(home, "ask", *question, *options))
     assert "Oil the spindle weekly" in answer["text"]
-    # The packaged encoder's place is another, and nothing was ingested there.
+    # The packaged encoder has its own store, which is empty.
     assert "casewright ingest" in one_line_error(run(home, "ask", *question))
 
 
 def test_encoder_that_cannot_be_loaded_prints_an_error_of_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    done = run(new_home(tmp_path / "home"), "ask", "hello", "--encoder", tmp_path / "empty")
-    assert "could not be loaded" in one_line_error(done)
+    completed = run(new_home(tmp_path / "home"), "ask", "hello", "--encoder", tmp_path / "empty")
+    assert "could not be loaded" in one_line_error(completed)

@@ -9,8 +9,8 @@ from casewright.domains import domain_names
 from tests.serve.helpers import Done, one_line_error, run
 
 DOMAINS = f"Domains are: {', '.join(domain_names())}; name your own as FILE.py:NAME"
-#: What was asked for, and what the error must say.
-UNUSABLE: dict[str, tuple[list[str], str]] = {
+#: Arguments, and a part of the error message.
+INVALID: dict[str, tuple[list[str], str]] = {
     "empty question": (["ask", ""], "question is empty"),
     "blank question": (["plan", " \n "], "question is empty"),
     "too long a question": (["ask", "x" * 100_000], "100,000 characters"),
@@ -51,52 +51,47 @@ UNUSABLE: dict[str, tuple[list[str], str]] = {
 
 @pytest.fixture(scope="module")
 def runs(home: Path) -> dict[str, Done]:
-    """Each of them run with --json."""
+    """Return the result of each command with ``--json``."""
     return {
-        name: run(home, *given, *(["--json"] if given != ["nope"] else []))
-        for name, (given, _) in UNUSABLE.items()
+        name: run(home, *arguments, *(["--json"] if arguments != ["nope"] else []))
+        for name, (arguments, _) in INVALID.items()
     }
 
 
-@pytest.mark.parametrize("name", UNUSABLE)
+@pytest.mark.parametrize("name", INVALID)
 def test_user_error_prints_one_line(runs: dict[str, Done], name: str) -> None:
-    line = one_line_error(runs[name])
-    assert UNUSABLE[name][1] in line
-    assert len(line) < 400
+    message = one_line_error(runs[name])
+    assert INVALID[name][1] in message
+    assert len(message) < 400
 
 
-@pytest.mark.parametrize("name", [name for name in UNUSABLE if name != "unknown command"])
+@pytest.mark.parametrize("name", [name for name in INVALID if name != "unknown command"])
 def test_user_error_is_a_json_object_with_the_option_json(runs: dict[str, Done], name: str) -> None:
-    done = runs[name]
-    assert done.returncode == 2
-    assert done.stdout, "nothing on stdout"
-    error = json.loads(done.stdout)["error"]
-    assert UNUSABLE[name][1] in error["message"]
-    assert error["message"] in done.stderr
+    completed = runs[name]
+    assert completed.returncode == 2
+    error = json.loads(completed.stdout)["error"]
+    assert INVALID[name][1] in error["message"]
+    assert error["message"] in completed.stderr
     assert error["kind"].endswith("Error")
     assert error["kind"].isidentifier()
 
 
-@pytest.fixture(scope="module")
-def plain(home: Path) -> Done:
-    return run(home, "ask", "hello", "--domain", "nope")
-
-
-def test_error_without_json_leaves_stdout_empty(plain: Done) -> None:
-    assert one_line_error(plain)
-    assert plain.stdout == ""
+def test_error_without_json_leaves_stdout_empty(home: Path) -> None:
+    completed = run(home, "ask", "hello", "--domain", "nope")
+    assert DOMAINS in one_line_error(completed)
+    assert completed.stdout == ""
 
 
 def test_json_error_names_the_kind_of_unknown_planners_and_missing_packages(home: Path) -> None:
     missing = run(home, "plan", "hello", "--planner", "nope:model", "--json")
     unknown = run(home, "plan", "hello", "--planner", "nope", "--json")
-    kinds = [json.loads(done.stdout)["error"]["kind"] for done in (missing, unknown)]
+    kinds = [json.loads(completed.stdout)["error"]["kind"] for completed in (missing, unknown)]
     # With LangChain installed, an unknown provider is an input error.
     assert kinds[0] in ("DependencyError", "InputError")
     assert kinds[1] == "InputError"
 
 
 def test_context_of_400_nested_lists_is_accepted(home: Path) -> None:
-    deep = '{"a": ' + "[" * 400 + "]" * 400 + "}"
-    done = run(home, "plan", "Thank you!", "--context", deep, "--json")
-    assert done.returncode == 0, done.stderr
+    context = '{"a": ' + "[" * 400 + "]" * 400 + "}"
+    completed = run(home, "plan", "Thank you!", "--context", context, "--json")
+    assert completed.returncode == 0, completed.stderr

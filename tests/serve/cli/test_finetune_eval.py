@@ -24,17 +24,17 @@ TOOLS = [
         "description": "Tells.",
     },
 ]
-ASKED = [
+QUERIES = [
     ("do you sell a lamp", FIND, "find"),
     ("how bright is a lamp", FACT, "fact"),
     ("hello there", NOTHING, "no_evidence"),
 ]
 
 
-def write(file: Path, rows: list[tuple[str, str, str]]) -> Path:
+def write_queries(file: Path, rows: list[tuple[str, str, str]]) -> Path:
     lines = [
-        json.dumps({"id": n, "query": query, "plan": plan, "class": label})
-        for n, (query, plan, label) in enumerate(rows)
+        json.dumps({"id": number, "query": query, "plan": plan, "class": label})
+        for number, (query, plan, label) in enumerate(rows)
     ]
     file.write_text("\n".join(lines), encoding="utf-8")
     return file
@@ -44,72 +44,71 @@ def write(file: Path, rows: list[tuple[str, str, str]]) -> Path:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("eval")
     (folder / "tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
-    write(folder / "asked.jsonl", ASKED)
-    known = [(query.replace("lamp", "desk"), plan, label) for query, plan, label in ASKED[:2]]
-    write(folder / "cases.jsonl", [*known, ASKED[2]])
+    write_queries(folder / "asked.jsonl", QUERIES)
+    cases = [(query.replace("lamp", "desk"), plan, label) for query, plan, label in QUERIES[:2]]
+    write_queries(folder / "cases.jsonl", [*cases, QUERIES[2]])
     new_home(folder / "home")
     return folder
 
 
-def evaluated(folder: Path, *arguments: str | Path) -> Done:
-    own = ("--toolbox", folder / "tools.json", "--input", folder / "asked.jsonl")
-    return run(folder / "home", "finetune", "eval", *own, *arguments)
+def evaluate(folder: Path, *arguments: str | Path) -> Done:
+    defaults = ("--toolbox", folder / "tools.json", "--input", folder / "asked.jsonl")
+    return run(folder / "home", "finetune", "eval", *defaults, *arguments)
 
 
 def test_finetune_eval_prints_planners_with_their_controls_and_differences(folder: Path) -> None:
-    shown = ("--cases", folder / "cases.jsonl", "--removal", "--controls")
-    done = evaluated(folder, "--planner", "classifiers", *shown)
-    assert done.returncode == 0, done.stderr
-    assert "know the plans of 1 of the 3 questions" in done.stderr
-    assert "gold plans shuffled" in done.stdout
-    assert "by construction" in done.stdout
-    assert "Difference from classifiers" in done.stdout
+    options = ("--cases", folder / "cases.jsonl", "--removal", "--controls")
+    completed = evaluate(folder, "--planner", "classifiers", *options)
+    assert completed.returncode == 0, completed.stderr
+    assert "know the plans of 1 of the 3 questions" in completed.stderr
+    assert "gold plans shuffled" in completed.stdout
+    assert "by construction" in completed.stdout
+    assert "Difference from classifiers" in completed.stdout
 
 
 def test_model_plans_without_its_grammar_when_a_tool_is_removed(folder: Path) -> None:
-    model = save_tiny(folder / "tiny")
-    name = f"local:{model}"
-    one = ("--planner", name, "--limit", "1", "--json")
-    told: dict[str, Any] = result(evaluated(folder, *one, "--removal", "--planner", "parser"))
-    assert set(told) >= {"settings", "machine", "figures", "rows", "differences", "notes"}
-    figures = told["figures"][name]
-    # With random weights it writes no tool's name, and under the grammar nothing else.
+    name = f"local:{save_tiny(folder / 'tiny')}"
+    options = ("--planner", name, "--limit", "1", "--json")
+    report: dict[str, Any] = result(evaluate(folder, *options, "--removal", "--planner", "parser"))
+    assert set(report) >= {"settings", "machine", "figures", "rows", "differences", "notes"}
+    figures = report["figures"][name]
+    # With random weights, the model writes a tool's name only if the grammar forces it.
     assert figures["only_provided"]["value"] == 0
     assert figures["only_provided"]["count"] == 1
     assert figures["hallucinated"] == {**figures["hallucinated"], "note": "by construction"}
     assert figures["input_tokens"]["value"] > 100
-    free = result(evaluated(folder, *one, "--no-grammar"))
-    assert free["figures"][name]["invalid"]["value"] == 1
-    assert "note" not in free["figures"][name]["hallucinated"]
-    assert free["settings"]["grammar"] is False
+    unconstrained = result(evaluate(folder, *options, "--no-grammar"))
+    assert unconstrained["figures"][name]["invalid"]["value"] == 1
+    assert "note" not in unconstrained["figures"][name]["hallucinated"]
+    assert unconstrained["settings"]["grammar"] is False
 
 
 def test_finetune_eval_warns_of_missing_plan_cases_and_unknown_classes(folder: Path) -> None:
-    file = write(folder / "named.jsonl", [("do you sell a lamp", FIND, "sales")])
-    told = evaluated(folder, "--planner", "parser", "--input", file).stderr
-    assert "no plan cases for these" in told
-    assert "No wrong plan counts for the classes sales" in told
+    file = write_queries(folder / "named.jsonl", [("do you sell a lamp", FIND, "sales")])
+    warnings = evaluate(folder, "--planner", "parser", "--input", file).stderr
+    assert "no plan cases for these" in warnings
+    assert "No wrong plan counts for the classes sales" in warnings
 
 
 def test_finetune_eval_uses_the_measuring_queries_of_the_domain(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = find_domain("shopping")
-    # All of its plan cases would take a minute to encode.
-    few = replace(shop, queries=lambda: shop.queries()[::40])
-    monkeypatch.setattr(domains, "find_domain", lambda name: few)
-    done = run(home, "finetune", "eval", "--limit", "5", "--seed", "1", "--json")
-    told = result(done)
-    assert told["settings"] == {
-        **told["settings"],
+    # Encoding all plan cases of the shop would take a minute.
+    small_shop = replace(shop, queries=lambda: shop.queries()[::40])
+    monkeypatch.setattr(domains, "find_domain", lambda name: small_shop)
+    completed = run(home, "finetune", "eval", "--limit", "5", "--seed", "1", "--json")
+    report = result(completed)
+    assert report["settings"] == {
+        **report["settings"],
         "domain": "shopping",
         "queries": "measuring",
         "items": 5,
         "planners": ["case"],
     }
-    assert told["figures"]["case"]["tools"]["value"] >= 0.6
-    # Plan cases that no cache holds are encoded first.
-    assert all(line.startswith("Adding cases") for line in done.stderr.splitlines())
+    assert report["figures"]["case"]["tools"]["value"] >= 0.6
+    # Plan cases that are not in the cache are encoded first.
+    assert all(line.startswith("Adding cases") for line in completed.stderr.splitlines())
 
 
 def test_finetune_eval_of_a_public_set_reports_which_records_convert(folder: Path) -> None:
@@ -124,15 +123,16 @@ def test_finetune_eval_of_a_public_set_reports_which_records_convert(folder: Pat
     data.mkdir()
     (data / "sgd-spec.json").write_text(json.dumps(specification), encoding="utf-8")
     (data / "sgd-dev.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
-    done = run(folder / "home", "finetune", "eval", "--set", "nestful", "--data", data, "--json")
-    told = result(done)
-    assert told["conversion"]["converted"] == 1
-    assert told["conversion"]["refused_ids"] == {"a tool that is not in the specification": ["two"]}
-    assert "nestful: 1 of 2 records convert" in done.stderr
+    options = ("--set", "nestful", "--data", data, "--json")
+    completed = run(folder / "home", "finetune", "eval", *options)
+    conversion = result(completed)["conversion"]
+    assert conversion["converted"] == 1
+    assert conversion["refused_ids"] == {"a tool that is not in the specification": ["two"]}
+    assert "nestful: 1 of 2 records convert" in completed.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--planner", "oracle"], "There is no planner 'oracle'"),
         (["--planner", "case", "--planner", "case"], "given twice"),
@@ -148,13 +148,13 @@ def test_finetune_eval_of_a_public_set_reports_which_records_convert(folder: Pat
     ids=lambda value: value if isinstance(value, str) else value[-1],
 )
 def test_invalid_options_of_finetune_eval_print_an_error_of_one_line(
-    folder: Path, arguments: list[str], told: str
+    folder: Path, arguments: list[str], message: str
 ) -> None:
-    assert told in one_line_error(evaluated(folder, *arguments))
+    assert message in one_line_error(evaluate(folder, *arguments))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--queries", "some"], "--queries are measuring or all"),
         (["--domain", "code"], "has no measuring queries"),
@@ -165,13 +165,13 @@ def test_invalid_options_of_finetune_eval_print_an_error_of_one_line(
     ids=lambda value: value if isinstance(value, str) else value[-1],
 )
 def test_missing_query_sets_of_finetune_eval_print_an_error_of_one_line(
-    home: Path, arguments: list[str], told: str
+    home: Path, arguments: list[str], message: str
 ) -> None:
-    assert told in one_line_error(run(home, "finetune", "eval", *arguments))
+    assert message in one_line_error(run(home, "finetune", "eval", *arguments))
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("changes", "message"),
     [
         ({"plan": "s1 = sell()"}, "Query 2 (id b), its gold plan: s1: There is no tool"),
         ({"tools_removed": ["find"]}, "Query 2 (id b), its gold plan: s1"),
@@ -180,11 +180,11 @@ def test_missing_query_sets_of_finetune_eval_print_an_error_of_one_line(
     ids=["unknown tool", "removed tool", "control character"],
 )
 def test_finetune_eval_names_the_query_whose_gold_plan_or_text_is_invalid(
-    folder: Path, more: dict[str, Any], told: str
+    folder: Path, changes: dict[str, Any], message: str
 ) -> None:
-    good = {"id": "a", "query": "a lamp", "plan": FIND}
+    query = {"id": "a", "query": "a lamp", "plan": FIND}
     file = folder / "bad.jsonl"
-    file.write_text(f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', **more})}")
-    error = one_line_error(evaluated(folder, "--input", file))
+    file.write_text(f"{json.dumps(query)}\n{json.dumps({**query, 'id': 'b', **changes})}")
+    error = one_line_error(evaluate(folder, "--input", file))
     assert "bad.jsonl: " in error
-    assert told in error
+    assert message in error

@@ -10,7 +10,7 @@ from casewright.stores.feedback import JudgeModel
 from tests.finetune.test_judge_training import folder
 from tests.serve.helpers import new_home, one_line_error, result, run
 
-#: Training takes long where other work is going on.
+#: Training is slow on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -28,24 +28,24 @@ def test_finetune_judge_trains_on_given_data_and_beats_its_control(
     home: Path, data: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "new" / "judge.json"
-    told = result(run(home, "finetune", "judge", "--data", data, "--output", target, "--json"))
+    report = result(run(home, "finetune", "judge", "--data", data, "--output", target, "--json"))
     model = JudgeModel.load(target)
-    assert told == {
+    assert report == {
         "file": str(target),
         "thresholds": {"first": model.first.threshold, "later": model.later.threshold},
         **model.training,
     }
-    (name,) = told["sets"]
+    (name,) = report["sets"]
     assert name == data.name
-    figures = told["test_figures"][name]["sentences"]
+    figures = report["test_figures"][name]["sentences"]
     assert figures["auc"] > figures["auc_control"]
-    halves = told["sets"][name]
-    assert halves["questions_training"] + halves["questions_test"] == 30
-    assert figures["questions"] == halves["questions_test"]
+    counts = report["sets"][name]
+    assert counts["questions_training"] + counts["questions_test"] == 30
+    assert figures["questions"] == counts["questions_test"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "word"),
+    ("arguments", "message"),
     [
         (["--output", "."], "is a folder"),
         (["--output", "file/judge.json"], "is a file"),
@@ -56,7 +56,7 @@ def test_finetune_judge_trains_on_given_data_and_beats_its_control(
     ids=range(5),
 )
 def test_invalid_options_of_finetune_judge_print_one_line_and_write_nothing(
-    home: Path, tmp_path: Path, arguments: list[str], word: str
+    home: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     (home / "file").write_text("kept", encoding="utf-8")
     for name, cases in (
@@ -67,6 +67,6 @@ def test_invalid_options_of_finetune_judge_print_one_line_and_write_nothing(
         (home / name / "cases.jsonl").write_text(cases, encoding="utf-8")
         question = '{"id": "q0", "question": "which?", "relevant": ["a"]}'
         (home / name / "questions.jsonl").write_text(question, encoding="utf-8")
-    assert word in one_line_error(run(home, "finetune", "judge", *arguments))
+    assert message in one_line_error(run(home, "finetune", "judge", *arguments))
     assert not (home / "judge.json").exists()
     assert (home / "file").read_text(encoding="utf-8") == "kept"

@@ -17,18 +17,18 @@ from tests.serve.helpers import new_home, one_line_error, run
 @pytest.mark.timeout(900)
 def test_finetune_parser_trains_measures_and_writes_a_plan_parser(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home")
-    done = run(home, "finetune", "parser", "--output", "out", "--minutes", "0.001", "--json")
-    assert done.returncode == 0
-    told = json.loads(done.stdout)
-    assert told["folder"] == "out"
-    assert 0 <= told["whole plans, 5 cases"] <= told["right tools, 5 cases"] <= 1
+    completed = run(home, "finetune", "parser", "--output", "out", "--minutes", "0.001", "--json")
+    assert completed.returncode == 0
+    report = json.loads(completed.stdout)
+    assert report["folder"] == "out"
+    assert report["whole plans, 5 cases"] <= report["right tools, 5 cases"]
     card = json.loads((home / "out" / "parser.json").read_text(encoding="utf-8"))
     assert card["training"]["minutes"] == 0.001
     result = ParserPlanner(None, home / "out").plan(PlanRequest("do you sell tents", SHOP))
-    assert result.confidence is not None
+    assert result.fallback == ""
 
 
 def test_finetune_parser_refuses_to_start_from_a_folder_without_a_parser(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home")
-    ran = run(home, "finetune", "parser", "--output", "out", "--from", "nothing")
-    assert "nothing holds no plan parser" in one_line_error(ran)
+    completed = run(home, "finetune", "parser", "--output", "out", "--from", "nothing")
+    assert "nothing holds no plan parser" in one_line_error(completed)

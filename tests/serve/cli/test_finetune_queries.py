@@ -42,46 +42,45 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def sheet(folder: Path, *records: dict[str, Any]) -> Path:
+def write_sheet(folder: Path, *records: dict[str, Any]) -> Path:
     file = folder / "sheet.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return file
 
 
-def sampled(home: Path, folder: Path, *more: str | Path) -> Done:
-    given = ("--initial", folder / "initial.txt", "--pool", folder / "pool.json", *more)
-    return run(home, "finetune", "sample", *given, "--output", folder / "out.jsonl")
+def run_sample(home: Path, folder: Path, *arguments: str | Path) -> Done:
+    options = ("--initial", folder / "initial.txt", "--pool", folder / "pool.json", *arguments)
+    return run(home, "finetune", "sample", *options, "--output", folder / "out.jsonl")
 
 
-def annotated(home: Path, folder: Path, source: Path, *more: str | Path) -> Done:
-    tools = ("--toolbox", folder / "tools.json")
-    output = ("--output", folder / "out.jsonl")
-    return run(home, "finetune", "annotate", "--input", source, *output, *tools, *more)
+def run_annotate(home: Path, folder: Path, source: Path, *arguments: str | Path) -> Done:
+    options = ("--toolbox", folder / "tools.json", "--output", folder / "out.jsonl")
+    return run(home, "finetune", "annotate", "--input", source, *options, *arguments)
 
 
 def test_finetune_sample_writes_a_sheet_and_reports_coverage_of_each_method(
     home: Path, folder: Path
 ) -> None:
-    told = result(sampled(home, folder, "--compare", "--json"))
+    report = result(run_sample(home, folder, "--compare", "--json"))
     lines = (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     assert {record["query"] for record in records} <= set(POOL)
     assert all((record["plan"], record["class"]) == ("", "") for record in records)
-    assert (len(records), told["pool_read"], told["pool_distinct"]) == (2, 10, 9)
-    by = {row["pool"]: row for row in told["rows"]}
-    assert list(by) == ["initial", "dqs", "dqs_large", "facility_location", "random"]
-    assert all(0 < row["coverage"] <= row["coverage_with_initial"] <= 1 for row in by.values())
+    assert (len(records), report["pool_read"], report["pool_distinct"]) == (2, 10, 9)
+    rows = {row["pool"]: row for row in report["rows"]}
+    assert list(rows) == ["initial", "dqs", "dqs_large", "facility_location", "random"]
+    assert all(0 < row["coverage"] <= row["coverage_with_initial"] <= 1 for row in rows.values())
 
 
 def test_finetune_sample_prints_its_figures_as_a_table(home: Path, folder: Path) -> None:
-    done = sampled(home, folder, "--method", "facility-location", "--size", "3")
-    assert done.returncode == 0, done.stderr
-    assert "facility_location" in done.stdout
-    assert "10 queries in the pool, 9 different ones" in done.stdout
+    completed = run_sample(home, folder, "--method", "facility-location", "--size", "3")
+    assert completed.returncode == 0, completed.stderr
+    assert "facility_location" in completed.stdout
+    assert "10 queries in the pool, 9 different ones" in completed.stdout
 
 
 @pytest.mark.parametrize(
-    ("more", "why"),
+    ("options", "message"),
     [
         (("--size", "10"), "10 queries cannot be sampled: the pool has 9"),
         (("--method", "best"), "best"),
@@ -91,47 +90,48 @@ def test_finetune_sample_prints_its_figures_as_a_table(home: Path, folder: Path)
     ids=["size", "method", "both", "file"],
 )
 def test_invalid_options_of_finetune_sample_print_one_line_and_write_nothing(
-    home: Path, folder: Path, more: tuple[str, ...], why: str
+    home: Path, folder: Path, options: tuple[str, ...], message: str
 ) -> None:
-    done = sampled(home, folder, *more)
-    assert why in one_line_error(done)
+    completed = run_sample(home, folder, *options)
+    assert message in one_line_error(completed)
     assert not (folder / "out.jsonl").exists()
 
 
 def test_finetune_sample_does_not_overwrite_an_existing_sheet(home: Path, folder: Path) -> None:
     (folder / "out.jsonl").write_text("mine", encoding="utf-8")
-    assert "perhaps filled in" in one_line_error(sampled(home, folder))
+    assert "perhaps filled in" in one_line_error(run_sample(home, folder))
     assert (folder / "out.jsonl").read_text(encoding="utf-8") == "mine"
 
 
 def test_finetune_annotate_writes_valid_queries_and_keeps_the_other_lines(
     home: Path, folder: Path
 ) -> None:
-    source = sheet(
+    source = write_sheet(
         folder,
         {"id": "1", "query": "rooms in Bremen", "plan": ROOM, "class": ""},
         {"id": "2", "query": "is it quiet", "plan": "s1 = room_facts(query=question)"},
         {"id": "3", "query": "rooms in Kiel", "plan": ""},
     )
-    done = annotated(home, folder, source, "--json")
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: 1 of 3 lines are wrong.")
-    told = json.loads(done.stdout)
-    assert (told["added"], told["wrong"], told["empty"]) == (1, 1, 1)
-    assert told["problems"][0]["reason"] == "s1: room_facts needs the argument room_id."
+    completed = run_annotate(home, folder, source, "--json")
+    assert completed.returncode == 2
+    assert completed.stderr.startswith("error: 1 of 3 lines are wrong.")
+    report = json.loads(completed.stdout)
+    assert (report["added"], report["wrong"], report["empty"]) == (1, 1, 1)
+    assert report["problems"][0]["reason"] == "s1: room_facts needs the argument room_id."
     assert [str(query.plan) for query in read_annotated(folder / "out.jsonl")] == [ROOM]
-    rest = Path(told["rest"]).read_text(encoding="utf-8").splitlines()
+    rest = Path(report["rest"]).read_text(encoding="utf-8").splitlines()
     assert rest == source.read_text(encoding="utf-8").splitlines()[1:]
 
 
 def test_finetune_annotate_prints_problems_as_a_table(home: Path, folder: Path) -> None:
-    done = annotated(home, folder, sheet(folder, {"id": "7", "query": "rooms in Kiel", "plan": ""}))
-    assert done.returncode == 0, done.stderr
-    assert "The plan is empty." in done.stdout
+    sheet = write_sheet(folder, {"id": "7", "query": "rooms in Kiel", "plan": ""})
+    completed = run_annotate(home, folder, sheet)
+    assert completed.returncode == 0, completed.stderr
+    assert "The plan is empty." in completed.stdout
 
 
 @pytest.mark.parametrize(
-    ("more", "why"),
+    ("option", "message"),
     [
         (("--domain", "shopping"), "either --domain NAME or --toolbox FILE"),
         (("--rest", "tools.json"), "exists already"),
@@ -142,9 +142,9 @@ def test_finetune_annotate_prints_problems_as_a_table(home: Path, folder: Path) 
     ids=["both", "rest", "output", "input", "queries"],
 )
 def test_invalid_options_of_finetune_annotate_print_an_error_of_one_line(
-    home: Path, folder: Path, more: tuple[str, str], why: str
+    home: Path, folder: Path, option: tuple[str, str], message: str
 ) -> None:
-    source = sheet(folder, {"id": "1", "query": "rooms in Bremen", "plan": ROOM})
-    name = more[1] if "." not in more[1] else str(folder / more[1])
-    assert why in one_line_error(annotated(home, folder, source, more[0], name))
+    source = write_sheet(folder, {"id": "1", "query": "rooms in Bremen", "plan": ROOM})
+    value = option[1] if "." not in option[1] else str(folder / option[1])
+    assert message in one_line_error(run_annotate(home, folder, source, option[0], value))
     assert source.read_text(encoding="utf-8").count("\n") == 1

@@ -28,7 +28,7 @@ connections.release(key, engine)
 
 @contextmanager
 def locked_by_another_process(home: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process holds the home's stores until a line is written to it."""
+    """Lock the home's stores in another process until a line is written to its stdin."""
     folder = home / "data" / "shopping" / "cases"
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(folder)],
@@ -45,8 +45,8 @@ def locked_by_another_process(home: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def impatient(home: Path, *arguments: str) -> Done:
-    """Run a command as it is, but for its patience: a minute is long for a test."""
+def run_with_short_wait(home: Path, *arguments: str) -> Done:
+    """Run a command that waits half a second for a locked folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_opening, "LOCK_SECONDS", 0.5)
         return run(home, *arguments)
@@ -55,12 +55,12 @@ def impatient(home: Path, *arguments: str) -> Done:
 def test_ask_names_the_folder_that_another_process_locks(own_home: Path) -> None:
     with locked_by_another_process(own_home):
         started = time.monotonic()
-        done = impatient(own_home, "ask", GALAXY, "--json")
+        completed = run_with_short_wait(own_home, "ask", GALAXY, "--json")
         assert time.monotonic() - started < 10
-    line = one_line_error(done)
-    assert "Another process holds" in line
-    assert str(own_home) in line
-    assert json.loads(done.stdout)["error"] == {"kind": "StoreLockedError", "message": line}
+    message = one_line_error(completed)
+    assert "Another process holds" in message
+    assert str(own_home) in message
+    assert json.loads(completed.stdout)["error"] == {"kind": "StoreLockedError", "message": message}
 
 
 def test_refused_build_of_a_locked_folder_leaves_its_stores_unchanged(own_home: Path) -> None:
@@ -68,7 +68,7 @@ def test_refused_build_of_a_locked_folder_leaves_its_stores_unchanged(own_home: 
     with locked_by_another_process(own_home):
         before = contents(shopping)
         assert "Another process holds" in one_line_error(
-            impatient(own_home, "domains", "--build", "shopping")
+            run_with_short_wait(own_home, "domains", "--build", "shopping")
         )
         assert contents(shopping) == before
 
@@ -89,11 +89,11 @@ def test_simultaneous_commands_wait_for_each_other_and_build_the_stores_once(
 ) -> None:
     (own_home / "data" / "shopping" / "built.json").unlink()
     with ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(run_process, own_home, "ask", GALAXY, "--json") for _ in range(2)]
-        runs = [future.result() for future in asked]
-    assert all("8 GB" in result(done)["text"] for done in runs)
-    # One of them built the stores, the other found them built.
-    assert sum("Building" in done.stderr for done in runs) == 1
+        futures = [pool.submit(run_process, own_home, "ask", GALAXY, "--json") for _ in range(2)]
+        runs = [future.result() for future in futures]
+    assert all("8 GB" in result(completed)["text"] for completed in runs)
+    # Only one of the commands builds the stores.
+    assert sum("Building" in completed.stderr for completed in runs) == 1
 
 
 def test_waiting_time_for_a_locked_folder_is_20_to_120_seconds() -> None:

@@ -58,23 +58,23 @@ def test_question_is_planned_and_answered_with_a_users_own_tools(home: Path, pla
     answer = result(run(home, "ask", WARM, "--domain", f"{plant}:domain", "--json"))
     assert [step["tool"] for step in answer["steps"]] == ["find_machine", "read_sensor"]
     assert "M7: 61 °C" in answer["text"]
-    planned = run(home, "plan", WARM, "--domain", f"{plant}:domain")
-    assert planned.stdout.splitlines()[1] == "s2 = read_sensor(machine_id=s1.machine_id)"
+    completed = run(home, "plan", WARM, "--domain", f"{plant}:domain")
+    assert completed.stdout.splitlines()[1] == "s2 = read_sensor(machine_id=s1.machine_id)"
 
 
 def test_option_scope_sets_scope_fields_and_fields_without_values_take_any(
     home: Path, plant: str
 ) -> None:
-    def hall(name: str, *given: str) -> str:
-        asked = ("ask", WARM, "--domain", f"{plant}:{name}", "--json", *given)
-        return str(result(run(home, *asked))["steps"][0]["rows"][0]["name"])
+    def hall_name(domain: str, *options: str) -> str:
+        arguments = ("ask", WARM, "--domain", f"{plant}:{domain}", "--json", *options)
+        return str(result(run(home, *arguments))["steps"][0]["rows"][0]["name"])
 
-    assert hall("domain").endswith("hall B")
-    assert hall("domain", "--scope", "hall=C").endswith("hall C")
-    assert hall("open_hall", "--scope", "hall=of mirrors").endswith("hall of mirrors")
+    assert hall_name("domain").endswith("hall B")
+    assert hall_name("domain", "--scope", "hall=C").endswith("hall C")
+    assert hall_name("open_hall", "--scope", "hall=of mirrors").endswith("hall of mirrors")
 
 
-REFUSED = {
+INVALID = {
     "no such file": ("nowhere.py:domain", (), "Write FILE.py:NAME"),
     "no such name": ("plant.py:other", (), "has no other"),
     "no domain": ("plant.py:tools", (), "is a Toolbox"),
@@ -87,13 +87,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", INVALID)
 def test_unusable_domain_file_or_scope_prints_an_error_of_one_line(
     home: Path, plant: str, case: str
 ) -> None:
-    place, more, told = REFUSED[case]
-    place = place.replace("plant.py", plant)
-    assert told in one_line_error(run(home, "ask", WARM, "--domain", place, *more))
+    domain, options, message = INVALID[case]
+    domain = domain.replace("plant.py", plant)
+    assert message in one_line_error(run(home, "ask", WARM, "--domain", domain, *options))
 
 
 def test_import_error_in_a_domain_file_is_printed_without_a_traceback(
@@ -105,15 +105,15 @@ def test_import_error_in_a_domain_file_is_printed_without_a_traceback(
     assert "no_such_package" in error
 
 
-def domain_file(folder: Path, name: str, text: str) -> str:
-    """A file with the plant's tools and what is to be looked at; its domain."""
+def write_domain(folder: Path, name: str, text: str) -> str:
+    """Write a file with the plant's tools and ``text``; return the name of its domain."""
     file = folder / f"{name}.py"
     file.parent.mkdir(exist_ok=True)
     file.write_text(f"{PLANT}\n{text}\n", encoding="utf-8")
     return f"{file}:domain"
 
 
-#: What a file says after the plant's own lines, and what its one line of error must say.
+#: Text after the plant's own lines, and a part of the error message.
 MISTAKES = {
     "ends the process": ("import sys; sys.exit(0)", "sys.exit(0)"),
     "ends it without a code": ("raise SystemExit", "ends the process"),
@@ -169,21 +169,21 @@ MISTAKES = {
 def test_mistake_in_a_domain_file_prints_one_line_that_describes_it(
     home: Path, tmp_path: Path, case: str
 ) -> None:
-    text, told = MISTAKES[case]
-    assert told in one_line_error(
-        run(home, "ask", WARM, "--domain", domain_file(tmp_path, "own", text))
+    text, message = MISTAKES[case]
+    assert message in one_line_error(
+        run(home, "ask", WARM, "--domain", write_domain(tmp_path, "own", text))
     )
 
 
 def test_too_long_name_of_a_domain_file_is_a_missing_file(home: Path) -> None:
-    place = f"{'x' * 300}.py:domain"
-    assert "there is no such file" in one_line_error(run(home, "ask", WARM, "--domain", place))
+    domain = f"{'x' * 300}.py:domain"
+    assert "there is no such file" in one_line_error(run(home, "ask", WARM, "--domain", domain))
 
 
 def test_casewright_error_in_a_domain_file_is_printed_unchanged(home: Path, tmp_path: Path) -> None:
-    place = domain_file(tmp_path, "own", "domain = own_domain('plant', tools, 'none.jsonl')")
-    told = one_line_error(run(home, "ask", WARM, "--domain", place))
-    assert told == "none.jsonl cannot be read: No such file or directory."
+    domain = write_domain(tmp_path, "own", "domain = own_domain('plant', tools, 'none.jsonl')")
+    message = one_line_error(run(home, "ask", WARM, "--domain", domain))
+    assert message == "none.jsonl cannot be read: No such file or directory."
 
 
 def test_own_domain_accepts_an_annotated_query_with_an_extra_tool(
@@ -195,8 +195,8 @@ def test_own_domain_accepts_an_annotated_query_with_an_extra_tool(
         f"queries.append(AnnotatedQuery.read({query!r}))\n"
         "domain = own_domain('plant', tools, queries, scopes={'hall': ['B']})"
     )
-    done = run(home, "ask", WARM, "--domain", domain_file(tmp_path, "own", text), "--json")
-    assert result(done)["steps"][0]["tool"] == "find_machine"
+    completed = run(home, "ask", WARM, "--domain", write_domain(tmp_path, "own", text), "--json")
+    assert result(completed)["steps"][0]["tool"] == "find_machine"
 
 
 def test_output_of_a_domain_file_goes_to_stderr_and_not_into_json(
@@ -207,9 +207,9 @@ def test_output_of_a_domain_file_goes_to_stderr_and_not_into_json(
         "def made(): print('making the tools'); return tools\n"
         "domain = own_domain('plant', made, queries, scopes={'hall': ['B']})"
     )
-    done = run(home, "ask", WARM, "--domain", domain_file(tmp_path, "own", text), "--json")
-    assert result(done)["steps"][0]["tool"] == "find_machine"
-    assert done.stderr.splitlines()[:2] == ["opening the plant", "making the tools"]
+    completed = run(home, "ask", WARM, "--domain", write_domain(tmp_path, "own", text), "--json")
+    assert result(completed)["steps"][0]["tool"] == "find_machine"
+    assert completed.stderr.splitlines()[:2] == ["opening the plant", "making the tools"]
 
 
 def test_called_tool_can_import_a_module_beside_its_file(home: Path, tmp_path: Path) -> None:
@@ -223,21 +223,21 @@ def test_called_tool_can_import_a_module_beside_its_file(home: Path, tmp_path: P
         "tools = tools.without('read_sensor').with_(own_one)\n"
         "domain = own_domain('plant', tools, queries, scopes={'hall': ['B']})"
     )
-    done = run(home, "ask", WARM, "--domain", domain_file(tmp_path, "own", text), "--json")
-    assert "77 °C" in result(done)["text"]
+    completed = run(home, "ask", WARM, "--domain", write_domain(tmp_path, "own", text), "--json")
+    assert "77 °C" in result(completed)["text"]
 
 
 def test_domain_files_with_the_same_name_in_two_folders_are_two_modules(tmp_path: Path) -> None:
-    kind = "class Kind:\n    pass\n"
-    first, second = (domain_file(tmp_path / name, "tools", kind) for name in ("a", "b"))
-    made = [find_domain(place) for place in (first, second)]
-    assert made[0] is not made[1]
-    kinds = [
-        load_object(place.replace(":domain", ":Kind"), "--domain", "a class")
-        for place in (first, second)
+    class_text = "class Kind:\n    pass\n"
+    first, second = (write_domain(tmp_path / name, "tools", class_text) for name in ("a", "b"))
+    domains = [find_domain(name) for name in (first, second)]
+    assert domains[0] is not domains[1]
+    classes = [
+        load_object(name.replace(":domain", ":Kind"), "--domain", "a class")
+        for name in (first, second)
     ]
-    assert kinds[0].__module__ != kinds[1].__module__
-    assert [sys.modules[one.__module__].Kind for one in kinds] == kinds
+    assert classes[0].__module__ != classes[1].__module__
+    assert [sys.modules[cls.__module__].Kind for cls in classes] == classes
 
 
 def test_domain_file_is_allowed_in_a_variable_and_refused_in_a_settings_file(
@@ -251,8 +251,8 @@ def test_domain_file_is_allowed_in_a_variable_and_refused_in_a_settings_file(
 
 @pytest.fixture
 def served_plant(home: Path, plant: str, tmp_path: Path) -> Iterator[Served]:
-    asked = ["serve", "--domain", f"{plant}:open_hall", "--without-tokens", "--port", "0"]
-    with started([*command(), *asked], tmp_path, **environment(home)) as server:
+    arguments = ["serve", "--domain", f"{plant}:open_hall", "--without-tokens", "--port", "0"]
+    with started([*command(), *arguments], tmp_path, **environment(home)) as server:
         yield server
 
 
@@ -273,8 +273,8 @@ def test_own_domain_refuses_invalid_names_missing_readers_and_missing_query_file
     tmp_path: Path,
 ) -> None:
     tools = Toolbox([])
-    for given in ({"name": "Own Tools"}, {"reader": tmp_path / "none"}, {"queries": "none.jsonl"}):
+    for fault in ({"name": "Own Tools"}, {"reader": tmp_path / "none"}, {"queries": "none.jsonl"}):
         with pytest.raises(InputError):
-            own_domain(**{"name": "own", "toolbox": tools, **given})
+            own_domain(**{"name": "own", "toolbox": tools, **fault})
     with pytest.raises(InputError, match=r"FILE\.py:NAME"):
         find_domain("nonsense")

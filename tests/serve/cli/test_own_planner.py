@@ -22,29 +22,29 @@ from tests.serve.helpers import one_line_error, result, run
 from tests.support.tiny_mistral import save_tiny, tiny_mistral
 
 pytest_plugins = ["pytester"]
-HEAT = 's1 = find_machine(query="{0}")\ns2 = read_sensor(machine_id=s1.machine_id, sensor="{1}")'
+PLAN = 's1 = find_machine(query="{0}")\ns2 = read_sensor(machine_id=s1.machine_id, sensor="{1}")'
 MESSAGES = {
-    "how hot is the lathe": HEAT.format("lathe", "temperature"),
-    # Annotated wrongly, so that every planner gets it wrong.
-    "does the lathe vibrate": HEAT.format("lathe", "temperature"),
+    "how hot is the lathe": PLAN.format("lathe", "temperature"),
+    # This plan is wrong, so every planner fails on it.
+    "does the lathe vibrate": PLAN.format("lathe", "temperature"),
 }
 
 
-def messages(asked: Mapping[str, str]) -> str:
-    rows = [{"id": q.split()[0], "query": q, "plan": plan} for q, plan in asked.items()]
+def message_lines(plans: Mapping[str, str]) -> str:
+    rows = [{"id": query.split()[0], "query": query, "plan": plan} for query, plan in plans.items()]
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 @pytest.fixture
 def plant(home: Path, tmp_path: Path) -> Path:
-    """A folder with what `new` writes, and two messages: one like an example, one unlike any."""
+    """Return a folder with a new domain and two messages: one like an example, one unlike any."""
     assert run(home, "new", tmp_path / "plant.py").returncode == 0
-    (tmp_path / "test.jsonl").write_text(messages(MESSAGES), encoding="utf-8")
+    (tmp_path / "test.jsonl").write_text(message_lines(MESSAGES), encoding="utf-8")
     return tmp_path
 
 
-def run_for_plant(home: Path, plant: Path, *arguments: str, lines: str | None = None) -> Any:
-    return run(home, *arguments, "--domain", "plant.py:domain", folder=plant, typed=lines)
+def run_for_plant(home: Path, plant: Path, *arguments: str, typed: str | None = None) -> Any:
+    return run(home, *arguments, "--domain", "plant.py:domain", folder=plant, typed=typed)
 
 
 def test_new_writes_a_domain_that_answers_and_prints_the_next_commands(
@@ -53,10 +53,10 @@ def test_new_writes_a_domain_that_answers_and_prints_the_next_commands(
     answer = result(run_for_plant(home, plant, "ask", "how hot is the lathe", "--json"))
     assert answer["plan"] == MESSAGES["how hot is the lathe"]
     assert "temperature of M7: 61" in answer["text"]
-    told = result(run(home, "new", plant / "code.py", "--json"))
-    # A packaged domain has the file's name.
-    assert find_domain(told["domain"]).name == "my-code"
-    assert [line.split()[1] for line in told["next"]] == ["ask", "draft"]
+    report = result(run(home, "new", plant / "code.py", "--json"))
+    # The domain is not named code, since a packaged domain has that name.
+    assert find_domain(report["domain"]).name == "my-code"
+    assert [line.split()[1] for line in report["next"]] == ["ask", "draft"]
 
 
 def test_new_replaces_no_file_and_writes_only_python_files(home: Path, plant: Path) -> None:
@@ -71,149 +71,148 @@ def test_draft_proposes_valid_dissimilar_messages_and_keeps_the_accepted_ones(
     home: Path, plant: Path
 ) -> None:
     draft = ("draft", "--output", "learn.jsonl", "--json")
-    told = result(run_for_plant(home, plant, *draft, lines="y\nn\nwhat\ny\nq\n"))
-    assert (told["kept"], told["messages"]) == (2, 2)
-    first = read_annotated(plant / "learn.jsonl")
-    again = result(run_for_plant(home, plant, *draft, "--yes"))
-    # Dropped ones are proposed again, kept ones are not.
-    assert again["proposed"] == again["kept"] == told["proposed"] - 2
-    kept = read_annotated(plant / "learn.jsonl")
-    assert kept[:2] == first
-    assert len({query.query for query in kept}) == len(kept)
-    vectors = default_encoder().embed([query.query for query in kept])
-    likeness = vectors @ vectors.T
-    assert max(likeness[i, j] for i in range(len(kept)) for j in range(i)) <= 0.9
+    report = result(run_for_plant(home, plant, *draft, typed="y\nn\nwhat\ny\nq\n"))
+    assert (report["kept"], report["messages"]) == (2, 2)
+    accepted = read_annotated(plant / "learn.jsonl")
+    second_report = result(run_for_plant(home, plant, *draft, "--yes"))
+    # A dropped message is proposed again, an accepted one is not.
+    assert second_report["proposed"] == second_report["kept"] == report["proposed"] - 2
+    queries = read_annotated(plant / "learn.jsonl")
+    assert queries[:2] == accepted
+    assert len({query.query for query in queries}) == len(queries)
+    vectors = default_encoder().embed([query.query for query in queries])
+    similarities = vectors @ vectors.T
+    assert max(similarities[i, j] for i in range(len(queries)) for j in range(i)) <= 0.9
     tools = find_domain(f"{plant / 'plant.py'}:domain").open(plant, default_encoder(), False)
-    for query in kept:
+    for query in queries:
         query.record.request(tools.toolbox).validate(query.plan)
-    assert {query.label for query in kept} == {
+    assert {query.label for query in queries} == {
         *("find_machine", "read_sensor", "multi_step", "no_evidence")
     }
 
 
 def test_draft_ends_at_the_end_of_input_and_writes_no_file(home: Path, plant: Path) -> None:
-    done = run_for_plant(home, plant, "draft", "--output", "learn.jsonl", lines="")
-    assert done.returncode == 0
-    assert "0 of" in done.stdout
+    completed = run_for_plant(home, plant, "draft", "--output", "learn.jsonl", typed="")
+    assert completed.returncode == 0
+    assert "0 of" in completed.stdout
     assert not (plant / "learn.jsonl").exists()
 
 
 def test_draft_with_a_chat_model_leaves_out_invalid_plans(
     home: Path, plant: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written = [
-        {"query": "is the boiler shaking", "plan": HEAT.format("boiler", "vibration")},
+    proposals = [
+        {"query": "is the boiler shaking", "plan": PLAN.format("boiler", "vibration")},
         {"query": "is the crane shaking a lot", "plan": 's1 = read_sensor(machine_id="M1")'},
     ]
-    model = FakeListChatModel(responses=[json.dumps(written), "[]"])
+    model = FakeListChatModel(responses=[json.dumps(proposals), "[]"])
     monkeypatch.setattr(message_commands, "_chat", lambda name: model)
     draft = ("draft", "--output", "learn.jsonl", "--yes", "--json", "--generator", "a:b")
     assert result(run_for_plant(home, plant, *draft))["kept"] == 1
     assert read_annotated(plant / "learn.jsonl")[0].query == "is the boiler shaking"
     monkeypatch.undo()
-    assert "no generator 'nobody'" in one_line_error(
-        run_for_plant(home, plant, *draft[:-1], "nobody")
-    )
+    error = one_line_error(run_for_plant(home, plant, *draft[:-1], "nobody"))
+    assert "no generator 'nobody'" in error
 
 
-def test_local_chat_model_returns_a_text() -> None:
+def test_local_chat_model_samples_different_texts_by_default() -> None:
     chat = LocalChat(model=tiny_mistral(), tokens=4)
-    assert isinstance(chat.invoke([("system", "Write."), ("user", "a question")]).content, str)
+    messages = [("system", "Write."), ("user", "a question")]
+    assert len({chat.invoke(messages).text for _ in range(3)}) > 1
 
 
 def test_local_chat_model_is_made_by_name_and_answers_deterministically(
     tmp_path: Path,
 ) -> None:
     chat = chat_model(f"local:{save_tiny(tmp_path / 'tiny')}", max_tokens=6)
-    first, second = (chat.invoke([("user", "a question")]).content for _ in range(2))
-    assert first == second
+    first_text, second_text = (chat.invoke([("user", "a question")]).content for _ in range(2))
+    assert first_text == second_text
 
 
 def test_correction_is_stored_as_an_annotated_message_and_changes_the_plan(
     home: Path, plant: Path
 ) -> None:
     question = "does the saw vibrate"
-    right = HEAT.format("saw", "temperature").split("\n")
-    wrong = result(run_for_plant(home, plant, "plan", question, "--json"))["plan"]
-    assert wrong != "\n".join(right)
+    steps = PLAN.format("saw", "temperature").split("\n")
+    plan = result(run_for_plant(home, plant, "plan", question, "--json"))["plan"]
+    assert plan != "\n".join(steps)
     correct = ("correct", question, "--output", "learn.jsonl", "--json")
-    steps = [part for step in right for part in ("--plan", step)]
-    assert result(run_for_plant(home, plant, *correct, *steps))["outcome"] == "added"
-    assert result(run_for_plant(home, plant, *correct, *steps))["outcome"] == "unchanged"
-    (kept,) = read_annotated(plant / "learn.jsonl")
-    assert (str(kept.plan), kept.label) == ("\n".join(right), "read_sensor")
-    # In another file, as the running process has read this one.
+    options = [part for step in steps for part in ("--plan", step)]
+    assert result(run_for_plant(home, plant, *correct, *options))["outcome"] == "added"
+    assert result(run_for_plant(home, plant, *correct, *options))["outcome"] == "unchanged"
+    (query,) = read_annotated(plant / "learn.jsonl")
+    assert (str(query.plan), query.label) == ("\n".join(steps), "read_sensor")
+    # Another file, since this process has loaded plant.py already.
     (plant / "later.py").write_text((plant / "plant.py").read_text("utf-8"), encoding="utf-8")
-    planned = run(home, "plan", question, "--domain", "later.py:domain", folder=plant)
-    assert planned.stdout.split("\n")[:2] == right
+    completed = run(home, "plan", question, "--domain", "later.py:domain", folder=plant)
+    assert completed.stdout.split("\n")[:2] == steps
 
 
 def test_correction_replaces_only_the_earlier_one_of_the_same_question_and_context(
     home: Path, plant: Path
 ) -> None:
-    (plant / "learn.jsonl").write_text(messages(MESSAGES), encoding="utf-8")
+    (plant / "learn.jsonl").write_text(message_lines(MESSAGES), encoding="utf-8")
     correct = ("correct", "How hot is  the lathe", "--output", "learn.jsonl", "--json")
     typed_plan = 's1 = find_machine(query="lathe")\n\nnot read'
-    told = result(run_for_plant(home, plant, *correct, lines=typed_plan))
-    assert (told["outcome"], told["message"]["plan"]) == (
-        "replaced",
-        's1 = find_machine(query="lathe")',
-    )
-    kept = read_annotated(plant / "learn.jsonl")
-    assert [(query.record.id, len(query.plan.steps)) for query in kept] == [("how", 1), ("does", 2)]
-    on_page = (*correct, "--context", '{"machine_id": "M1"}')
-    read = 's1 = read_sensor(machine_id=context.machine_id, sensor="temperature")'
-    assert result(run_for_plant(home, plant, *on_page, "--plan", read))["outcome"] == "added"
+    report = result(run_for_plant(home, plant, *correct, typed=typed_plan))
+    assert report["outcome"] == "replaced"
+    assert report["message"]["plan"] == 's1 = find_machine(query="lathe")'
+    queries = read_annotated(plant / "learn.jsonl")
+    steps = [(query.record.id, len(query.plan.steps)) for query in queries]
+    assert steps == [("how", 1), ("does", 2)]
+    with_context = (*correct, "--context", '{"machine_id": "M1"}')
+    plan = 's1 = read_sensor(machine_id=context.machine_id, sensor="temperature")'
+    assert result(run_for_plant(home, plant, *with_context, "--plan", plan))["outcome"] == "added"
 
 
 def test_correct_reads_the_question_from_a_saved_run(home: Path, plant: Path) -> None:
-    saved = ("ask", "does the saw vibrate", "--save", "run.json")
-    assert run_for_plant(home, plant, *saved).returncode == 0
-    right = HEAT.format("saw", "vibration")
+    ask = ("ask", "does the saw vibrate", "--save", "run.json")
+    assert run_for_plant(home, plant, *ask).returncode == 0
+    plan = PLAN.format("saw", "vibration")
     correct = ("correct", "--run", "run.json", "--output", "learn.jsonl")
-    assert run_for_plant(home, plant, *correct, lines=right).returncode == 0
+    assert run_for_plant(home, plant, *correct, typed=plan).returncode == 0
     assert read_annotated(plant / "learn.jsonl")[0].query == "does the saw vibrate"
 
 
 @pytest.mark.parametrize(
-    ("plan", "said"),
+    ("plan", "message"),
     [("s1 = gone()", "no tool gone"), ('s1 = read_sensor(machine_id="M1")', "machine_id")],
 )
-def test_correct_refuses_an_invalid_plan(home: Path, plant: Path, plan: str, said: str) -> None:
+def test_correct_refuses_an_invalid_plan(home: Path, plant: Path, plan: str, message: str) -> None:
     correct = ("correct", "how hot is it", "--output", "learn.jsonl", "--plan", plan)
-    assert said in one_line_error(run_for_plant(home, plant, *correct))
+    assert message in one_line_error(run_for_plant(home, plant, *correct))
     assert not (plant / "learn.jsonl").exists()
 
 
 def test_eval_reports_figures_by_class_and_lists_wrong_plans_with_right_plans(
     home: Path, plant: Path
 ) -> None:
-    by_parser = ("eval", "--planner", "parser", "--input", "test.jsonl")
-    told = result(run_for_plant(home, plant, *by_parser, "--json"))
-    assert (told["planner"], told["messages"]) == ("parser", 2)
-    whole = told["figures"]["whole_plans"]
-    assert (whole["value"], whole["count"]) == (0.5, 2)
-    assert 0 < whole["low"] < 0.5 < whole["high"] < 1
-    assert told["classes"]["read_sensor"]["right_tools"]["count"] == 2
-    (wrong,) = told["wrong"]
-    assert (wrong["id"], wrong["right_plan"]) == ("does", MESSAGES["does the lathe vibrate"])
-    assert parse_plan(wrong["plan"]) != parse_plan(wrong["right_plan"])
-    shown = run_for_plant(home, plant, *by_parser).stdout
-    assert "0.500 [" in shown
-    assert "does: does the lathe vibrate" in shown
-    assert 'right s1 = find_machine(query="lathe")' in shown
-    assert f"confidence {wrong['confidence']:.2f}" in shown
+    arguments = ("eval", "--planner", "parser", "--input", "test.jsonl")
+    report = result(run_for_plant(home, plant, *arguments, "--json"))
+    assert (report["planner"], report["messages"]) == ("parser", 2)
+    figure = report["figures"]["whole_plans"]
+    assert (figure["value"], figure["count"]) == (0.5, 2)
+    assert 0 < figure["low"] < 0.5 < figure["high"] < 1
+    assert report["classes"]["read_sensor"]["right_tools"]["count"] == 2
+    (error,) = report["wrong"]
+    assert (error["id"], error["right_plan"]) == ("does", MESSAGES["does the lathe vibrate"])
+    assert parse_plan(error["plan"]) != parse_plan(error["right_plan"])
+    output = run_for_plant(home, plant, *arguments).stdout
+    assert "0.500 [" in output
+    assert "does: does the lathe vibrate" in output
+    assert 'right s1 = find_machine(query="lathe")' in output
+    assert f"confidence {error['confidence']:.2f}" in output
 
 
 def test_pytest_plugin_is_an_entry_point_of_the_package() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    points = settings["project"]["entry-points"]["pytest11"]
-    assert points == {"casewright": "casewright.serve.cli.pytest_plugin"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    plugins = project["project"]["entry-points"]["pytest11"]
+    assert plugins == {"casewright": "casewright.serve.cli.pytest_plugin"}
 
 
 @pytest.fixture
 def project(plant: Path, home: Path, pytester: pytest.Pytester) -> pytest.Pytester:
-    """A project of a user whose plans are tested, in what pytester takes for its folder."""
+    """Return a project whose settings let the pytest plugin test its plans."""
     for name in ("plant.py", "test.jsonl"):
         (pytester.path / name).write_bytes((plant / name).read_bytes())
     pytester.makeini(
@@ -224,43 +223,44 @@ def project(plant: Path, home: Path, pytester: pytest.Pytester) -> pytest.Pytest
 
 
 def run_pytest(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    points = distribution("casewright").entry_points
-    installed = any(point.group == "pytest11" for point in points)
-    loaded = () if installed else ("-p", "casewright.serve.cli.pytest_plugin")
-    return project.runpytest_inprocess(*loaded, "-p", "no:cacheprovider", *arguments)
+    entry_points = distribution("casewright").entry_points
+    installed = any(point.group == "pytest11" for point in entry_points)
+    plugin = () if installed else ("-p", "casewright.serve.cli.pytest_plugin")
+    return project.runpytest_inprocess(*plugin, "-p", "no:cacheprovider", *arguments)
 
 
 def test_pytest_plugin_fails_below_the_gate_and_prints_changed_results(
     project: pytest.Pytester,
 ) -> None:
-    first = run_pytest(project, "--casewright-accept")
-    first.assert_outcomes(passed=1)
-    first.stdout.fnmatch_lines(["1 of 2 whole plans are right; the gate is 0.5.", "wrong  does:*"])
-    kept = json.loads((project.path / "test.accepted.json").read_text("utf-8"))
-    assert kept == {"how": True, "does": False}
+    accepted = run_pytest(project, "--casewright-accept")
+    accepted.assert_outcomes(passed=1)
+    lines = ["1 of 2 whole plans are right; the gate is 0.5.", "wrong  does:*"]
+    accepted.stdout.fnmatch_lines(lines)
+    results = json.loads((project.path / "test.accepted.json").read_text("utf-8"))
+    assert results == {"how": True, "does": False}
     assert "wrong  does" not in run_pytest(project).stdout.str()
-    # The one that was right is annotated wrongly, and the other rightly.
-    other = {
-        "how hot is the lathe": HEAT.format("lathe", "vibration"),
-        "does the lathe vibrate": HEAT.format("lathe", "vibration"),
+    # The first plan is wrong now, and the second one is right.
+    new_plans = {
+        "how hot is the lathe": PLAN.format("lathe", "vibration"),
+        "does the lathe vibrate": PLAN.format("lathe", "vibration"),
     }
-    rows = messages(other)
+    rows = message_lines(new_plans)
     (project.path / "test.jsonl").write_text(rows, encoding="utf-8")
-    flipped = run_pytest(project, "-o", "casewright_gate=1")
-    flipped.assert_outcomes(failed=1)
-    flipped.stdout.fnmatch_lines(
+    changed = run_pytest(project, "-o", "casewright_gate=1")
+    changed.assert_outcomes(failed=1)
+    changed.stdout.fnmatch_lines(
         ["right -> wrong  how: how hot is the lathe", "  right s1 =*", "wrong -> right  does: *"]
     )
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [("casewright_gate=much", "Give a share"), ("casewright_domain=", "is not set")],
 )
 def test_pytest_plugin_reports_an_invalid_setting_without_a_traceback(
-    project: pytest.Pytester, setting: str, said: str
+    project: pytest.Pytester, setting: str, message: str
 ) -> None:
-    told = run_pytest(project, "-o", setting)
-    told.assert_outcomes(failed=1)
-    assert said in told.stdout.str()
-    assert "Traceback" not in told.stdout.str()
+    run_result = run_pytest(project, "-o", setting)
+    run_result.assert_outcomes(failed=1)
+    assert message in run_result.stdout.str()
+    assert "Traceback" not in run_result.stdout.str()

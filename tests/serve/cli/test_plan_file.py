@@ -23,7 +23,7 @@ WEATHER = {
         "plan": 's1 = weather_report(place="Wexmoor")',
     },
 }
-GOOD: dict[Any, dict[str, Any]] = {
+VALID: dict[Any, dict[str, Any]] = {
     "a": {"query": "Where is my tablet?"},
     7: {"query": "How long do refunds take?"},
     "": {"query": "Do people like it?", "context": {"product_id": "P021", "page": "product"}},
@@ -31,8 +31,8 @@ GOOD: dict[Any, dict[str, Any]] = {
     "removed": {"query": "Where is my tablet?", "tools_removed": ["shipment_status"]},
     "ünï 🙂": {"query": "¿Dónde está mi tableta? 🙂", "more": "ignored"},
 }
-#: A bad line, the id that its answer has, and a word of its error.
-BAD: list[tuple[bytes, Any, str]] = [
+#: An invalid line, the id in its answer, and a part of its error.
+INVALID: list[tuple[bytes, Any, str]] = [
     (b'{"id": "broken", "query": "Where', None, "not JSON"),
     (b"{}", None, "query"),
     (b'{"id": "nul", "query": "a\\u0000b"}', "nul", "control characters"),
@@ -53,35 +53,36 @@ BAD: list[tuple[bytes, Any, str]] = [
 ]
 
 
-def lines_of(done: Done) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def read_lines(completed: Done) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in completed.stdout.splitlines()]
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Good records, the bad ones in their middle, blank lines that are no records."""
-    good = [json.dumps({"id": name, **record}).encode() for name, record in GOOD.items()]
-    lines = [good[0], b"", *(line for line, _, _ in BAD), b"  ", *good[1:]]
+    """Return a file with valid records, and invalid records and blank lines between them."""
+    valid_lines = [json.dumps({"id": name, **record}).encode() for name, record in VALID.items()]
+    lines = [valid_lines[0], b"", *(line for line, _, _ in INVALID), b"  ", *valid_lines[1:]]
     file = tmp_path_factory.mktemp("queries") / "queries.jsonl"
     file.write_bytes(b"\n".join(lines) + b"\r\n")
     return file
 
 
 @pytest.fixture(scope="module")
-def done(home: Path, source: Path) -> Done:
+def completed(home: Path, source: Path) -> Done:
     return run(home, "plan", "--input", source, "--output", source.with_name("plans.jsonl"))
 
 
 @pytest.fixture(scope="module")
-def answers(done: Done, source: Path) -> list[dict[str, Any]]:
+def answers(completed: Done, source: Path) -> list[dict[str, Any]]:
     text = source.with_name("plans.jsonl").read_text(encoding="utf-8")
     assert text.endswith("\n")
     return [json.loads(line) for line in text.removesuffix("\n").split("\n")]
 
 
 def test_plan_file_has_one_line_per_record_in_order(answers: list[dict[str, Any]]) -> None:
-    first, *others = GOOD
-    assert [answer["id"] for answer in answers] == [first, *(name for _, name, _ in BAD), *others]
+    first, *others = VALID
+    expected = [first, *(record_id for _, record_id, _ in INVALID), *others]
+    assert [answer["id"] for answer in answers] == expected
 
 
 def test_every_line_of_a_plan_file_has_exactly_the_expected_keys(
@@ -91,21 +92,20 @@ def test_every_line_of_a_plan_file_has_exactly_the_expected_keys(
     keys += ["confidence", "because", "asks_back", "alternatives"]
     assert all(list(answer) == keys for answer in answers)
     for answer in answers:
-        assert answer["confidence"] is None or 0 <= answer["confidence"] <= 1
-        assert answer["asks_back"] in (True, False)
+        assert (answer["confidence"] is None) == (answer["error"] is not None)
         assert answer["plan"] not in answer["alternatives"]
         assert all(parse_plan(plan) for plan in answer["alternatives"])
 
 
 def test_plan_of_every_valid_record_is_valid_for_its_toolbox(answers: list[dict[str, Any]]) -> None:
-    # What a toolbox declares does not depend on what its stores hold.
+    # The tools' declarations do not depend on the cases in the stores.
     with CaseStore(note_schema()) as store:
         names = ("products", "facts", "reviews", "orders", "help")
         toolbox = shopping_toolbox(dict.fromkeys(names, store))
-    good = [answer for answer in answers if answer["error"] is None]
-    assert len(good) == len(GOOD)
-    for answer in good:
-        record = QueryRecord.read({"id": answer["id"], **GOOD[answer["id"]]})
+    valid_answers = [answer for answer in answers if answer["error"] is None]
+    assert len(valid_answers) == len(VALID)
+    for answer in valid_answers:
+        record = QueryRecord.read({"id": answer["id"], **VALID[answer["id"]]})
         record.request(toolbox).validate(parse_plan(answer["plan"]))
         assert answer["milliseconds"] > 0
         assert answer["attempts"] >= 1
@@ -122,45 +122,45 @@ def test_extra_and_removed_tools_of_a_record_change_its_plan(answers: list[dict[
 def test_every_invalid_record_gets_an_error_and_an_empty_plan(
     answers: list[dict[str, Any]],
 ) -> None:
-    for (line, name, word), answer in zip(BAD, answers[1:], strict=False):
-        assert word in answer["error"], (line[:60], answer)
-        assert (answer["plan"], answer["id"], answer["attempts"]) == ("", name, 0)
+    for (line, record_id, message), answer in zip(INVALID, answers[1:], strict=False):
+        assert message in answer["error"], (line[:60], answer)
+        assert (answer["plan"], answer["id"], answer["attempts"]) == ("", record_id, 0)
 
 
-def test_plan_ends_with_an_error_that_counts_the_invalid_records(done: Done) -> None:
-    said = one_line_error(done)
-    assert said.startswith(f"{len(BAD)} of {len(BAD) + len(GOOD)} records")
-    assert done.stdout == ""
+def test_plan_ends_with_an_error_that_counts_the_invalid_records(completed: Done) -> None:
+    message = one_line_error(completed)
+    assert message.startswith(f"{len(INVALID)} of {len(INVALID) + len(VALID)} records")
+    assert completed.stdout == ""
 
 
 def test_valid_records_end_with_exit_code_0_and_plans_on_stdout(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "queries.jsonl"
-    some = shop_queries()[::161]
-    wanted = [query.record.model_dump(include={"id", "query", "context"}) for query in some]
-    file.write_text("".join(json.dumps(record) + "\n" for record in wanted), encoding="utf-8")
-    done = run(home, "plan", "--input", file)
-    assert (done.returncode, done.stderr) == (0, "")
-    answers = lines_of(done)
-    assert [answer["id"] for answer in answers] == [query.record.id for query in some]
-    # These are the planner's own cases, so that most come back with the same tools.
-    tools = [parse_plan(answer["plan"]).tools for answer in answers]
-    same = [found == query.plan.tools for found, query in zip(tools, some, strict=True)]
-    assert sum(same) >= 0.8 * len(same), same
+    queries = shop_queries()[::161]
+    records = [query.record.model_dump(include={"id", "query", "context"}) for query in queries]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    completed = run(home, "plan", "--input", file)
+    assert (completed.returncode, completed.stderr) == (0, "")
+    answers = read_lines(completed)
+    assert [answer["id"] for answer in answers] == [query.record.id for query in queries]
+    # The queries are the planner's own cases, so most plans have the same tools.
+    plans = [parse_plan(answer["plan"]) for answer in answers]
+    matches = [plan.tools == query.plan.tools for plan, query in zip(plans, queries, strict=True)]
+    assert sum(matches) >= 0.8 * len(matches), matches
 
 
 @pytest.mark.parametrize(
-    ("fault", "word"),
+    ("fault", "message"),
     [({"id": "2", "tools_extra": [{"name": "w"}, {"name": "w"}]}, "w"), ({"id": "\ud800"}, "id")],
     ids=["two tools of one name", "id that is no Unicode text"],
 )
 def test_records_after_an_invalid_record_are_planned(
-    home: Path, tmp_path: Path, fault: dict[str, Any], word: str
+    home: Path, tmp_path: Path, fault: dict[str, Any], message: str
 ) -> None:
     file = tmp_path / "queries.jsonl"
     records = [{"id": "1", "query": "hello"}, {"query": "hello", **fault}, {"query": "hello"}]
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    done = run(home, "plan", "--input", file)
-    answers = lines_of(done)
-    assert [answer["error"] is None for answer in answers] == [True, False, True], done.stderr
-    assert word in answers[1]["error"]
-    assert one_line_error(done).startswith("1 of 3 records")
+    completed = run(home, "plan", "--input", file)
+    answers = read_lines(completed)
+    assert [answer["error"] is None for answer in answers] == [True, False, True], completed.stderr
+    assert message in answers[1]["error"]
+    assert one_line_error(completed).startswith("1 of 3 records")

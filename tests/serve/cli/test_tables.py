@@ -15,9 +15,9 @@ def test_table_prints_every_value_and_heading_at_any_width(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     headings = ["what is counted", *(f"planner number {name}" for name in "abcdef")]
-    print_table(headings, [["tool sequence right", *(n + 0.123 for n in range(6))]])
-    printed = capsys.readouterr().out
+    print_table(headings, [["tool sequence right", *(number + 0.123 for number in range(6))]])
+    output = capsys.readouterr().out
     for number in range(6):
-        assert f"{number}.123" in printed
-    # Words may be folded: every letter is there.
-    assert Counter(" ".join(headings).replace(" ", "")) <= Counter(printed)
+        assert f"{number}.123" in output
+    # A word may be split over two lines, so letters are counted.
+    assert Counter(" ".join(headings).replace(" ", "")) <= Counter(output)

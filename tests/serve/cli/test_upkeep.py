@@ -1,4 +1,4 @@
-"""`casewright check` finds what is damaged, and `casewright repair` keeps what is sound."""
+"""`casewright check` finds damaged stores, and `casewright repair` keeps their readable cases."""
 
 from __future__ import annotations
 
@@ -26,47 +26,47 @@ def ingested(tmp_path: Path) -> Path:
     return home
 
 
-def vectors(home: Path) -> Path:
-    (found,) = (home / "data/documents").glob("shards/documents/shard/segments/*/*/vectors/chunk*")
-    return found
+def vector_file(home: Path) -> Path:
+    (file,) = (home / "data/documents").glob("shards/documents/shard/segments/*/*/vectors/chunk*")
+    return file
 
 
-def damage(home: Path) -> None:
-    """Zero the second of the two vectors."""
-    with vectors(home).open("r+b") as opened:
-        opened.seek(769 * 4)
-        opened.write(bytes(769 * 4))
+def damage_vector(home: Path) -> None:
+    """Overwrite the second of the two vectors with zeros."""
+    with vector_file(home).open("r+b") as stream:
+        stream.seek(769 * 4)
+        stream.write(bytes(769 * 4))
 
 
 def test_check_and_repair_report_undamaged_stores(ingested: Path) -> None:
-    told = result(run(ingested, "check", "--json"))
-    (one,) = told["stores"]
-    assert (one["collection"], one["cases"], one["damage"]) == ("documents", 2, "")
+    report = result(run(ingested, "check", "--json"))
+    (store,) = report["stores"]
+    assert (store["collection"], store["cases"], store["damage"]) == ("documents", 2, "")
     assert run(ingested, "repair").stdout.startswith("No store is damaged.")
 
 
 def test_damaged_store_is_refused_until_it_is_repaired(ingested: Path) -> None:
-    damage(ingested)
+    damage_vector(ingested)
     assert "damaged" in one_line_error(run(ingested, "ask", "--domain", "documents", "which saw"))
     assert "casewright repair" in one_line_error(run(ingested, "check"))
-    (made,) = result(run(ingested, "repair", "--json"))["stores"]
-    assert (made["cases"], made["lost"], made["next"]) == (1, 1, "casewright ingest PATH")
+    (store,) = result(run(ingested, "repair", "--json"))["stores"]
+    assert (store["cases"], store["lost"], store["next"]) == (1, 1, "casewright ingest PATH")
     assert result(run(ingested, "check", "--json"))["damaged"] == 0
     assert result(run(ingested, "ingest", "notes", "--json"))["added"] == 1
     assert result(run(ingested, "check", "--json"))["stores"][0]["cases"] == 2
 
 
 def test_repair_writes_the_text_of_lost_cases_to_a_file(ingested: Path) -> None:
-    damage(ingested)
-    done = run(ingested, "repair", ingested / "data/documents")
-    assert "1 cases are kept, 1 are lost" in done.stdout
+    damage_vector(ingested)
+    completed = run(ingested, "repair", ingested / "data/documents")
+    assert "1 cases are kept, 1 are lost" in completed.stdout
     (line,) = (ingested / "data/documents/lost-documents.jsonl").read_text().splitlines()
     assert json.loads(line)["solution"] in [text.strip() for text in NOTES.values()]
 
 
 def test_check_and_repair_of_a_folder_without_a_store_print_one_line(ingested: Path) -> None:
-    for name in ("check", "repair"):
-        assert "notes" in one_line_error(run(ingested, name, "notes"))
+    for command in ("check", "repair"):
+        assert "notes" in one_line_error(run(ingested, command, "notes"))
 
 
 def test_ingest_and_ask_name_the_free_space_when_the_disk_is_full(tmp_path: Path) -> None:
@@ -77,6 +77,6 @@ def test_ingest_and_ask_name_the_free_space_when_the_disk_is_full(tmp_path: Path
         filled(disk, 2_000_000)
         assert "MB free" in one_line_error(run(home, "ingest", "notes"))
         (home / "cache").unlink()
-        done = run(home, "ask", "where is my parcel")
-        assert done.returncode == 2
-        assert "MB free" in done.stderr.splitlines()[-1]
+        completed = run(home, "ask", "where is my parcel")
+        assert completed.returncode == 2
+        assert "MB free" in completed.stderr.splitlines()[-1]

@@ -1,7 +1,6 @@
-"""Takes the pictures of the page that the documentation shows: python -m tests.serve.page.pictures.
+"""Save the pictures of the page for the documentation: ``python -m tests.serve.page.pictures``.
 
-The shop answers, by the case planner and without a language model, from the stores of whoever runs
-this.
+The shop answers from the stores in ``CASEWRIGHT_HOME``, without a language model.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def main(folder: Path) -> None:
                 tab.page.wait_for_timeout(500)
                 file = folder / f"{name}.png"
                 tab.page.screenshot(path=file)
-                # Few colours, a third of the bytes.
+                # With 128 colours, the file has a third of the bytes.
                 with Image.open(file) as picture:
                     small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
                 small.save(file, optimize=True)

@@ -1,4 +1,4 @@
-"""The page shows the plan, its steps as they run, what they found, and the cited answer."""
+"""The page shows the plan, its running steps, their results, and the cited answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.serve.helpers import GALAXY
-from tests.serve.page.helpers import ask, edges, ended, node, section
+from tests.serve.page.helpers import ask, edges, node, section, wait_for_state
 from tests.serve.service.helpers import Served
 from tests.support.browser import Tab
 from tests.support.waiting import until
@@ -26,12 +26,12 @@ def test_page_shows_plan_times_evidence_and_cited_answer_of_two_steps(
     expect(page.locator("#worded")).to_contain_text("quoted, without a language model")
     link = page.locator("#answer a", has_text="[E2]").first
     link.click()
-    found = page.locator("#evidence-E2")
-    expect(found).to_be_in_viewport()
-    expect(found).to_have_css("outline-style", "solid")
+    evidence = page.locator("#evidence-E2")
+    expect(evidence).to_be_in_viewport()
+    expect(evidence).to_have_css("outline-style", "solid")
     expect(section(shopping, "s2")).to_contain_text("8 GB of memory")
-    # And back to where it is cited.
-    found.get_by_role("link").click()
+    # The evidence links back to its citation.
+    evidence.get_by_role("link").click()
     expect(page.locator("#cited-E2")).to_be_in_viewport()
 
 
@@ -48,7 +48,7 @@ def test_page_shows_planner_generator_and_customers_before_the_first_question(
 
 def test_click_on_an_example_question_asks_it(shopping: Tab) -> None:
     shopping.page.locator("#examples button").first.click()
-    ended(shopping, "answered")
+    wait_for_state(shopping, "answered")
     expect(shopping.page.locator("#asked")).to_have_text(GALAXY)
 
 
@@ -57,7 +57,7 @@ def test_graph_shows_running_and_waiting_steps_during_a_run(tab: Tab) -> None:
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     expect(node(tab, "s2")).to_have_attribute("data-status", "waiting")
     expect(tab.page.locator("#status")).to_have_text("Running s1…")
-    ended(tab, "answered")
+    wait_for_state(tab, "answered")
     for step in ("s1", "s2"):
         expect(node(tab, step)).to_have_attribute("data-status", "done")
     expect(tab.page.locator("#timeline li")).to_have_count(2)
@@ -67,7 +67,7 @@ def test_page_shows_results_of_a_step_while_another_step_runs(tab: Tab) -> None:
     ask(tab, "plan: s1 = quick(a=question); s2 = slow(b=1.5)", wait=False)
     expect(section(tab, "s1")).to_contain_text("found for local")
     expect(node(tab, "s2")).to_have_attribute("data-status", "running")
-    ended(tab, "answered")
+    wait_for_state(tab, "answered")
     expect(section(tab, "s1").locator("article")).to_have_count(1)
 
 
@@ -102,7 +102,7 @@ def test_tool_that_waits_for_a_reply_gets_it_from_the_page(tab: Tab) -> None:
     expect(tab.page.locator("#waiting")).to_contain_text("Which lathe?")
     tab.page.get_by_label("Reply").fill("the red one")
     tab.page.get_by_label("Reply").press("Enter")
-    ended(tab, "answered")
+    wait_for_state(tab, "answered")
     expect(tab.page.locator("#answer")).to_contain_text("the user says the red one")
 
 
@@ -111,7 +111,7 @@ def test_stop_button_cancels_the_run_in_the_service(tab: Tab, plans: Served) -> 
     ask(tab, "plan: s1 = slow(b=30)", wait=False)
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     tab.page.get_by_role("button", name="Stop").click()
-    ended(tab, "stopped")
+    wait_for_state(tab, "stopped")
     expect(node(tab, "s1")).to_contain_text("stopped")
     until(lambda: plans.did("cancelled") > before, 10)
     ask(tab, "and after it?")
@@ -133,13 +133,13 @@ def test_page_shows_why_a_context_is_refused(tab: Tab) -> None:
 
 
 def test_follow_up_question_is_sent_with_the_earlier_turns_as_history(tab: Tab) -> None:
-    follow = tab.page.get_by_label("with the earlier questions as history")
-    expect(follow).to_be_disabled()
+    history_box = tab.page.get_by_label("with the earlier questions as history")
+    expect(history_box).to_be_disabled()
     ask(tab, "the first")
-    follow.check()
-    with tab.page.expect_request("**/ask/stream") as sent:
+    history_box.check()
+    with tab.page.expect_request("**/ask/stream") as request:
         ask(tab, "and the second?")
-    body = sent.value.post_data_json
+    body = request.value.post_data_json
     assert [turn["question"] for turn in body["history"]] == ["the first"]
     assert "found for" in body["history"][0]["answer"]
     tab.page.locator("#runs button", has_text="the first").click()

@@ -1,4 +1,4 @@
-"""A plan is corrected on the page."""
+"""The page stores corrections of plans."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def test_page_stores_a_corrected_plan_as_an_annotated_message(tab: Tab, plans: S
     tab.page.get_by_text("Correct this plan").click()
     field = tab.page.get_by_label("The right plan, one step per line")
     expect(field).to_have_value("s1 = quick(a=question)\ns2 = quick(a=s1.value)")
-    keep = tab.page.get_by_role("button", name="Keep it as an annotated message")
+    button = tab.page.get_by_role("button", name="Keep it as an annotated message")
     field.fill("s1 = gone()")
-    keep.click()
+    button.click()
     expect(tab.page.get_by_role("alert")).to_contain_text("gone")
     tab.forgive("status of 4")
     field.fill("s1 = quick(a=question)")
-    keep.click()
+    button.click()
     expect(tab.page.locator("#corrected")).to_have_text("As an annotated message: added.")
-    kept = plans.log.with_name("corrections.jsonl").read_text("utf-8").splitlines()
-    last = json.loads(kept[-1])
-    assert (last["query"], last["plan"]) == (question, "s1 = quick(a=question)")
+    lines = plans.log.with_name("corrections.jsonl").read_text("utf-8").splitlines()
+    message = json.loads(lines[-1])
+    assert (message["query"], message["plan"]) == (question, "s1 = quick(a=question)")

@@ -1,4 +1,4 @@
-"""What tools, files and users write is shown as text; the page loads and runs nothing of it."""
+"""The page shows the text of tools, files and users as text, and runs none of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.serve.page.helpers import ask, ended, section
+from tests.serve.page.helpers import ask, section, wait_for_state
 from tests.serve.service.helpers import ACME, Served, served
 from tests.serve.service.server_process import HOSTILE
 from tests.support.browser import Tab, opened
@@ -24,12 +24,11 @@ def test_hostile_text_in_evidence_source_and_question_is_shown_as_text(tab: Tab)
     assert "<b onclick=alert(4)>source</b>" in page.locator(".evidence header").inner_text()
     expect(page.locator("#asked")).to_contain_text('<img src=x onerror="alert(9)">')
     assert page.locator("#run :is(img, script, style, iframe, b[onclick])").count() == 0
-    expect(page.locator("body")).to_be_visible()
-    # Text that turns the direction of writing turns that of no citation.
+    # Evidence that changes the writing direction does not change that of a citation.
     link = answer_link(tab)
     assert link.evaluate("node => getComputedStyle(node).unicodeBidi") == "isolate"
     assert link.evaluate("node => node.previousSibling.nodeName") == "BDI"
-    # A citation that the evidence forges is no link: only checked ones are.
+    # A citation that the evidence forges is no link.
     answer = page.locator("#answer")
     expect(answer).to_contain_text("E7")
     assert [link.inner_text() for link in answer.locator("a").all()] == ["[E1]"]
@@ -38,9 +37,9 @@ def test_hostile_text_in_evidence_source_and_question_is_shown_as_text(tab: Tab)
 def test_hostile_saved_run_is_refused_or_shown_as_text(tab: Tab) -> None:
     question = "<script>alert(5)</script> plan: s1 = hostile(a=question)"
     ask(tab, question)
-    with tab.page.expect_download() as saved:
+    with tab.page.expect_download() as download:
         tab.page.get_by_role("button", name="Save this run").click()
-    text = saved.value.path().read_text(encoding="utf-8")
+    text = download.value.path().read_text(encoding="utf-8")
     tab.page.get_by_text("Open a run").click()
     tab.page.set_input_files(
         "#file",
@@ -52,7 +51,7 @@ def test_hostile_saved_run_is_refused_or_shown_as_text(tab: Tab) -> None:
     )
     expect(tab.page.locator("#asked")).to_have_text(question)
     assert HOSTILE in section(tab, "s1").locator(".evidence .text").inner_text()
-    for broken in (
+    for damaged in (
         text[:-40],
         "[]",
         text.replace('"done"', '"<b>"'),
@@ -65,7 +64,7 @@ def test_hostile_saved_run_is_refused_or_shown_as_text(tab: Tab) -> None:
             {
                 "name": "run.json",
                 "mimeType": "application/json",
-                "buffer": broken.encode("utf-8", "surrogatepass"),
+                "buffer": damaged.encode("utf-8", "surrogatepass"),
             },
         )
         expect(tab.page.get_by_role("alert")).to_contain_text("The file is")
@@ -79,15 +78,15 @@ def test_page_allows_no_other_host_no_inline_script_and_no_html_from_text(
     policy = httpx.get(plans.url).headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    tried = """() => {
-        const made = document.createElement("div");
-        try { made.innerHTML = "<b>x</b>"; } catch (error) { return error.name; }
-        return made.innerHTML;
+    set_html = """() => {
+        const element = document.createElement("div");
+        try { element.innerHTML = "<b>x</b>"; } catch (error) { return error.name; }
+        return element.innerHTML;
     }"""
-    assert tab.page.evaluate(tried) == "TypeError"
+    assert tab.page.evaluate(set_html) == "TypeError"
     tab.forgive("TrustedHTML")
-    fetched = "() => fetch('https://other.invalid/').catch(error => error.name)"
-    assert tab.page.evaluate(fetched) == "TypeError"
+    fetch_other_host = "() => fetch('https://other.invalid/').catch(error => error.name)"
+    assert tab.page.evaluate(fetch_other_host) == "TypeError"
     tab.forgive("Content Security Policy|connect-src")
 
 
@@ -104,14 +103,14 @@ def test_page_asks_for_a_required_token_and_does_not_store_it(
         field.fill(ACME)
         field.press("Tab")
         expect(tab.page.locator("#about")).to_contain_text("tests:")
-        # Who may ask is not told, and has to be said: the field is unfolded.
+        # The service does not list its customers but requires one, so the field is unfolded.
         customer = tab.page.get_by_label("customer")
         expect(customer).to_have_value("")
         customer.fill("C2")
         ask(tab, "how much?")
-        ended(tab, "answered")
+        wait_for_state(tab, "answered")
         expect(tab.page.locator("#answer")).to_contain_text("found for acme C2")
         assert ACME not in tab.page.url
-        stored = "() => [localStorage.length, sessionStorage.length, document.cookie]"
-        assert tab.page.evaluate(stored) == [0, 0, ""]
+        read_storage = "() => [localStorage.length, sessionStorage.length, document.cookie]"
+        assert tab.page.evaluate(read_storage) == [0, 0, ""]
         tab.forgive("status of 401")

@@ -1,4 +1,4 @@
-"""The page by keyboard alone, on narrow screens, light and dark, and for assistive technology."""
+"""The page works with the keyboard alone, on narrow screens, and with assistive technology."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
-from tests.serve.page.helpers import ask, ended, node, section
+from tests.serve.page.helpers import ask, node, section, wait_for_state
 from tests.serve.service.helpers import Served
 from tests.support.browser import Tab, opened
 
@@ -27,11 +27,11 @@ def test_asking_stopping_and_opening_evidence_work_with_the_keyboard(tab: Tab) -
     press("Enter")
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     press("Escape")
-    ended(tab, "stopped")
+    wait_for_state(tab, "stopped")
     press("Control+a")
     tab.page.keyboard.type("plan: s1 = quick(a=question)")
     press("Enter")
-    ended(tab, "answered")
+    wait_for_state(tab, "answered")
     for _ in range(30):
         press("Tab")
         if node(tab, "s1").evaluate("node => node === document.activeElement"):
@@ -55,30 +55,30 @@ def test_page_breaks_no_accessibility_rule_and_fits_the_width_of_the_screen(
         tab.page.get_by_text("Scope, context, thread").click()
         tab.page.get_by_text("Open a run").click()
         # WCAG 2 A and AA: contrast, names, roles, landmarks.
-        found = Axe().run(tab.page)
-        assert found.violations_count == 0, found.generate_report()
-        wide = tab.page.evaluate("() => document.documentElement.scrollWidth")
-        assert wide <= size["width"]
+        results = Axe().run(tab.page)
+        assert results.violations_count == 0, results.generate_report()
+        width = tab.page.evaluate("() => document.documentElement.scrollWidth")
+        assert width <= size["width"]
 
 
 def test_narrow_screen_draws_the_graph_from_top_to_bottom(browser: Browser, plans: Served) -> None:
-    tops = {}
+    is_vertical = {}
     for name, size in (("wide", WIDE), ("narrow", NARROW)):
         with opened(browser, f"{plans.url}/", viewport=size) as tab:
             ask(tab, FORKED)
             boxes = [node(tab, step).bounding_box() for step in ("s1", "s3")]
             assert boxes[0] is not None
             assert boxes[1] is not None
-            tops[name] = boxes[1]["y"] - boxes[0]["y"] >= boxes[0]["height"]
-    assert tops == {"wide": False, "narrow": True}
+            is_vertical[name] = boxes[1]["y"] - boxes[0]["y"] >= boxes[0]["height"]
+    assert is_vertical == {"wide": False, "narrow": True}
 
 
 def test_background_colour_differs_between_light_and_dark_colour_scheme(
     browser: Browser, plans: Served
 ) -> None:
-    grounds = []
+    colours = []
     for scheme in ("light", "dark"):
         with opened(browser, f"{plans.url}/", color_scheme=scheme) as tab:
             body = tab.page.locator("body")
-            grounds.append(body.evaluate("node => getComputedStyle(node).backgroundColor"))
-    assert len(set(grounds)) == 2
+            colours.append(body.evaluate("node => getComputedStyle(node).backgroundColor"))
+    assert len(set(colours)) == 2

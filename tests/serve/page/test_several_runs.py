@@ -1,4 +1,4 @@
-"""Several runs on one page: none is lost, none gets what belongs to another."""
+"""Several runs on one page: no run is lost, and no run gets data of another."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 
 from casewright.planner.request import MAX_QUESTION_CHARACTERS
-from tests.serve.page.helpers import ask, ended, node
+from tests.serve.page.helpers import ask, node, wait_for_state
 from tests.serve.service.helpers import served
 from tests.support.browser import Tab, opened
 
 
-def test_run_goes_on_while_the_page_shows_another_run(tab: Tab) -> None:
+def test_run_continues_while_the_page_shows_another_run(tab: Tab) -> None:
     ask(tab, "the first")
     ask(tab, "plan: s1 = slow(b=2)", wait=False)
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     runs = tab.page.locator("#runs")
     runs.get_by_role("button", name="the first").click()
     expect(tab.page.locator("#run")).to_have_attribute("data-state", "answered")
-    # Esc stops what is looked at, and nothing behind it.
+    # Escape stops only the run that is shown.
     tab.page.keyboard.press("Escape")
     runs.get_by_role("button", name="slow").click()
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
-    ended(tab, "answered")
+    wait_for_state(tab, "answered")
 
 
 def test_failure_of_a_hidden_run_is_shown_only_with_that_run(
@@ -52,7 +52,7 @@ def test_second_question_is_refused_while_the_first_runs(tab: Tab) -> None:
     tab.page.get_by_label("Question", exact=True).fill("another")
     tab.page.keyboard.press("Enter")
     expect(tab.page.get_by_role("alert")).to_contain_text("Another question is under way")
-    ended(tab, "answered")
+    wait_for_state(tab, "answered")
     expect(tab.page.locator("#runs li")).to_have_count(1)
 
 
@@ -65,24 +65,24 @@ def test_history_contains_only_turns_of_the_selected_customer(
         ask(tab, "my orders")
         tab.page.get_by_label("with the earlier questions as history").check()
         tab.page.get_by_label("customer").select_option("C2")
-        with tab.page.expect_request("**/ask/stream") as other:
+        with tab.page.expect_request("**/ask/stream") as other_request:
             ask(tab, "and mine?")
-        assert other.value.post_data_json["history"] == []
+        assert other_request.value.post_data_json["history"] == []
         tab.page.get_by_label("customer").select_option("C1")
-        with tab.page.expect_request("**/ask/stream") as own:
+        with tab.page.expect_request("**/ask/stream") as own_request:
             ask(tab, "and now?")
-        turns = own.value.post_data_json["history"]
+        turns = own_request.value.post_data_json["history"]
         assert [turn["question"] for turn in turns] == ["my orders"]
 
 
 def test_page_offers_no_button_to_store_an_answer_with_context(tab: Tab) -> None:
-    keep = tab.page.get_by_role("button", name="Keep this answer as a case")
+    button = tab.page.get_by_role("button", name="Keep this answer as a case")
     ask(tab, "on its own")
-    expect(keep).to_be_visible()
+    expect(button).to_be_visible()
     tab.page.get_by_text("Scope, context, thread").click()
     tab.page.get_by_label("Context, a JSON object").fill('{"product_id": "P1"}')
     ask(tab, "of that one")
-    expect(keep).to_be_hidden()
+    expect(button).to_be_hidden()
 
 
 def test_edges_pass_around_steps_and_answers_without_evidence_are_marked_empty(tab: Tab) -> None:
@@ -107,15 +107,15 @@ def test_page_refuses_invalid_input_and_unfolds_its_field(tab: Tab) -> None:
     tab.page.get_by_text("Scope, context, thread").click()
     ask(tab, "a question", wait=False)
     expect(tab.page.get_by_label("Keep as thread")).to_be_visible()
-    longest = tab.page.locator("#question").get_attribute("maxlength")
-    assert longest == str(MAX_QUESTION_CHARACTERS)
+    maximum = tab.page.locator("#question").get_attribute("maxlength")
+    assert maximum == str(MAX_QUESTION_CHARACTERS)
 
 
 def test_enter_and_escape_of_an_input_method_neither_ask_nor_stop(tab: Tab) -> None:
     question = tab.page.get_by_label("Question", exact=True)
     question.fill("plan: s1 = slow(b=2)")
-    composed = "node => node.dispatchEvent(new KeyboardEvent('keydown', {key, isComposing: true}))"
-    question.evaluate(f"(node, key) => ({composed})(node)", "Enter")
+    press = "node => node.dispatchEvent(new KeyboardEvent('keydown', {key, isComposing: true}))"
+    question.evaluate(f"(node, key) => ({press})(node)", "Enter")
     expect(tab.page.locator("#run")).to_be_hidden()
     question.press("Enter")
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
@@ -123,7 +123,7 @@ def test_enter_and_escape_of_an_input_method_neither_ask_nor_stop(tab: Tab) -> N
         "node => node.dispatchEvent(new KeyboardEvent('keydown',"
         " {key: 'Escape', isComposing: true, bubbles: true}))"
     )
-    ended(tab, "answered")
+    wait_for_state(tab, "answered")
 
 
 def test_focus_is_kept_after_asking_stopping_and_answering(tab: Tab) -> None:
@@ -134,10 +134,10 @@ def test_focus_is_kept_after_asking_stopping_and_answering(tab: Tab) -> None:
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     assert focused() == "send"
     tab.page.get_by_role("button", name="Stop").click()
-    ended(tab, "stopped")
+    wait_for_state(tab, "stopped")
     assert focused() == "question"
     ask(tab, "plan: s1 = quick(a=question); s2 = slow(b=1)", wait=False)
     node(tab, "s2").press("Enter")
     assert focused() == "step-s2"
-    ended(tab, "answered")
+    wait_for_state(tab, "answered")
     assert focused() == "step-s2"
