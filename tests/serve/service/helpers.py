@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 ACME, OTHER = "acme-token-0123456789", "other-token-0123456789"
 TOKENS = {ACME: "acme", OTHER: "other"}
 QUICK = "how much memory is on my phone"
-#: Forks a process that has imported the service's modules already: this takes four seconds.
+#: Forks a process that has imported the service's modules, since imports take four seconds.
 FORK_CONTEXT = multiprocessing.get_context("forkserver")
 FORK_CONTEXT.set_forkserver_preload([server_process.__name__, "langserve", "qdrant_client"])
 
