@@ -155,7 +155,7 @@ def test_invalid_budget_or_approval_is_refused(tmp_path: Path, fields: Any) -> N
 
 
 @pytest.mark.slow
-def test_waiting_approval_survives_a_killed_service(tmp_path: Path) -> None:
+def test_run_that_waits_for_approval_survives_a_killed_service(tmp_path: Path) -> None:
     options = {"threads_file": str(tmp_path / "threads.db")}
     with served(tmp_path, **options) as server, server.client() as client:
         questions = client.post("/ask", json=NEEDS_APPROVAL).json()["questions"]

@@ -33,9 +33,9 @@ def test_langserve_invoke_batch_and_stream_return_answers(service: Served) -> No
 
 def test_langserve_thread_belongs_to_the_tenant_of_the_token(service: Served) -> None:
     make_client(service).invoke({"question": QUICK, "thread_id": "by-langserve"})
-    with service.client() as mine, service.client("other-token-0123456789") as theirs:
-        assert mine.get("/threads/by-langserve").json()["status"] == "answered"
-        assert theirs.get("/threads/by-langserve").status_code == 404
+    with service.client() as acme, service.client("other-token-0123456789") as other:
+        assert acme.get("/threads/by-langserve").json()["status"] == "answered"
+        assert other.get("/threads/by-langserve").status_code == 404
 
 
 def test_langserve_client_cannot_set_the_tenant_in_its_config(service: Served) -> None:

@@ -107,12 +107,12 @@ async def test_repeated_stream_sends_only_its_last_event(tmp_path: Path) -> None
 
 async def test_idempotency_key_belongs_to_one_request_of_one_tenant(tmp_path: Path) -> None:
     async with service_client(tmp_path) as client:
-        mine = await client.post("/ask", json=TWO_STEPS, headers=KEY)
-        theirs = await client.post(
+        acme = await client.post("/ask", json=TWO_STEPS, headers=KEY)
+        other = await client.post(
             "/ask", json=TWO_STEPS, headers={**KEY, "Authorization": f"Bearer {OTHER}"}
         )
-        assert "found for acme" in mine.text
-        assert "found for other" in theirs.text
+        assert "found for acme" in acme.text
+        assert "found for other" in other.text
         for path, body in (
             ("/ask", {**TWO_STEPS, "thread_id": "t"}),
             ("/ask", {"question": "another"}),

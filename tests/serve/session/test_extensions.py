@@ -104,7 +104,7 @@ def run(site: Path, home: Path, *arguments: str) -> Done:
         return run_this(home, [*command(), *arguments])
 
 
-def test_planner_generator_encoder_and_domain_of_another_package_answer_by_name(
+def test_ask_uses_planner_generator_encoder_and_domain_of_another_package_by_name(
     site: Path, home: Path
 ) -> None:
     parts = ("--planner", "pinned:lathe", "--generator", "loud", "--encoder", "hashing")

@@ -60,7 +60,7 @@ def test_every_setting_has_its_default_without_any_source(monkeypatch: pytest.Mo
     assert loaded.settings.without_tokens is False
 
 
-def test_flag_beats_environment_beats_file_beats_default(
+def test_sources_have_the_precedence_flag_environment_file_default(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = add_file(tmp_path / "own.toml", "port = 1")
@@ -179,7 +179,7 @@ def test_settings_file_that_is_binary_or_missing_is_an_error(tmp_path: Path) -> 
     assert "--config: none.toml is not a file" in load_error(Path("none.toml"))
 
 
-def test_missing_settings_file_of_the_variable_is_an_error(
+def test_missing_settings_file_named_by_the_variable_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_CONFIG", "none.toml")
@@ -299,7 +299,7 @@ def test_flags_override_domain_and_planner_of_the_settings_file(home: Path, tmp_
     assert error.startswith(f"domain in {file}: There is no domain 'no'.")
 
 
-def test_variable_chooses_planner_and_generator(
+def test_environment_variables_select_planner_and_generator(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_PLANNER", "nope:model")
