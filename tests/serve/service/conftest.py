@@ -9,8 +9,8 @@ from tests.serve.service.helpers import Served, served
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Yield a service that tests share: two tenants, retained answers, LangServe's routes."""
+    """Yield a shared service with two tenants, retained answers and LangServe's routes."""
     with served(
         tmp_path_factory.mktemp("service"), retain="approved", langserve=True, max_body_bytes=20_000
-    ) as running:
-        yield running
+    ) as server:
+        yield server

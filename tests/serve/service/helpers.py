@@ -1,4 +1,4 @@
-"""What the service's tests share: a real server in a process of its own, and real clients."""
+"""A real server in a process of its own, and real clients, for the tests of the service."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ ROOT = Path(__file__).parents[3]
 ACME, OTHER = "acme-token-0123456789", "other-token-0123456789"
 TOKENS = {ACME: "acme", OTHER: "other"}
 QUICK = "how much memory is on my phone"
-#: Forks of a process that has imported what the service does, which takes four seconds.
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([server_process.__name__, "langserve", "qdrant_client"])
+#: Forks a process that has imported the service's modules, since imports take four seconds.
+FORK_CONTEXT = multiprocessing.get_context("forkserver")
+FORK_CONTEXT.set_forkserver_preload([server_process.__name__, "langserve", "qdrant_client"])
 
 
-class Forked:
-    """A process that was forked, by the names that ``Popen`` has."""
+class ForkedProcess:
+    """A forked process with the methods of ``Popen`` that the tests use."""
 
     def __init__(self, process: Any) -> None:
         self._process = process
@@ -41,8 +41,8 @@ class Forked:
     def poll(self) -> int | None:
         return self._process.exitcode
 
-    def send_signal(self, how: int) -> None:
-        os.kill(self.pid, how)
+    def send_signal(self, signal_number: int) -> None:
+        os.kill(self.pid, signal_number)
 
     def wait(self, timeout: float | None = None) -> int | None:
         self._process.join(timeout)
@@ -54,42 +54,42 @@ class Served:
     """A running service."""
 
     url: str
-    process: subprocess.Popen[str] | Forked
+    process: subprocess.Popen[str] | ForkedProcess
     log: Path
 
-    def client(self, token: str | None = ACME, **more: Any) -> httpx.Client:
+    def client(self, token: str | None = ACME, **options: Any) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **more)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
 
     def lines(self) -> list[str]:
-        """What the tools did so far."""
+        """Return the lines of the tools' log: event, step, tenant and process."""
         return self.log.read_text().splitlines() if self.log.exists() else []
 
-    def did(self, what: str) -> int:
-        return sum(line.startswith(f"{what} ") for line in self.lines())
+    def did(self, event: str) -> int:
+        return sum(line.startswith(f"{event} ") for line in self.lines())
 
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> int | None:
-        self.process.send_signal(how)
+    def stop(self, signal_number: signal.Signals = signal.SIGTERM) -> int | None:
+        self.process.send_signal(signal_number)
         return self.process.wait(30)
 
 
 @contextmanager
 def served(folder: Path, **options: Any) -> Iterator[Served]:
-    """Serve the tests' tools while the context lasts."""
-    errors = _errors(folder)
+    """Yield a service with the tests' tools, which is killed when the context ends."""
+    errors = _create_error_file(folder)
     variables = {**os.environ, "LOG": str(folder / "log")}
-    inherited = (variables, resource.getrlimit(resource.RLIMIT_NOFILE), errors)
-    given = {"tokens": TOKENS, **options}
-    process = FORKS.Process(target=server_process.forked, args=(given, *inherited))
+    file_limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    arguments = ({"tokens": TOKENS, **options}, variables, file_limits, errors)
+    process = FORK_CONTEXT.Process(target=server_process.serve_forked, args=arguments)
     process.start()
-    with _serving(Forked(process), errors) as server:
+    with _serving(ForkedProcess(process), errors) as server:
         yield server
 
 
 @contextmanager
 def started(command: list[str], folder: Path, **environment: str) -> Iterator[Served]:
-    """Run a command that serves, and see that it is gone at the end."""
-    errors = _errors(folder)
+    """Yield the service that a command starts, which is killed when the context ends."""
+    errors = _create_error_file(folder)
     with errors.open("w") as err:
         process = subprocess.Popen(
             command,
@@ -104,17 +104,17 @@ def started(command: list[str], folder: Path, **environment: str) -> Iterator[Se
         yield server
 
 
-def _errors(folder: Path) -> Path:
+def _create_error_file(folder: Path) -> Path:
     file = folder / f"stderr-{time.monotonic_ns()}"
     file.touch()
     return file
 
 
 @contextmanager
-def _serving(process: subprocess.Popen[str] | Forked, errors: Path) -> Iterator[Served]:
+def _serving(process: subprocess.Popen[str] | ForkedProcess, errors: Path) -> Iterator[Served]:
     try:
-        found = until(lambda: re.search(r"http://\S+", errors.read_text()), 90, process)
-        server = Served(found[0], process, errors.with_name("log"))
+        match = until(lambda: re.search(r"http://\S+", errors.read_text()), 90, process)
+        server = Served(match[0], process, errors.with_name("log"))
         until(lambda: _healthy(server), 30, process)
         yield server
     finally:
@@ -130,22 +130,22 @@ def _healthy(server: Served) -> bool:
 
 
 def plan(text: str) -> dict[str, str]:
-    """A question for which the tests' planner writes this plan."""
+    """Return a question for which the tests' planner writes this plan."""
     return {"question": f"please plan: {text}"}
 
 
-def replied(client: httpx.Client, thread: str, reply: object, **more: object) -> httpx.Response:
+def post_reply(client: httpx.Client, thread: str, reply: object, **more: object) -> httpx.Response:
     """Reply to the first of a thread's open questions."""
-    to = client.get(f"/threads/{thread}").json()["questions"][0]["id"]
-    return client.post(f"/threads/{thread}/resume", json={"replies": {to: reply}, **more})
+    question = client.get(f"/threads/{thread}").json()["questions"][0]["id"]
+    return client.post(f"/threads/{thread}/resume", json={"replies": {question: reply}, **more})
 
 
 def open_questions(body: dict[str, Any]) -> list[Any]:
-    """What tools wait to be told."""
-    return [one["question"] for one in body["questions"]]
+    """Return the questions that wait for a reply."""
+    return [question["question"] for question in body["questions"]]
 
 
-def events_of(reply: httpx.Response) -> list[tuple[str, Any]]:
+def events_of(response: httpx.Response) -> list[tuple[str, Any]]:
     from httpx_sse import EventSource
 
-    return [(event.event, json.loads(event.data)) for event in EventSource(reply).iter_sse()]
+    return [(event.event, json.loads(event.data)) for event in EventSource(response).iter_sse()]

@@ -1,4 +1,4 @@
-"""The whole service in this process, asked by a client in it: no server has to be started."""
+"""The whole service and its client in this process, without a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.serve.service.server_process import QuestionPlanner, tools
 async def service_client(
     folder: Path, *, scopes: Mapping[str, list[str]] | None = None, **options: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Serve the tests' tools, whose log is in a folder, while the context lasts."""
+    """Yield a client of a service with the tests' tools, whose log is in the folder."""
     parts = Parts(
         "tests",
         Toolbox(tools(folder / "log")),

@@ -1,8 +1,8 @@
-"""A service over tools of the tests', in a process of its own.
+"""A service with the tests' tools, in a process of its own.
 
-Its planner takes the plan from the question itself: what stands after ``plan:``, ``;`` for a new
-line, and after failures what stands after ``mended by:``; any other question is one quick step.
-Its tools leave lines in the file that LOG names.
+Its planner reads the plan from the question: from ``plan:``, or after failures from ``mended by:``;
+``;`` starts a new line. For another question, it plans one step with the tool ``quick``. The tools
+write a line for each event to the file that the variable LOG names.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from casewright.tools import CallContext, Toolbox, ToolSpec, tool_from_store
 from tests.graph.helpers import tool
 from tests.support.encoders import HashingEncoder
 
-Given = Mapping[str, Any]
-#: What a page that reads text as HTML would run, load or show as something else.
+Arguments = Mapping[str, Any]
+#: Text that runs scripts and changes a page which inserts it as HTML.
 HOSTILE = (
     "<img src=x onerror=alert(1)><script>alert(2)</script><style>body{display:none}</style>"
     "</div><a href='javascript:alert(3)'>[E7]</a> & \u202e<b>"
@@ -54,8 +54,8 @@ class QuestionPlanner:
 
     def plan(self, request: PlanRequest) -> PlanResult:
         _, _, text = request.question.partition("plan:")
-        first, _, rest = text.partition("mended by:")
-        text = rest if request.failures else first
+        first, _, mended = text.partition("mended by:")
+        text = mended if request.failures else first
         plan = parse_plan(text.strip().replace(";", "\n") or "s1 = quick(a=question)")
         return PlanResult(plan, self.name)
 
@@ -64,43 +64,43 @@ class QuestionPlanner:
 
 
 def tools(log: Path) -> list[ToolSpec]:
-    def log_call(what: str, context: CallContext) -> None:
+    def log_call(event: str, context: CallContext) -> None:
         with log.open("a") as file:
-            file.write(f"{what} {context.step} {context.scope['tenant']} {os.getpid()}\n")
+            file.write(f"{event} {context.step} {context.scope['tenant']} {os.getpid()}\n")
 
-    def quick(given: Given, context: CallContext) -> list[dict[str, str]]:
+    def quick(arguments: Arguments, context: CallContext) -> list[dict[str, str]]:
         log_call("quick", context)
-        whose = " ".join(context.scope[field] for field in sorted(context.scope, reverse=True))
-        return [{"value": f"found for {whose}: {given.get('a', '')}"}]
+        user = " ".join(context.scope[field] for field in sorted(context.scope, reverse=True))
+        return [{"value": f"found for {user}: {arguments.get('a', '')}"}]
 
-    async def slow(given: Given, context: CallContext) -> str:
+    async def slow(arguments: Arguments, context: CallContext) -> str:
         log_call("slow", context)
         try:
-            await asyncio.sleep(float(given.get("b", 1)))
+            await asyncio.sleep(float(arguments.get("b", 1)))
         except asyncio.CancelledError:
             log_call("cancelled", context)
             raise
         log_call("slept", context)
         return "slept"
 
-    def blocking(given: Given, context: CallContext) -> str:
+    def blocking(arguments: Arguments, context: CallContext) -> str:
         log_call("blocking", context)
-        time.sleep(float(given.get("b", 1)))
+        time.sleep(float(arguments.get("b", 1)))
         return "woke"
 
-    def broken(given: Given, context: CallContext) -> str:
+    def broken(arguments: Arguments, context: CallContext) -> str:
         return Path("/nowhere/secret folder/file.txt").read_text() + Path("/no/where").read_text()
 
-    def asks(given: Given, context: CallContext) -> str:
-        return f"the user says {interrupt(given.get('a', 'which one?'))}"
+    def asks(arguments: Arguments, context: CallContext) -> str:
+        return f"the user says {interrupt(arguments.get('a', 'which one?'))}"
 
-    def twice(given: Given, context: CallContext) -> str:
+    def twice(arguments: Arguments, context: CallContext) -> str:
         return f"the user says {interrupt('the first?')}, then {interrupt('the second?')}"
 
-    def hostile(given: Given, context: CallContext) -> list[dict[str, str]]:
+    def hostile(arguments: Arguments, context: CallContext) -> list[dict[str, str]]:
         return [{"value": HOSTILE, "source": "<b onclick=alert(4)>source</b>"}]
 
-    def halved(given: Given, context: CallContext) -> str:
+    def halved(arguments: Arguments, context: CallContext) -> str:
         context.report({"seen": "half of a pair: \ud83d"})
         return "whole"
 
@@ -114,25 +114,25 @@ def tools(log: Path) -> list[ToolSpec]:
         tool("hostile", hostile),
         tool("halved", halved),
         nested_tool(quick),
-        looping_tool(),
+        feedback_tool(),
     ]
 
 
-def nested_tool(quick: Callable[[Given, CallContext], Any]) -> ToolSpec:
-    """Asks a graph of its own, whose plan waits for approval."""
+def nested_tool(quick: Callable[[Arguments, CallContext], Any]) -> ToolSpec:
+    """Return a tool that asks its own graph, whose plan waits for approval."""
     toolbox = Toolbox([tool("quick", quick)])
     graph = build_graph(toolbox, QuestionPlanner(), approve="always")
 
-    async def nested(given: Given, context: CallContext) -> str:
-        inputs: Any = {"question": str(given.get("a", "")), "context": {}, "history": []}
-        asked = await graph.ainvoke(inputs, context=RunContext(scope=context.scope))
-        return str(asked["answer"]["text"])
+    async def nested(arguments: Arguments, context: CallContext) -> str:
+        inputs: Any = {"question": str(arguments.get("a", "")), "context": {}, "history": []}
+        state = await graph.ainvoke(inputs, context=RunContext(scope=context.scope))
+        return str(state["answer"]["text"])
 
     return tool("nested", None, nested)
 
 
-def looping_tool() -> ToolSpec:
-    """Searches with relevance feedback: the second page is found by what the first one says."""
+def feedback_tool() -> ToolSpec:
+    """Return a search with relevance feedback: the first hit has the name that finds the second."""
     store = CaseStore(CaseSchema("films", (text_facet("text", HashingEncoder()),)))
     store.add(
         Case({"text": text}, text)
@@ -148,7 +148,7 @@ def looping_tool() -> ToolSpec:
 
 
 class Store:
-    """A store that does not answer while there is a file ``down`` beside the log."""
+    """A store that is unavailable while the file ``down`` exists."""
 
     def __init__(self, down: Path) -> None:
         self._down = down
@@ -159,33 +159,33 @@ class Store:
         return 0
 
 
-def forked(
-    given: dict[str, Any], variables: Mapping[str, str], files: tuple[int, int], errors: Path
+def serve_forked(
+    options: dict[str, Any], variables: Mapping[str, str], limits: tuple[int, int], errors: Path
 ) -> None:
-    """Serve in this process, which is given what one that was started would inherit."""
+    """Serve in a forked process, with the environment and limits that a started one inherits."""
     os.environ.update(variables)
-    resource.setrlimit(resource.RLIMIT_NOFILE, files)
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     with errors.open("w") as file:
         os.dup2(file.fileno(), sys.stderr.fileno())
-    given["tokens"] = {token: Grant(tenant) for token, tenant in given["tokens"].items()}
-    chat = given.pop("chat", "")
-    serving = given.pop("serving", {})
-    port = given.pop("port", 0)
-    for file in {"threads_file", "corrections_file", "plans_folder"} & given.keys():
-        given[file] = Path(given[file])
+    options["tokens"] = {token: Grant(tenant) for token, tenant in options["tokens"].items()}
+    chat = options.pop("chat", "")
+    server_options = options.pop("serving", {})
+    port = options.pop("port", 0)
+    for option in {"threads_file", "corrections_file", "plans_folder"} & options.keys():
+        options[option] = Path(options[option])
     answers = None
-    if given.get("retain", "off") != "off":
+    if options.get("retain", "off") != "off":
         answers = AnswerStore(HashingEncoder(), os.environ.get("ANSWERS", ":memory:"))
     toolbox = Toolbox(tools(Path(os.environ["LOG"])))
     generator: Generator = ExtractiveGenerator()
     if chat:
-        # Streamed word by word.
+        # This model streams its message word by word.
         generator = ChatGenerator(GenericFakeChatModel(messages=iter([AIMessage(chat)] * 9)))
     stores: Any = {"one": Store(Path(os.environ["LOG"]).with_name("down"))}
-    scopes = given.pop("scopes", {})
+    scopes = options.pop("scopes", {})
     parts = Parts("tests", toolbox, QuestionPlanner(), generator, scopes, stores)
-    app = create_app(parts, ServiceOptions(**given), answers)
-    serving = {"shutdown_seconds": 20.0, "log_level": "warning", **serving}
-    run(app, listening_socket("127.0.0.1", port, share=port > 0), **serving)
+    app = create_app(parts, ServiceOptions(**options), answers)
+    server_options = {"shutdown_seconds": 20.0, "log_level": "warning", **server_options}
+    run(app, listening_socket("127.0.0.1", port, share=port > 0), **server_options)
     if answers is not None:
         answers.close()

@@ -23,28 +23,28 @@ from casewright.serve.service.server import RepeatedLineFilter, listening_socket
 from tests.serve.service.helpers import ACME, QUICK, Served, plan, served
 from tests.support.waiting import until
 
-HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "
+INCOMPLETE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "
 
 
 @contextmanager
-def files_allowed(most: int) -> Iterator[None]:
-    """What is started meanwhile may open no more files than that."""
+def limit_open_files(limit: int) -> Iterator[None]:
+    """Limit the open files of this process, and of processes started meanwhile."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def connected(server: Served, sent: bytes = HALF) -> socket.socket:
+def open_connection(server: Served, data: bytes = INCOMPLETE) -> socket.socket:
     address = httpx.URL(server.url)
     connection = socket.create_connection((address.host, address.port), timeout=5)
-    connection.sendall(sent)
+    connection.sendall(data)
     return connection
 
 
-def log_of(server: Served) -> str:
+def read_log(server: Served) -> str:
     (log,) = server.log.parent.glob("stderr-*")
     return log.read_text()
 
@@ -62,36 +62,36 @@ def is_closed(connection: socket.socket) -> bool:
 def test_service_with_few_file_descriptors_answers_despite_400_incomplete_requests(
     tmp_path: Path,
 ) -> None:
-    with ExitStack() as held:
-        with files_allowed(256):
-            server = held.enter_context(served(tmp_path))
+    with ExitStack() as stack:
+        with limit_open_files(256):
+            server = stack.enter_context(served(tmp_path))
         for _ in range(400):
-            held.enter_context(connected(server))
+            stack.enter_context(open_connection(server))
         with server.client() as client:
             for _ in range(5):
                 assert client.get("/healthz", timeout=3).status_code == 200
                 assert client.post("/ask", json={"question": QUICK}).status_code == 200
-        log = log_of(server)
+        log = read_log(server)
     assert "Too many open files" not in log
     assert "a quiet connection is closed" in log
     assert len(log.splitlines()) < 60
 
 
 def test_simultaneous_connections_exceed_their_limit_by_few() -> None:
-    most = 30
+    limit = 30
     listener = listening_socket("127.0.0.1", 0)
     clients: list[socket.socket] = []
-    opened: list[int] = []
+    connection_counts: list[int] = []
 
     async def flood(before: int) -> None:
-        """Connect more in each turn of the service's loop than it may accept."""
+        """Open more connections in each turn of the event loop than may be accepted."""
         for _ in range(20):
             for _ in range(BACKLOG):
                 clients.append(socket.socket())
                 clients[-1].setblocking(False)
                 clients[-1].connect_ex(listener.getsockname())
             await asyncio.sleep(0)
-            opened.append(len(os.listdir("/dev/fd")) - before - len(clients))
+            connection_counts.append(len(os.listdir("/dev/fd")) - before - len(clients))
         signal.raise_signal(signal.SIGTERM)
 
     @asynccontextmanager
@@ -104,12 +104,12 @@ def test_simultaneous_connections_exceed_their_limit_by_few() -> None:
     tasks: list[asyncio.Task[None]] = []
     try:
         app = FastAPI(lifespan=lifespan)
-        # What connects while it ends is waited for as long.
-        run(app, listener, max_connections=most, shutdown_seconds=1, log_level="error")
+        # The shutdown waits this long for connections that clients opened meanwhile.
+        run(app, listener, max_connections=limit, shutdown_seconds=1, log_level="error")
     finally:
         for client in clients:
             client.close()
-    assert most < max(opened) <= most + 3 * MAX_ACCEPTED
+    assert limit < max(connection_counts) <= limit + 3 * MAX_ACCEPTED
 
 
 @pytest.fixture(scope="module")
@@ -117,35 +117,35 @@ def impatient_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
     with served(
         tmp_path_factory.mktemp("hasty"),
         serving={"header_seconds": 1.0, "max_connections_per_address": 3},
-    ) as running:
-        yield running
+    ) as server:
+        yield server
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "data",
     [
         b"",
-        HALF,
+        INCOMPLETE,
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea",
-        # The refusal is sent; the rest of the body never comes.
+        # The service refuses this at once; the rest of the body never arrives.
         b"POST /ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\nx",
     ],
     ids=["nothing", "half of the headers", "half of a second request", "half of a refused body"],
 )
 def test_connection_with_an_incomplete_request_is_closed_although_bytes_arrive(
-    impatient_service: Served, sent: bytes
+    impatient_service: Served, data: bytes
 ) -> None:
-    with connected(impatient_service, sent) as connection:
+    with open_connection(impatient_service, data) as connection:
         began = time.monotonic()
 
-        def drips() -> bool:
+        def is_closed_after_a_byte() -> bool:
             try:
                 connection.send(b"x")
             except ConnectionError:
                 return True
             return is_closed(connection)
 
-        until(drips, 6)
+        until(is_closed_after_a_byte, 6)
         assert time.monotonic() - began > 0.5
 
 
@@ -157,29 +157,29 @@ def test_connection_of_a_running_request_is_not_closed(impatient_service: Served
 def test_address_above_its_limit_loses_an_idle_connection_and_no_running_request(
     impatient_service: Served,
 ) -> None:
-    asked = b'{"question": "please plan: s1 = slow(b=1.5)"}'
+    body = b'{"question": "please plan: s1 = slow(b=1.5)"}'
     head = f"POST /ask HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ACME}\r\n"
-    head += f"Content-Type: application/json\r\nContent-Length: {len(asked)}\r\n\r\n"
-    whole = head.encode() + asked
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    request = head.encode() + body
     before = impatient_service.did("slow")
-    with ExitStack() as held:
-        working = held.enter_context(connected(impatient_service, whole))
+    with ExitStack() as stack:
+        running = stack.enter_context(open_connection(impatient_service, request))
         until(lambda: impatient_service.did("slow") == before + 1)
-        first = held.enter_context(connected(impatient_service))
-        second = held.enter_context(connected(impatient_service))
-        held.enter_context(connected(impatient_service))
-        assert until(lambda: is_closed(first))
-        assert not is_closed(second)
+        older = stack.enter_context(open_connection(impatient_service))
+        newer = stack.enter_context(open_connection(impatient_service))
+        stack.enter_context(open_connection(impatient_service))
+        assert until(lambda: is_closed(older))
+        assert not is_closed(newer)
         for _ in range(2):
-            held.enter_context(connected(impatient_service, whole))
+            stack.enter_context(open_connection(impatient_service, request))
         until(lambda: impatient_service.did("slow") == before + 3)
-        refused = held.enter_context(connected(impatient_service, b""))
+        refused = stack.enter_context(open_connection(impatient_service, b""))
         assert refused.recv(100).startswith(b"HTTP/1.1 503 ")
-        working.settimeout(5)
-        assert working.recv(100).startswith(b"HTTP/1.1 200 ")
+        running.settimeout(5)
+        assert running.recv(100).startswith(b"HTTP/1.1 200 ")
 
 
-def test_addresses_of_one_network_of_ipv6_are_counted_together() -> None:
+def test_ipv6_addresses_of_one_network_are_counted_together() -> None:
     assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1")
     assert network_of("2001:db8::1") != network_of("2001:db8:0:1::1")
     assert network_of("::ffff:192.0.2.1") == network_of("192.0.2.1") == "192.0.2.1"
@@ -187,27 +187,27 @@ def test_addresses_of_one_network_of_ipv6_are_counted_together() -> None:
 
 def test_limit_of_connections_depends_on_the_limit_of_open_files() -> None:
     assert connection_limit(5) == 5
-    with files_allowed(256):
+    with limit_open_files(256):
         assert 50 < connection_limit(1000) < 192
-    with files_allowed(20), pytest.raises(InputError, match="ulimit -n"):
+    with limit_open_files(20), pytest.raises(InputError, match="ulimit -n"):
         connection_limit(1000)
 
 
 def test_repeated_log_line_of_one_source_line_is_omitted_and_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def failed(number: int) -> None:
+    def log_failure(number: int) -> None:
         logging.getLogger("casewright.service").warning("It failed: %s", number)
 
-    few = RepeatedLineFilter(limit=2, seconds=0.2)
-    caplog.handler.addFilter(few)
+    line_filter = RepeatedLineFilter(limit=2, seconds=0.2)
+    caplog.handler.addFilter(line_filter)
     try:
         for number in range(9):
-            failed(number)
+            log_failure(number)
         logging.getLogger("casewright.service").warning("Another place.")
         time.sleep(0.2)
-        failed(9)
+        log_failure(9)
     finally:
-        caplog.handler.removeFilter(few)
-    again = "It failed: 9 (7 similar ones omitted.)"
-    assert caplog.messages == ["It failed: 0", "It failed: 1", "Another place.", again]
+        caplog.handler.removeFilter(line_filter)
+    last = "It failed: 9 (7 similar ones omitted.)"
+    assert caplog.messages == ["It failed: 0", "It failed: 1", "Another place.", last]

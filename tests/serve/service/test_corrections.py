@@ -1,4 +1,4 @@
-"""A corrected plan becomes an annotated message in the operator's file."""
+"""The service stores corrected plans as annotated messages in the operator's file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from casewright.planner import read_annotated
 from casewright.serve.service import routes
 from tests.serve.service.helpers import OTHER, QUICK, Served, served
 
-RIGHT, AGAIN = "s1 = slow(b=1)", "s1 = slow(b=2)"
+PLAN, LATER_PLAN = "s1 = slow(b=1)", "s1 = slow(b=2)"
 
 
 @pytest.fixture(scope="module")
@@ -22,71 +22,71 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def correcting(folder: Path) -> Iterator[Served]:
-    with served(folder, corrections_file=str(folder / "learn.jsonl")) as running:
-        yield running
+def correction_service(folder: Path) -> Iterator[Served]:
+    with served(folder, corrections_file=str(folder / "learn.jsonl")) as server:
+        yield server
 
 
 def test_correction_changes_no_plan_and_replaces_none_of_another_tenant(
-    correcting: Served, folder: Path
+    correction_service: Served, folder: Path
 ) -> None:
     body: dict[str, Any] = {"question": QUICK, "plan": "s1 = quick(a=question)"}
-    with correcting.client() as client, correcting.client(OTHER) as other:
+    with correction_service.client() as client, correction_service.client(OTHER) as other:
         assert client.get("/about").json()["corrections"] is True
-        first = client.post("/corrections", json=body).json()
-        assert first["outcome"] == "added"
+        added = client.post("/corrections", json=body).json()
+        assert added["outcome"] == "added"
         assert client.post("/corrections", json=body).json()["outcome"] == "unchanged"
-        assert other.post("/corrections", json={**body, "plan": RIGHT}).json()["outcome"] == "added"
-        again = client.post("/corrections", json={**body, "plan": AGAIN}).json()
-        assert (again["outcome"], again["id"]) == ("replaced", first["id"])
-        on_page = {**body, "context": {"page": "x"}}
-        assert client.post("/corrections", json=on_page).json()["outcome"] == "added"
+        assert other.post("/corrections", json={**body, "plan": PLAN}).json()["outcome"] == "added"
+        replaced = client.post("/corrections", json={**body, "plan": LATER_PLAN}).json()
+        assert (replaced["outcome"], replaced["id"]) == ("replaced", added["id"])
+        with_context = {**body, "context": {"page": "x"}}
+        assert client.post("/corrections", json=with_context).json()["outcome"] == "added"
         assert client.post("/ask", json={"question": QUICK}).json()["plan"] == body["plan"]
-    kept = [json.loads(line) for line in (folder / "learn.jsonl").read_text("utf-8").splitlines()]
-    expected = [("acme", AGAIN), ("other", RIGHT), ("acme", body["plan"])]
-    assert [(one["tenant"], one["plan"]) for one in kept] == expected
+    records = [*map(json.loads, (folder / "learn.jsonl").read_text("utf-8").splitlines())]
+    expected = [("acme", LATER_PLAN), ("other", PLAN), ("acme", body["plan"])]
+    assert [(record["tenant"], record["plan"]) for record in records] == expected
     assert len({query.record.id for query in read_annotated(folder / "learn.jsonl")}) == 3
 
 
 @pytest.mark.parametrize("plan", ["s1 = gone()", "no plan at all", "s1 = quick(zzz=1)", " "])
-def test_correction_with_an_invalid_plan_is_refused(correcting: Served, plan: str) -> None:
-    with correcting.client() as client:
-        reply = client.post("/corrections", json={"question": "another one", "plan": plan})
-    assert reply.status_code == 422
-    assert "plan" in reply.json()["detail"].lower()
+def test_correction_with_an_invalid_plan_is_refused(correction_service: Served, plan: str) -> None:
+    with correction_service.client() as client:
+        response = client.post("/corrections", json={"question": "another one", "plan": plan})
+    assert response.status_code == 422
+    assert "plan" in response.json()["detail"].lower()
 
 
 def test_correction_is_refused_without_a_corrections_file(service: Served) -> None:
     with service.client() as client:
         assert client.get("/about").json()["corrections"] is False
-        reply = client.post("/corrections", json={"question": QUICK, "plan": RIGHT})
-    assert reply.status_code == 409
+        response = client.post("/corrections", json={"question": QUICK, "plan": PLAN})
+    assert response.status_code == 409
 
 
-def test_correction_is_refused_without_a_token(correcting: Served) -> None:
-    with correcting.client(None) as client:
-        reply = client.post("/corrections", json={"question": QUICK, "plan": RIGHT})
-    assert reply.status_code == 401
+def test_correction_is_refused_without_a_token(correction_service: Served) -> None:
+    with correction_service.client(None) as client:
+        response = client.post("/corrections", json={"question": QUICK, "plan": PLAN})
+    assert response.status_code == 401
 
 
 def test_corrections_file_does_not_exceed_its_size_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routes, "MAX_CORRECTION_BYTES", 150)
-    file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": RIGHT, "context": {}}
-    keep = routes._store_correction
-    assert keep(file, {**record, "query": "one"}) == "added"
-    assert keep(file, {**record, "query": "two"}) == "added"
+    file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": PLAN, "context": {}}
+    store = routes._store_correction
+    assert store(file, {**record, "query": "one"}) == "added"
+    assert store(file, {**record, "query": "two"}) == "added"
     before = file.read_bytes()
     with pytest.raises(Exception, match="is full"):
-        keep(file, {**record, "query": "three" * 10})
+        store(file, {**record, "query": "three" * 10})
     assert file.read_bytes() == before
 
 
 def test_size_limit_of_the_corrections_file_counts_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": RIGHT, "context": {}}
+    file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": PLAN, "context": {}}
     routes._store_correction(file, {**record, "query": "one"})
     line = json.dumps({**record, "query": "é" * 99}, ensure_ascii=False)
     monkeypatch.setattr(routes, "MAX_CORRECTION_BYTES", file.stat().st_size + len(line) + 50)

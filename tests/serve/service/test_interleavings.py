@@ -37,7 +37,7 @@ from tests.support.examples import at_most
 from tests.support.faulty_saver import Disk, FaultySaver
 from tests.support.virtual_loop import VirtualLoop
 
-PLACES = 3
+SLOTS = 3
 PLANS = (
     "s1 = works(); s2 = works(a=s1.value); s3 = works(a=s1.value, b=s2.value)",
     "s1 = works(); s2 = asks(a=s1.value); s3 = works(a=s2.value)",
@@ -49,26 +49,26 @@ KEYS = st.sampled_from([None, "k1", "k2"])
 
 
 @dataclass
-class Called:
-    """A call of a tool, which ends as the test says."""
+class ToolCall:
+    """A call of a tool, whose result the test sets."""
 
     context: CallContext
-    ends: asyncio.Future[str]
+    result: asyncio.Future[str]
 
 
 @dataclass
-class Asked:
+class ClientRequest:
     """A request of a client.
 
     Attributes:
-        tenant: Whose.
-        repeats: What it has in common with its repetitions; ``None`` without a key.
-        work: Ends with the response.
+        tenant: The client's tenant.
+        key: Equal for all repetitions of the request; ``None`` without an idempotency key.
+        task: Returns the response.
     """
 
     tenant: str
-    repeats: tuple[Any, ...] | None
-    work: asyncio.Task[Response]
+    key: tuple[Any, ...] | None
+    task: asyncio.Task[Response]
 
 
 class Clients(RuleBasedStateMachine):
@@ -78,42 +78,42 @@ class Clients(RuleBasedStateMachine):
     def begin(self) -> None:
         self.loop = VirtualLoop()
         self.disk = Disk()
-        self.calls: list[Called] = []
-        self.asked: list[Asked] = []
-        self.returned: dict[tuple[Any, ...], bytes] = {}
-        self.numbers = 0
+        self.calls: list[ToolCall] = []
+        self.requests: list[ClientRequest] = []
+        self.bodies: dict[tuple[Any, ...], bytes] = {}
+        self.count = 0
         tools = [tool("works", None, self._works), tool("asks", None, self._asks)]
         parts = Parts("tests", Toolbox(tools), QuestionPlanner(), ExtractiveGenerator())
-        options = ServiceOptions(max_concurrency=PLACES, threads_file=Path("none"))
+        options = ServiceOptions(max_concurrency=SLOTS, threads_file=Path("none"))
         self.runs = Runs(parts, options, FaultySaver(self.disk), None)
 
-    async def _works(self, given: Given, context: CallContext) -> str:
-        kept = [row["value"] for one in self.disk.finished for row in one["rows"]]
-        again = any(value.startswith(f"{context.key}|") for value in kept)
-        assert not again, "a finished step was repeated"
-        for value in given.values():
+    async def _works(self, arguments: Given, context: CallContext) -> str:
+        values = [row["value"] for step in self.disk.finished for row in step["rows"]]
+        repeated = any(value.startswith(f"{context.key}|") for value in values)
+        assert not repeated, "a finished step was repeated"
+        for value in arguments.values():
             assert value.startswith(f"{context.run_id}:"), "a result of another run"
-        call = Called(context, self.loop.create_future())
+        call = ToolCall(context, self.loop.create_future())
         self.calls.append(call)
-        return await call.ends
+        return await call.result
 
-    async def _asks(self, given: Given, context: CallContext) -> str:
-        value = await self._works(given, context)
+    async def _asks(self, arguments: Given, context: CallContext) -> str:
+        value = await self._works(arguments, context)
         return f"{value}, {interrupt(context.step)}"
 
     @property
-    def pending(self) -> list[Called]:
-        return [call for call in self.calls if not call.ends.done()]
+    def pending(self) -> list[ToolCall]:
+        return [call for call in self.calls if not call.result.done()]
 
     @property
-    def open(self) -> list[Asked]:
-        return [one for one in self.asked if not one.work.done()]
+    def unanswered(self) -> list[ClientRequest]:
+        return [request for request in self.requests if not request.task.done()]
 
     @rule(tenant=TENANTS, thread=THREADS, key=KEYS, plan=st.sampled_from(PLANS))
-    def asks(self, tenant: str, thread: str | None, key: str | None, plan: str) -> None:
-        self.numbers += 1
-        # A repeated request asks the same.
-        number = key or str(self.numbers)
+    def client_asks(self, tenant: str, thread: str | None, key: str | None, plan: str) -> None:
+        self.count += 1
+        # Requests with the same key ask the same question.
+        number = key or str(self.count)
         plan = PLANS[0] if key else plan
         body = AskBody(question=f"{number} plan: {plan}", scope={}, thread_id=thread)
         attempt = self.runs.attempt(key, tenant, thread, "ask", body.model_dump())
@@ -121,18 +121,18 @@ class Clients(RuleBasedStateMachine):
         async def work() -> Response:
             return response_of(await self.runs.ask(body, tenant, attempt))
 
-        repeats = None if key is None else (tenant, key, thread)
-        self._sent(Asked(tenant, repeats, self._task(self.runs.repeats.once(attempt, work))))
+        repeat_key = None if key is None else (tenant, key, thread)
+        self._send(tenant, repeat_key, self.runs.repeats.once(attempt, work))
 
     @rule(tenant=TENANTS, thread=st.sampled_from(["a", "b"]), key=KEYS, replies=st.booleans())
-    def resumes(self, tenant: str, thread: str, key: str | None, replies: bool) -> None:
+    def client_resumes(self, tenant: str, thread: str, key: str | None, replies: bool) -> None:
 
         async def work() -> Response:
-            said: dict[str, Any] = {"scope": {}}
-            found = await self.runs.state(self.runs.thread_key(thread, tenant))
-            if replies and found is not None and found.questions:
-                said |= {"replies": {found.questions[0]["id"]: "yes"}}
-            body = ResumeBody.model_validate(said)
+            fields: dict[str, Any] = {"scope": {}}
+            state = await self.runs.state(self.runs.thread_key(thread, tenant))
+            if replies and state is not None and state.questions:
+                fields |= {"replies": {state.questions[0]["id"]: "yes"}}
+            body = ResumeBody.model_validate(fields)
             attempt = self.runs.attempt(key, tenant, thread, "resume", body.model_dump())
 
             async def resume() -> Response:
@@ -140,39 +140,39 @@ class Clients(RuleBasedStateMachine):
 
             return await self.runs.repeats.once(attempt, resume)
 
-        self._sent(Asked(tenant, None, self._task(work())))
+        self._send(tenant, None, work())
 
     @rule(tenant=TENANTS, thread=st.sampled_from(["a", "b"]))
-    def forgets(self, tenant: str, thread: str) -> None:
+    def client_deletes_thread(self, tenant: str, thread: str) -> None:
         async def work() -> Response:
             await self.runs.forget(thread, tenant)
-            # What its requests returned is forgotten with it.
-            for repeated in [one for one in self.returned if one[0::2] == (tenant, thread)]:
-                del self.returned[repeated]
+            # The stored responses of the thread are deleted with it.
+            for key in [key for key in self.bodies if key[0::2] == (tenant, thread)]:
+                del self.bodies[key]
             return Response()
 
-        self._sent(Asked(tenant, None, self._task(work())))
+        self._send(tenant, None, work())
 
     @precondition(lambda self: bool(self.pending))
-    @rule(which=st.integers(0, 9), well=st.sampled_from([True, True, True, False]))
-    def call_ends(self, which: int, well: bool) -> None:
-        call = self.pending[which % len(self.pending)]
-        if well:
-            call.ends.set_result(f"{call.context.key}|{call.context.scope['tenant']}")
+    @rule(index=st.integers(0, 9), succeeds=st.sampled_from([True, True, True, False]))
+    def call_ends(self, index: int, succeeds: bool) -> None:
+        call = self.pending[index % len(self.pending)]
+        if succeeds:
+            call.result.set_result(f"{call.context.key}|{call.context.scope['tenant']}")
         else:
-            call.ends.set_exception(ValueError("no answer"))
-        self._settled()
+            call.result.set_exception(ValueError("no answer"))
+        self._settle()
 
-    @precondition(lambda self: bool(self.open))
-    @rule(which=st.integers(0, 9))
-    def client_goes(self, which: int) -> None:
-        self.open[which % len(self.open)].work.cancel()
-        self._settled()
+    @precondition(lambda self: bool(self.unanswered))
+    @rule(index=st.integers(0, 9))
+    def client_disconnects(self, index: int) -> None:
+        self.unanswered[index % len(self.unanswered)].task.cancel()
+        self._settle()
 
     @rule(seconds=st.sampled_from([0.1, 25.0]))
     def time_passes(self, seconds: float) -> None:
         self.loop.let_pass(seconds)
-        self._settled()
+        self._settle()
 
     @rule(writes=st.integers(0, 6))
     def disk_will_fail(self, writes: int) -> None:
@@ -183,31 +183,28 @@ class Clients(RuleBasedStateMachine):
         keys = Counter(call.context.key for call in self.pending)
         assert not keys or max(keys.values()) == 1
         runs = {call.context.run_id for call in self.pending}
-        assert len(runs) <= min(PLACES, len(self.open)), "work that nobody waits for"
+        assert len(runs) <= min(SLOTS, len(self.unanswered)), "work without a client"
 
-    def _task(self, work: Any) -> asyncio.Task[Response]:
-        return self.loop.create_task(work)
+    def _send(self, tenant: str, key: tuple[Any, ...] | None, work: Any) -> None:
+        self.requests.append(ClientRequest(tenant, key, self.loop.create_task(work)))
+        self._settle()
 
-    def _sent(self, request: Asked) -> None:
-        self.asked.append(request)
-        self._settled()
-
-    def _settled(self) -> None:
+    def _settle(self) -> None:
         self.loop.settle()
-        ended, self.asked = [one for one in self.asked if one.work.done()], self.open
-        for one in ended:
-            if one.work.cancelled():
+        ended = [request for request in self.requests if request.task.done()]
+        self.requests = self.unanswered
+        for request in ended:
+            if request.task.cancelled():
                 continue
-            if (error := one.work.exception()) is not None:
-                clear = isinstance(error, RefusedError | sqlite3.OperationalError)
-                assert clear, repr(error)
+            if (error := request.task.exception()) is None:
+                self._check_response(request, request.task.result())
             else:
-                self._judge(one, one.work.result())
+                assert isinstance(error, RefusedError | sqlite3.OperationalError), repr(error)
 
-    def _judge(self, request: Asked, response: Response) -> None:
-        if request.repeats is not None:
-            before = self.returned.setdefault(request.repeats, bytes(response.body))
-            assert bytes(response.body) == before, "a repeated request returned something else"
+    def _check_response(self, request: ClientRequest, response: Response) -> None:
+        if request.key is not None:
+            first = self.bodies.setdefault(request.key, bytes(response.body))
+            assert bytes(response.body) == first, "a repeated request returned something else"
         if response.status_code != 200 or not response.body:
             return
         answer = json.loads(bytes(response.body))
@@ -216,48 +213,48 @@ class Clients(RuleBasedStateMachine):
         assert answer["citations"] or not ids
         for step in answer["steps"]:
             for row in step["rows"]:
-                own = f"{answer['run_id']}:{step['step']}|{request.tenant}"
-                assert row["value"].startswith(own), "a result of another run, step or tenant"
+                prefix = f"{answer['run_id']}:{step['step']}|{request.tenant}"
+                assert row["value"].startswith(prefix), "a result of another run, step or tenant"
 
     def teardown(self) -> None:
-        """Whatever happened, every thread comes to its answer, and all places are free."""
+        """Check that every thread can be answered, and that all slots are free."""
         if not hasattr(self, "loop"):
             return
         self.disk.fails_in = -1
-        for one in self.open:
-            one.work.cancel()
+        for request in self.unanswered:
+            request.task.cancel()
         self.loop.let_pass(1)
-        self._settled()
+        self._settle()
         assert not self.pending, "a call was left behind"
         assert not self.runs.locks.keys, "a thread was left locked"
         for tenant in ("acme", "other"):
             for thread in ("a", "b"):
-                self._ended(tenant, thread)
-        for number in range(PLACES):
-            self.asks(f"tenant{number}", None, None, PLANS[0])
-        assert len(self.pending) == PLACES, "a place was not given back"
-        for one in self.open:
-            one.work.cancel()
+                self._finish_thread(tenant, thread)
+        for number in range(SLOTS):
+            self.client_asks(f"tenant{number}", None, None, PLANS[0])
+        assert len(self.pending) == SLOTS, "a slot was not freed"
+        for request in self.unanswered:
+            request.task.cancel()
         self.loop.let_pass(1)
         self.runs.close()
         self.loop.close()
 
-    def _ended(self, tenant: str, thread: str) -> None:
+    def _finish_thread(self, tenant: str, thread: str) -> None:
         key = self.runs.thread_key(thread, tenant)
         for _ in range(20):
-            found = self.loop.run_until_complete(self.runs.state(key))
-            if found is None or found.answered:
+            state = self.loop.run_until_complete(self.runs.state(key))
+            if state is None or state.answered:
                 return
-            self.resumes(tenant, thread, None, replies=True)
+            self.client_resumes(tenant, thread, None, replies=True)
             while self.pending:
                 self.call_ends(0, True)
-        raise AssertionError("the thread has no end")
+        raise AssertionError("the thread is never answered")
 
 
-def response_of(ended: Any) -> Response:
-    if isinstance(ended, Waiting):
-        return reply({"questions": ended.questions}, 202)
-    return reply(ended)
+def response_of(result: Any) -> Response:
+    if isinstance(result, Waiting):
+        return reply({"questions": result.questions}, 202)
+    return reply(result)
 
 
 def run_clients(examples: int, steps: int) -> None:

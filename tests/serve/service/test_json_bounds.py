@@ -11,14 +11,14 @@ import pytest
 from casewright.serve.service.limits import JSON_DEPTH, JSON_PARTS, json_refusal
 from tests.serve.service.helpers import QUICK, Served
 
-MANY = b"[" + b"[1]," * 2_000_000 + b"1]"
-DEEP = b'{"question": ' + b"[" * (JSON_DEPTH + 1) + b"]" * (JSON_DEPTH + 1) + b"}"
+MANY_PARTS = b"[" + b"[1]," * 2_000_000 + b"1]"
+DEEP_QUESTION = b'{"question": ' + b"[" * (JSON_DEPTH + 1) + b"]" * (JSON_DEPTH + 1) + b"}"
 
 
 def test_json_that_is_too_large_too_deep_or_utf_16_is_refused() -> None:
-    assert f"{JSON_PARTS:,} texts" in json_refusal(MANY)
-    assert f"{JSON_DEPTH} levels" in json_refusal(DEEP)
-    assert "UTF-8" in json_refusal(MANY[:100].decode().encode("utf-16"))
+    assert f"{JSON_PARTS:,} texts" in json_refusal(MANY_PARTS)
+    assert f"{JSON_DEPTH} levels" in json_refusal(DEEP_QUESTION)
+    assert "UTF-8" in json_refusal(MANY_PARTS[:100].decode().encode("utf-16"))
 
 
 def test_json_of_large_runs_and_texts_with_brackets_is_accepted() -> None:
@@ -29,7 +29,7 @@ def test_json_of_large_runs_and_texts_with_brackets_is_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b'"\\' * 4_000_000, b'"' + b'\\"' * 4_000_000, b"]" * 8_000_000, MANY]
+    "body", [b'"\\' * 4_000_000, b'"' + b'\\"' * 4_000_000, b"]" * 8_000_000, MANY_PARTS]
 )
 def test_checking_eight_million_bytes_of_json_takes_less_than_a_second(body: bytes) -> None:
     began = time.process_time()
@@ -41,26 +41,26 @@ def test_checking_eight_million_bytes_of_json_takes_less_than_a_second(body: byt
 def test_routes_refuse_json_that_is_nested_too_deeply(service: Served, path: str) -> None:
     with service.client() as client:
         headers = {"Content-Type": "application/json"}
-        reply = client.post(path, content=DEEP, headers=headers)
-        assert reply.status_code == 422
-        assert f"{JSON_DEPTH} levels" in reply.json()["detail"]
+        response = client.post(path, content=DEEP_QUESTION, headers=headers)
+        assert response.status_code == 422
+        assert f"{JSON_DEPTH} levels" in response.json()["detail"]
 
 
-@pytest.mark.parametrize("what", ["values", "plan"])
+@pytest.mark.parametrize("large_part", ["values", "plan"])
 def test_saved_run_with_millions_of_parts_does_not_delay_other_requests(
-    service: Served, what: str
+    service: Served, large_part: str
 ) -> None:
     plan = "\n".join(f's{number} = quick(a="{"x" * 40}")' for number in range(1, 90_000))
-    whole = {"format": 1, "kind": "casewright run", "answer": {"plan": plan}}
-    body = MANY if what == "values" else json.dumps(whole).encode()
+    run = {"format": 1, "kind": "casewright run", "answer": {"plan": plan}}
+    body = MANY_PARTS if large_part == "values" else json.dumps(run).encode()
     with service.client() as client, ThreadPoolExecutor(4) as pool:
-        sent = [pool.submit(client.post, "/runs/read", content=body) for _ in range(4)]
+        requests = [pool.submit(client.post, "/runs/read", content=body) for _ in range(4)]
         slowest = 0.0
-        while not all(one.done() for one in sent):
+        while not all(request.done() for request in requests):
             began = time.monotonic()
             assert client.get("/healthz").status_code == 200
             slowest = max(slowest, time.monotonic() - began)
-        assert {one.result().status_code for one in sent} == {422}
+        assert {request.result().status_code for request in requests} == {422}
         assert slowest < 2
         assert client.post("/ask", json={"question": QUICK}).status_code == 200
 

@@ -1,4 +1,4 @@
-"""Threads in files and databases: which service uses them, and when they are deleted."""
+"""Threads in files and databases: their locks between services, and their deletion."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ from tests.serve.service.server_process import QuestionPlanner, tools
 from tests.support.postgres import database, own_database
 
 TENANT = "acme"
-PLACES = pytest.mark.parametrize("place", ["file", "database"])
+STORAGES = pytest.mark.parametrize("storage", ["file", "database"])
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with database() as found:
-        yield found
+    with database() as url:
+        yield url
 
 
 @pytest.fixture
-def options(place: str, tmp_path: Path, request: pytest.FixtureRequest) -> ServiceOptions:
-    if place == "file":
+def options(storage: str, tmp_path: Path, request: pytest.FixtureRequest) -> ServiceOptions:
+    if storage == "file":
         return ServiceOptions(threads_file=tmp_path / "threads.db")
     name = f"own_{abs(hash(tmp_path))}"
     return ServiceOptions(threads_url=own_database(request.getfixturevalue("url"), name))
 
 
-def parts_of(folder: Path) -> Parts:
+def make_parts(folder: Path) -> Parts:
     toolbox = Toolbox(tools(folder / "log"))
     return Parts("tests", toolbox, QuestionPlanner(), ExtractiveGenerator())
 
 
 @asynccontextmanager
-async def service(
+async def open_runs(
     folder: Path, options: ServiceOptions
 ) -> AsyncIterator[tuple[Runs, ThreadStorage]]:
-    """A service's own function over the tests' tools, without its routes."""
+    """Yield a service's runs over the tests' tools, without routes, and the storage of threads."""
     async with open_checkpoints(options) as threads:
-        parts = parts_of(folder)
+        parts = make_parts(folder)
         runs = Runs(parts, options, threads.saver, None, threads.locks, threads.store)
         try:
             yield runs, threads
@@ -70,30 +70,30 @@ def ask_body(thread: str, plan: str) -> AskBody:
 
 
 async def status_of(runs: Runs, thread: str) -> str:
-    found = await state_of(runs, thread, runs.thread_key(thread, TENANT))
-    return str(found["status"])
+    state = await state_of(runs, thread, runs.thread_key(thread, TENANT))
+    return str(state["status"])
 
 
-async def until(ready: Callable[[], Any], seconds: float = 20.0) -> None:
+async def wait_until(ready: Callable[[], Any], seconds: float = 20.0) -> None:
     async with asyncio.timeout(seconds):
         while not ready():
             await asyncio.sleep(0.02)
 
 
-@PLACES
+@STORAGES
 def test_old_answered_threads_are_deleted_and_waiting_or_resumable_ones_stay(
     tmp_path: Path, options: ServiceOptions
 ) -> None:
-    async def look() -> None:
-        async with service(tmp_path, options) as (runs, threads):
+    async def scenario() -> None:
+        async with open_runs(tmp_path, options) as (runs, threads):
             assert threads.find_older is not None
             await runs.ask(ask_body("answered", "s1 = quick()"), TENANT)
             assert isinstance(await runs.ask(ask_body("waits", "s1 = asks()"), TENANT), Waiting)
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.5):
                     await runs.ask(ask_body("interrupted", "s1 = slow(b=9)"), TENANT)
-            at_work = asyncio.ensure_future(runs.ask(ask_body("works", "s1 = slow(b=2)"), TENANT))
-            await until(lambda: len(runs.locks.keys) == 1)
+            running = asyncio.ensure_future(runs.ask(ask_body("works", "s1 = slow(b=2)"), TENANT))
+            await wait_until(lambda: len(runs.locks.keys) == 1)
             now = datetime.now(UTC)
             assert await retire(runs, threads.find_older, now - timedelta(hours=1)) == 0
             assert await retire(runs, threads.find_older, now + timedelta(minutes=1)) == 1
@@ -101,11 +101,11 @@ def test_old_answered_threads_are_deleted_and_waiting_or_resumable_ones_stay(
                 await status_of(runs, "answered")
             assert await status_of(runs, "waits") == "waiting"
             assert await status_of(runs, "interrupted") == "interrupted"
-            await at_work
+            await running
             assert await retire(runs, threads.find_older, now + timedelta(minutes=1)) == 1
 
     with lock_threads(options):
-        asyncio.run(look())
+        asyncio.run(scenario())
 
 
 def test_checkpoint_ids_are_ordered_by_time() -> None:
@@ -119,12 +119,12 @@ def test_checkpoint_ids_are_ordered_by_time() -> None:
 
 def test_file_of_threads_can_be_used_by_only_one_service(tmp_path: Path) -> None:
     options = ServiceOptions(threads_file=tmp_path / "threads.db")
-    elsewhere = "Another service has the threads' file"
-    with lock_threads(options), pytest.raises(InputError, match=elsewhere):
-        create_app(parts_of(tmp_path), options)
+    message = "Another service has the threads' file"
+    with lock_threads(options), pytest.raises(InputError, match=message):
+        create_app(make_parts(tmp_path), options)
     with lock_threads(options):
         pass
-    assert {one.stat().st_mode & 0o077 for one in tmp_path.glob("threads.db*")} == {0}
+    assert {file.stat().st_mode & 0o077 for file in tmp_path.glob("threads.db*")} == {0}
 
 
 def test_running_thread_is_busy_for_all_services_and_another_service_resumes_it(
@@ -132,32 +132,32 @@ def test_running_thread_is_busy_for_all_services_and_another_service_resumes_it(
 ) -> None:
     options = ServiceOptions(threads_url=url)
 
-    async def look() -> None:
-        async with AsyncExitStack() as both:
-            mine, _ = await both.enter_async_context(service(tmp_path, options))
-            theirs, _ = await both.enter_async_context(service(tmp_path, options))
+    async def scenario() -> None:
+        async with AsyncExitStack() as stack:
+            first, _ = await stack.enter_async_context(open_runs(tmp_path, options))
+            second, _ = await stack.enter_async_context(open_runs(tmp_path, options))
             plan = "s1 = quick(); s2 = slow(a=s1.value, b=1.5)"
-            work = asyncio.ensure_future(mine.ask(ask_body("one", plan), TENANT))
+            run = asyncio.ensure_future(first.ask(ask_body("one", plan), TENANT))
             log = tmp_path / "log"
-            await until(lambda: log.exists() and "slow" in log.read_text())
-            assert await status_of(theirs, "one") == "running"
-            for refused in (
-                theirs.resume("one", ResumeBody(scope={}), TENANT),
-                theirs.ask(ask_body("one", "s1 = quick()"), TENANT),
-                theirs.forget("one", TENANT),
+            await wait_until(lambda: log.exists() and "slow" in log.read_text())
+            assert await status_of(second, "one") == "running"
+            for request in (
+                second.resume("one", ResumeBody(scope={}), TENANT),
+                second.ask(ask_body("one", "s1 = quick()"), TENANT),
+                second.forget("one", TENANT),
             ):
                 with pytest.raises(RefusedError, match="busy"):
-                    await refused
-            work.cancel()
-            await asyncio.wait({work})
-            assert await status_of(theirs, "one") == "interrupted"
-            ended: Any = await theirs.resume("one", ResumeBody(scope={}), TENANT)
-            assert [step["status"] for step in ended["steps"]] == ["done", "done"]
+                    await request
+            run.cancel()
+            await asyncio.wait({run})
+            assert await status_of(second, "one") == "interrupted"
+            answer: Any = await second.resume("one", ResumeBody(scope={}), TENANT)
+            assert [step["status"] for step in answer["steps"]] == ["done", "done"]
             assert log.read_text().count("quick") == 1
-            assert await status_of(mine, "one") == "answered"
+            assert await status_of(first, "one") == "answered"
 
     with lock_threads(options):
-        asyncio.run(look())
+        asyncio.run(scenario())
 
 
 def test_run_whose_database_lock_is_lost_ends_and_can_be_resumed(
@@ -168,24 +168,24 @@ def test_run_whose_database_lock_is_lost_ends_and_can_be_resumed(
     monkeypatch.setattr("casewright.serve.service.postgres.WATCH_SECONDS", 0.1)
     options = ServiceOptions(threads_url=url)
 
-    async def look() -> None:
-        async with service(tmp_path, options) as (runs, _):
-            work = asyncio.ensure_future(runs.ask(ask_body("lost", "s1 = slow(b=1.5)"), TENANT))
-            await until(lambda: "slow" in (tmp_path / "log").read_text())
-            with psycopg.connect(url, autocommit=True) as opened:
-                opened.execute(
+    async def scenario() -> None:
+        async with open_runs(tmp_path, options) as (runs, _):
+            run = asyncio.ensure_future(runs.ask(ask_body("lost", "s1 = slow(b=1.5)"), TENANT))
+            await wait_until(lambda: "slow" in (tmp_path / "log").read_text())
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
                 )
-            with pytest.raises(RefusedError, match="was lost") as refused:
-                await work
-            assert refused.value.status == 503
+            with pytest.raises(RefusedError, match="was lost") as raised:
+                await run
+            assert raised.value.status == 503
             assert await status_of(runs, "lost") == "interrupted"
             await runs.resume("lost", ResumeBody(scope={}), TENANT)
             assert await status_of(runs, "lost") == "answered"
 
     (tmp_path / "log").touch()
     with lock_threads(options):
-        asyncio.run(look())
+        asyncio.run(scenario())
 
 
 def test_services_that_start_simultaneously_create_the_tables_without_error(url: str) -> None:
@@ -195,12 +195,12 @@ def test_services_that_start_simultaneously_create_the_tables_without_error(url:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid_url",
     ["postgresql://me:hunter22@127.0.0.1:1/x", "postgresql://me:hunter22@[::1/x", "postgres://%zz"],
 )
-def test_error_of_an_unusable_database_contains_no_password(wrong: str) -> None:
+def test_error_of_an_unusable_database_contains_no_password(invalid_url: str) -> None:
     pytest.importorskip("psycopg_pool")
-    with pytest.raises(InputError, match="cannot be used") as told:
-        lock_threads(ServiceOptions(threads_url=wrong))
-    assert "hunter22" not in str(told.value)
-    assert "\n" not in str(told.value)
+    with pytest.raises(InputError, match="cannot be used") as raised:
+        lock_threads(ServiceOptions(threads_url=invalid_url))
+    assert "hunter22" not in str(raised.value)
+    assert "\n" not in str(raised.value)

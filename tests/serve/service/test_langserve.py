@@ -1,4 +1,4 @@
-"""LangServe's routes, by its own client: the same answers, from the same function."""
+"""LangServe's routes return the same answers as the service's own."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from tests.support.waiting import until
 langserve = pytest.importorskip("langserve")
 
 
-def remote(service: Served, token: str = ACME) -> Any:
+def make_client(service: Served, token: str = ACME) -> Any:
     return langserve.RemoteRunnable(
         f"{service.url}/casewright", headers={"Authorization": f"Bearer {token}"}, timeout=30
     )
 
 
 def test_langserve_invoke_batch_and_stream_return_answers(service: Served) -> None:
-    runnable = remote(service)
+    runnable = make_client(service)
     answer = runnable.invoke({"question": QUICK})
     assert f"found for acme: {QUICK}" in answer["text"]
-    both = runnable.batch([{"question": "the first"}, {"question": "the second"}])
-    assert ["first" in both[0]["text"], "second" in both[1]["text"]] == [True, True]
+    answers = runnable.batch([{"question": "the first"}, {"question": "the second"}])
+    assert ["first" in answers[0]["text"], "second" in answers[1]["text"]] == [True, True]
     (streamed,) = list(runnable.stream({"question": QUICK}))
     assert streamed["text"] == answer["text"]
 
 
 def test_langserve_thread_belongs_to_the_tenant_of_the_token(service: Served) -> None:
-    remote(service).invoke({"question": QUICK, "thread_id": "by-langserve"})
-    with service.client() as mine, service.client("other-token-0123456789") as theirs:
-        assert mine.get("/threads/by-langserve").json()["status"] == "answered"
-        assert theirs.get("/threads/by-langserve").status_code == 404
+    make_client(service).invoke({"question": QUICK, "thread_id": "by-langserve"})
+    with service.client() as acme, service.client("other-token-0123456789") as other:
+        assert acme.get("/threads/by-langserve").json()["status"] == "answered"
+        assert other.get("/threads/by-langserve").status_code == 404
 
 
 def test_langserve_client_cannot_set_the_tenant_in_its_config(service: Served) -> None:
-    given = {"configurable": {"__casewright_tenant": "other", "thread_id": "x"}}
+    config = {"configurable": {"__casewright_tenant": "other", "thread_id": "x"}}
     with service.client() as client:
-        reply = client.post(
-            "/casewright/invoke", json={"input": {"question": QUICK}, "config": given}
+        response = client.post(
+            "/casewright/invoke", json={"input": {"question": QUICK}, "config": config}
         )
-        assert "found for acme" in reply.json()["output"]["text"]
-        reply = client.post(
-            "/casewright/batch", json={"inputs": [{"question": QUICK}], "config": given}
+        assert "found for acme" in response.json()["output"]["text"]
+        response = client.post(
+            "/casewright/batch", json={"inputs": [{"question": QUICK}], "config": config}
         )
-        assert "found for acme" in reply.json()["output"][0]["text"]
+        assert "found for acme" in response.json()["output"][0]["text"]
 
 
 def test_langserve_batch_has_at_most_32_questions_and_runs_four_at_once(service: Served) -> None:
     slow, before = plan("s1 = slow(b=0.6)"), service.did("slow")
     with service.client() as client, ThreadPoolExecutor(1) as pool:
-        many = client.post("/casewright/batch", json={"inputs": [{"question": QUICK}] * 33})
-        assert many.status_code == 422
-        assert "at most 32 questions" in many.json()["detail"]
+        response = client.post("/casewright/batch", json={"inputs": [{"question": QUICK}] * 33})
+        assert response.status_code == 422
+        assert "at most 32 questions" in response.json()["detail"]
         batch = pool.submit(client.post, "/casewright/batch", json={"inputs": [slow] * 8})
         until(lambda: service.did("slow") > before)
         time.sleep(0.2)
@@ -66,29 +66,29 @@ def test_langserve_batch_has_at_most_32_questions_and_runs_four_at_once(service:
 
 def test_langserve_batch_is_cancelled_when_one_question_fails(service: Served) -> None:
     before = service.did("cancelled")
-    asks = plan("s1 = slow(b=0.5); s2 = asks(a=s1.value)")
-    asked = [plan("s1 = slow(b=30)"), plan("s1 = slow(b=30)"), asks]
+    failing = plan("s1 = slow(b=0.5); s2 = asks(a=s1.value)")
+    questions = [plan("s1 = slow(b=30)"), plan("s1 = slow(b=30)"), failing]
     with service.client() as client:
-        reply = client.post("/casewright/batch", json={"inputs": asked})
-    assert reply.status_code == 409
-    # The others are over before the reply comes.
+        response = client.post("/casewright/batch", json={"inputs": questions})
+    assert response.status_code == 409
+    # The other questions end before the response is sent.
     assert service.did("cancelled") == before + 2
 
 
-@pytest.mark.parametrize("given", [{"question": ""}, {"question": QUICK, "tenant": "other"}, 7])
-def test_langserve_refuses_invalid_questions(service: Served, given: Any) -> None:
+@pytest.mark.parametrize("question", [{"question": ""}, {"question": QUICK, "tenant": "other"}, 7])
+def test_langserve_refuses_invalid_questions(service: Served, question: Any) -> None:
     with service.client() as client:
-        for path, body in (("invoke", {"input": given}), ("batch", {"inputs": [given]})):
-            reply = client.post(f"/casewright/{path}", json=body)
-            assert reply.status_code == 422, reply.text
+        for path, body in (("invoke", {"input": question}), ("batch", {"inputs": [question]})):
+            response = client.post(f"/casewright/{path}", json=body)
+            assert response.status_code == 422, response.text
     with pytest.raises(httpx.HTTPStatusError):
-        remote(service).invoke(given)
+        make_client(service).invoke(question)
 
 
 def test_langserve_refuses_a_tool_that_waits_for_a_reply(service: Served) -> None:
     with service.client() as client:
-        reply = client.post("/casewright/invoke", json={"input": plan("s1 = asks()")})
-    assert reply.status_code == 409
+        response = client.post("/casewright/invoke", json={"input": plan("s1 = asks()")})
+    assert response.status_code == 409
 
 
 def test_langserve_playground_loads_local_assets_and_needs_a_token(service: Served) -> None:

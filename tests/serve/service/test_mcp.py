@@ -1,4 +1,4 @@
-"""MCP tools of the service, called by the official client: over HTTP, and over stdio."""
+"""The official MCP client calls the service's tools over HTTP and over stdio."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home without stores: what is asked here needs none."""
+    """Return a home without stores, which these tests do not need."""
     return new_home(tmp_path_factory.mktemp("home"))
 
 
@@ -42,7 +42,7 @@ def mcp_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @asynccontextmanager
-async def connected(
+async def open_session(
     server: Served, token: str = ACME, scope: str = "hall=C"
 ) -> AsyncIterator[ClientSession]:
     headers = {"Authorization": f"Bearer {token}", "Casewright-Scope": scope}
@@ -56,7 +56,7 @@ async def connected(
 
 
 def error_text(result: CallToolResult) -> str:
-    """The text of a tool's error."""
+    """Return the text of a tool's error."""
     (content,) = result.content
     assert isinstance(content, TextContent)
     assert result.isError
@@ -65,39 +65,39 @@ def error_text(result: CallToolResult) -> str:
 
 
 async def test_mcp_client_calls_plan_run_plan_and_ask(mcp_service: Served) -> None:
-    async with connected(mcp_service) as session:
+    async with open_session(mcp_service) as session:
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
         assert list(tools) == ["plan", "run_plan", "ask"]
         assert tools["run_plan"].inputSchema["required"] == ["question", "plan"]
-        asked = plan(PLAN.replace("\n", ";"))
-        planned = (await session.call_tool("plan", asked)).structuredContent
+        arguments = plan(PLAN.replace("\n", ";"))
+        planned = (await session.call_tool("plan", arguments)).structuredContent
         assert planned is not None
         assert planned["plan"] == PLAN
         assert planned["plan_steps"][1]["needs"] == ["s1"]
-        ran = await session.call_tool("run_plan", {"question": "what?", "plan": PLAN})
-        assert ran.structuredContent is not None
-        assert [step["status"] for step in ran.structuredContent["steps"]] == ["done", "done"]
-        assert ran.structuredContent["planner"]["name"] == "run_plan"
+        result = await session.call_tool("run_plan", {"question": "what?", "plan": PLAN})
+        assert result.structuredContent is not None
+        assert [step["status"] for step in result.structuredContent["steps"]] == ["done", "done"]
+        assert result.structuredContent["planner"]["name"] == "run_plan"
         answer = (await session.call_tool("ask", {"question": QUICK})).structuredContent
     assert answer is not None
     with mcp_service.client() as client:
-        same = client.post("/ask", json={"question": QUICK, "scope": {"hall": "C"}}).json()
-    assert (answer["text"], answer["evidence"]) == (same["text"], same["evidence"])
+        expected = client.post("/ask", json={"question": QUICK, "scope": {"hall": "C"}}).json()
+    assert (answer["text"], answer["evidence"]) == (expected["text"], expected["evidence"])
 
 
 async def test_mcp_takes_the_tenant_from_the_token_and_scope_from_a_header(
     mcp_service: Served,
 ) -> None:
-    for token, scope, whose in ((ACME, "hall=B", "acme B"), (OTHER, "hall=C", "other C")):
-        async with connected(mcp_service, token, scope) as session:
+    for token, scope, user in ((ACME, "hall=B", "acme B"), (OTHER, "hall=C", "other C")):
+        async with open_session(mcp_service, token, scope) as session:
             answer = (await session.call_tool("ask", {"question": QUICK})).structuredContent
             assert answer is not None
-            assert f"found for {whose}:" in answer["text"]
-            # A model writes arguments, and is not asked who asks.
+            assert f"found for {user}:" in answer["text"]
+            # A model writes the arguments, so they must not set the user.
             for name, value in (("scope", {"hall": "B"}), ("thread_id", "t"), ("tenant", "acme")):
                 refused = await session.call_tool("ask", {"question": QUICK, name: value})
                 assert name in error_text(refused)
-    async with connected(mcp_service, scope="") as session:
+    async with open_session(mcp_service, scope="") as session:
         assert "The scope lacks" in error_text(await session.call_tool("ask", {"question": QUICK}))
 
 
@@ -112,7 +112,7 @@ async def test_mcp_returns_errors_as_results_with_their_message(mcp_service: Ser
         ("ask", tuple(plan("s1 = asks(a=question)").items())): "POST /ask with a thread_id",
         ("ask", tuple(plan("s1 = slow(b=60)").items())): "took longer than a request may",
     }
-    async with connected(mcp_service) as session:
+    async with open_session(mcp_service) as session:
         for (name, arguments), message in calls.items():
             assert message in error_text(await session.call_tool(name, dict(arguments)))
 
@@ -129,9 +129,9 @@ async def test_mcp_refuses_a_body_that_is_no_json_rpc_message(
 ) -> None:
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     with mcp_service.client() as client:
-        reply = client.post("/mcp", content=body, headers=headers)
-        assert reply.status_code == 422
-        assert "not a JSON-RPC message" in reply.json()["detail"]
+        response = client.post("/mcp", content=body, headers=headers)
+        assert response.status_code == 422
+        assert "not a JSON-RPC message" in response.json()["detail"]
 
 
 async def test_mcp_refuses_unknown_methods_wrong_parameters_and_missing_tokens(
@@ -141,17 +141,17 @@ async def test_mcp_refuses_unknown_methods_wrong_parameters_and_missing_tokens(
     with mcp_service.client() as client:
         for method, parameters in (("rm", {}), ("tools/call", {"name": 1}), ("tools/call", {})):
             message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
-            reply = client.post("/mcp", json=message, headers=headers)
-            assert reply.json()["error"]["code"] in (-32602, -32601)
-        reply = client.get("/mcp")
-        assert (reply.status_code, reply.headers["Allow"]) == (405, "POST")
-    with mcp_service.client(None) as nobody:
-        assert nobody.post("/mcp", json={}).status_code == 401
+            response = client.post("/mcp", json=message, headers=headers)
+            assert response.json()["error"]["code"] in (-32602, -32601)
+        response = client.get("/mcp")
+        assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+    with mcp_service.client(None) as client:
+        assert client.post("/mcp", json={}).status_code == 401
 
 
 async def test_mcp_call_is_cancelled_when_its_client_disconnects(mcp_service: Served) -> None:
     before = mcp_service.did("slow")
-    async with connected(mcp_service) as session, asyncio.timeout(30):
+    async with open_session(mcp_service) as session, asyncio.timeout(30):
         call = asyncio.ensure_future(session.call_tool("ask", plan("s1 = slow(b=4)")))
         while mcp_service.did("slow") == before:
             await asyncio.sleep(0.02)
@@ -189,7 +189,7 @@ domain = own_domain("plant", Toolbox([read_sensor]), cases, scopes={"hall": ["B"
 
 
 @asynccontextmanager
-async def over_stdio(home: Path, folder: Path) -> AsyncIterator[ClientSession]:
+async def open_stdio_session(home: Path, folder: Path) -> AsyncIterator[ClientSession]:
     (folder / "plant.py").write_text(PLANT)
     command = ["-m", "casewright", "mcp", "--domain", "plant.py:domain", "--scope", "hall=C"]
     command += ["--planner", "parser"]
@@ -208,7 +208,7 @@ async def over_stdio(home: Path, folder: Path) -> AsyncIterator[ClientSession]:
 async def test_mcp_over_stdio_offers_the_same_tools_and_cancels_abandoned_calls(
     home: Path, tmp_path: Path
 ) -> None:
-    async with over_stdio(home, tmp_path) as session:
+    async with open_stdio_session(home, tmp_path) as session:
         assert [tool.name for tool in (await session.list_tools()).tools] == [
             *("plan", "run_plan", "ask")
         ]
@@ -223,16 +223,15 @@ async def test_mcp_over_stdio_offers_the_same_tools_and_cancels_abandoned_calls(
             while not (tmp_path / "began").exists():
                 await asyncio.sleep(0.05)
         call.cancel()
-    # The client has gone: its call was cancelled, and the process ended.
+    # The process cancelled the call of the client that disconnected, and ended.
     assert (tmp_path / "ended").exists()
     assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
 async def test_approval_setting_applies_to_mcp_over_stdio(home: Path, tmp_path: Path) -> None:
     (tmp_path / "casewright.toml").write_text('approve = "always"')
-    async with over_stdio(home, tmp_path) as session:
+    async with open_stdio_session(home, tmp_path) as session:
         refused = await session.call_tool("ask", {"question": "how warm is it"})
-    assert refused.isError
     assert "waits for a reply" in error_text(refused)
 
 

@@ -14,14 +14,14 @@ def test_unchanged_page_file_is_answered_with_304(service: Served, path: str) ->
     with service.client(None) as client:
         first = client.get(path)
         tag = first.headers["etag"]
-        for known in (tag, f"W/{tag}", f'"other", {tag}'):
-            again = client.get(path, headers={"If-None-Match": known})
-            assert (again.status_code, again.content) == (304, b"")
-            assert again.headers["etag"] == tag
-            assert again.headers["cache-control"] == "no-cache"
-        for other in ('"other"', tag.strip('"'), ""):
-            whole = client.get(path, headers={"If-None-Match": other})
-            assert (whole.status_code, whole.content) == (200, first.content)
+        for condition in (tag, f"W/{tag}", f'"other", {tag}'):
+            response = client.get(path, headers={"If-None-Match": condition})
+            assert (response.status_code, response.content) == (304, b"")
+            assert response.headers["etag"] == tag
+            assert response.headers["cache-control"] == "no-cache"
+        for condition in ('"other"', tag.strip('"'), ""):
+            response = client.get(path, headers={"If-None-Match": condition})
+            assert (response.status_code, response.content) == (200, first.content)
 
 
 def test_page_files_with_different_content_have_different_etags(service: Served) -> None:

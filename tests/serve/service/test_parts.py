@@ -1,4 +1,4 @@
-"""Parts of the service that need no server."""
+"""Parts of the service, tested without a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.tokens import Tokens, is_loopback
 from casewright.serve.settings.tokens import Grant
 
-HIDDEN = [
+TEXTS_WITH_PATHS = [
     "No such file: '/home/me/a b/c.txt'",
     'File "/srv/data/x.py", line 3',
     "at /var/lib/casewright/cases: locked",
@@ -34,11 +34,11 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.parametrize("text", HIDDEN)
+@pytest.mark.parametrize("text", TEXTS_WITH_PATHS)
 def test_paths_are_removed_from_error_texts(text: str) -> None:
-    left = without_paths(text)
-    assert "…" in left
-    assert not any(part in left for part in ("me", "srv", "var", "data"))
+    result = without_paths(text)
+    assert "…" in result
+    assert not any(part in result for part in ("me", "srv", "var", "data"))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_texts_without_paths_stay_unchanged(text: str) -> None:
     assert without_paths(text) == text
 
 
-def test_errors_have_a_status_by_kind_and_no_path(caplog: pytest.LogCaptureFixture) -> None:
+def test_errors_have_a_status_by_type_and_contain_no_path(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "casewright.service")
     assert status_and_detail(InputError("Ask something.")) == (422, "Ask something.")
     assert status_and_detail(StoreUnavailableError("http://10.0.0.1:6333"))[0] == 503
@@ -70,24 +70,24 @@ def test_errors_have_a_status_by_kind_and_no_path(caplog: pytest.LogCaptureFixtu
 
 
 def test_thread_keys_of_different_domains_tenants_or_threads_differ() -> None:
-    named = [("d", "a", "b"), ("d", "b", "a"), ("d", "a,b", ""), ("d", "", "a,b"), ("e", "a", "b")]
-    assert len({thread_key(*one) for one in named}) == len(named)
+    owners = [("d", "a", "b"), ("d", "b", "a"), ("d", "a,b", ""), ("d", "", "a,b"), ("e", "a", "b")]
+    assert len({thread_key(*owner) for owner in owners}) == len(owners)
 
 
 def test_only_a_whole_token_identifies_its_tenant() -> None:
     tokens = Tokens({"one-token-0123456789": Grant("a"), "two-token-0123456789": Grant("b")})
     assert tokens.tenant("two-token-0123456789") == "b"
-    for wrong in ("", "one-token", "one-token-0123456789 ", "one-token-0123456789\udcff"):
-        assert tokens.tenant(wrong) is None
+    for token in ("", "one-token", "one-token-0123456789 ", "one-token-0123456789\udcff"):
+        assert tokens.tenant(token) is None
 
 
 @pytest.mark.parametrize(
-    ("host", "own"),
+    ("host", "loopback"),
     [("localhost", True), ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True)]
     + [(host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "example.org", "", "127.1")],
 )
-def test_loopback_addresses_are_known(host: str, own: bool) -> None:
-    assert is_loopback(host) is own
+def test_loopback_addresses_are_recognized(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
 
 
 def test_runs_to_approve_are_limited_and_separate_for_each_tenant() -> None:
@@ -102,24 +102,24 @@ def test_runs_to_approve_are_limited_and_separate_for_each_tenant() -> None:
 
 def test_threads_in_memory_are_limited_and_running_ones_are_kept() -> None:
     class Saver(InMemorySaver):
-        gone: list[str] = []  # noqa: RUF012
+        deleted: list[str]
 
         async def adelete_thread(self, thread_id: str) -> None:
-            self.gone.append(thread_id)
+            self.deleted.append(thread_id)
 
-    async def use(bounded: bool, running: set[str]) -> list[str]:
+    async def deleted_threads(bounded: bool, running: set[str]) -> list[str]:
         saver = Saver()
-        saver.gone = []
+        saver.deleted = []
         threads = RecentThreads(saver, bounded=bounded, limit=3)
         await threads.mark_used("other", "z")
         for key in ("a", "b", "a", "c"):
             await threads.mark_used("tenant", key, running)
-        return saver.gone
+        return saver.deleted
 
-    assert asyncio.run(use(True, set())) == ["b"]
-    assert asyncio.run(use(True, {"b"})) == ["a"]
-    assert asyncio.run(use(True, {"a", "b", "c", "z"})) == []
-    assert asyncio.run(use(False, set())) == []
+    assert asyncio.run(deleted_threads(True, set())) == ["b"]
+    assert asyncio.run(deleted_threads(True, {"b"})) == ["a"]
+    assert asyncio.run(deleted_threads(True, {"a", "b", "c", "z"})) == []
+    assert asyncio.run(deleted_threads(False, set())) == []
 
 
 def test_idle_stream_sends_keep_alive_lines_and_ends_with_an_error_event() -> None:
@@ -130,10 +130,10 @@ def test_idle_stream_sends_keep_alive_lines_and_ends_with_an_error_event() -> No
 
     async def read() -> list[bytes]:
         deadline = asyncio.get_running_loop().time() + 5
-        return [part async for part in event_lines(events(), deadline, keep_alive=0.05)]
+        return [line async for line in event_lines(events(), deadline, keep_alive=0.05)]
 
-    told_ = asyncio.run(read())
-    assert told_[0].startswith(b":")
-    assert 'event: plan\ndata: {"plan": "s1 = ü"}\n\n'.encode() in told_
-    assert told_[-1].startswith(b"event: error\n")
-    assert b"secret" not in told_[-1]
+    lines = asyncio.run(read())
+    assert lines[0].startswith(b":")
+    assert 'event: plan\ndata: {"plan": "s1 = ü"}\n\n'.encode() in lines
+    assert lines[-1].startswith(b"event: error\n")
+    assert b"secret" not in lines[-1]

@@ -1,4 +1,4 @@
-"""A request repeated with its Idempotency-Key does nothing twice; a reply names its question."""
+"""A request repeated with its Idempotency-Key has no second effect; a reply names its question."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from tests.serve.service.in_process import service_client
 from tests.support.postgres import database, own_database
 
 pytestmark = pytest.mark.asyncio
-TWO = plan("s1 = quick(); s2 = quick(a=s1.value)")
+TWO_STEPS = plan("s1 = quick(); s2 = quick(a=s1.value)")
 KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
-WHERE = pytest.mark.parametrize("where", ["memory", "file", "database"])
-LASTING = pytest.mark.parametrize("where", ["file", "database"])
+STORAGES = pytest.mark.parametrize("kind", ["memory", "file", "database"])
+DURABLE = pytest.mark.parametrize("kind", ["file", "database"])
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with database() as found:
-        yield found
+    with database() as url:
+        yield url
 
 
 @pytest.fixture
-def storage(where: str, tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Where threads are kept, and what requests returned."""
-    if where == "database":
+def storage(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Return the options that store threads and responses in one kind of storage."""
+    if kind == "database":
         name = f"own_{abs(hash(tmp_path))}"
         return {"threads_url": own_database(request.getfixturevalue("url"), name)}
-    return {} if where == "memory" else {"threads_file": tmp_path / "threads.db"}
+    return {} if kind == "memory" else {"threads_file": tmp_path / "threads.db"}
 
 
-def calls(folder: Path) -> int:
+def count_log_lines(folder: Path) -> int:
     log = folder / "log"
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
-def events(reply: httpx.Response) -> list[tuple[str, Any]]:
-    blocks = [block for block in reply.text.split("\n\n") if block.startswith("event: ")]
+def parse_events(response: httpx.Response) -> list[tuple[str, Any]]:
+    blocks = [block for block in response.text.split("\n\n") if block.startswith("event: ")]
     lines = [block.split("\n", 1) for block in blocks]
     return [
         (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
@@ -56,185 +56,185 @@ def events(reply: httpx.Response) -> list[tuple[str, Any]]:
     ]
 
 
-@WHERE
+@STORAGES
 @pytest.mark.parametrize("thread", [{}, {"thread_id": "t"}])
 async def test_a_repeated_question_returns_the_first_answer_and_calls_no_tool(
     tmp_path: Path, storage: dict[str, Any], thread: dict[str, str]
 ) -> None:
     async with service_client(tmp_path, **storage) as client:
-        first = await client.post("/ask", json={**TWO, **thread}, headers=KEY)
-        again = await client.post("/ask", json={**TWO, **thread}, headers=KEY)
+        first = await client.post("/ask", json={**TWO_STEPS, **thread}, headers=KEY)
+        repeated = await client.post("/ask", json={**TWO_STEPS, **thread}, headers=KEY)
         assert first.status_code == 200
-        assert (again.status_code, again.content) == (200, first.content)
-        assert again.headers["content-type"] == first.headers["content-type"]
-        # The quotes are the standard's; a client may leave them out.
-        bare = {"Idempotency-Key": KEY["Idempotency-Key"].strip('"')}
-        again = await client.post("/ask", json={**TWO, **thread}, headers=bare)
-        assert again.content == first.content
-        assert calls(tmp_path) == 2
-        # Without a key, or with another, it is a new one.
+        assert (repeated.status_code, repeated.content) == (200, first.content)
+        assert repeated.headers["content-type"] == first.headers["content-type"]
+        # The standard requires the quotes; the service also accepts a key without them.
+        unquoted = {"Idempotency-Key": KEY["Idempotency-Key"].strip('"')}
+        repeated = await client.post("/ask", json={**TWO_STEPS, **thread}, headers=unquoted)
+        assert repeated.content == first.content
+        assert count_log_lines(tmp_path) == 2
+        # Without this key, the request is a new one.
         for headers in ({}, {"Idempotency-Key": '"another"'}):
-            new = await client.post("/ask", json={**TWO, **thread}, headers=headers)
+            new = await client.post("/ask", json={**TWO_STEPS, **thread}, headers=headers)
             assert new.json()["run_id"] != first.json()["run_id"]
 
 
-@LASTING
+@DURABLE
 async def test_a_question_repeated_after_a_restart_returns_the_first_answer(
     tmp_path: Path, storage: dict[str, Any]
 ) -> None:
     async with service_client(tmp_path, **storage) as client:
-        first = await client.post("/ask", json=TWO, headers=KEY)
+        first = await client.post("/ask", json=TWO_STEPS, headers=KEY)
     async with service_client(tmp_path, **storage) as client:
-        again = await client.post("/ask", json=TWO, headers=KEY)
-    assert again.content == first.content
-    assert calls(tmp_path) == 2
+        repeated = await client.post("/ask", json=TWO_STEPS, headers=KEY)
+    assert repeated.content == first.content
+    assert count_log_lines(tmp_path) == 2
 
 
 async def test_repeated_stream_sends_only_its_last_event(tmp_path: Path) -> None:
     async with service_client(tmp_path) as client:
-        first = events(await client.post("/ask/stream", json=TWO, headers=KEY))
-        again = events(await client.post("/ask/stream", json=TWO, headers=KEY))
-        waits = {**plan("s1 = asks()"), "thread_id": "t"}
-        other = {"Idempotency-Key": '"other"'}
-        asked = events(await client.post("/ask/stream", json=waits, headers=other))
-        asked_again = events(await client.post("/ask/stream", json=waits, headers=other))
-    assert again == first[-1:]
-    assert again[0][0] == "done"
-    assert asked_again == asked[-1:]
-    assert asked_again[0][0] == "waiting"
-    assert calls(tmp_path) == 2
+        first = parse_events(await client.post("/ask/stream", json=TWO_STEPS, headers=KEY))
+        repeated = parse_events(await client.post("/ask/stream", json=TWO_STEPS, headers=KEY))
+        body = {**plan("s1 = asks()"), "thread_id": "t"}
+        headers = {"Idempotency-Key": '"other"'}
+        first_wait = parse_events(await client.post("/ask/stream", json=body, headers=headers))
+        second_wait = parse_events(await client.post("/ask/stream", json=body, headers=headers))
+    assert repeated == first[-1:]
+    assert repeated[0][0] == "done"
+    assert second_wait == first_wait[-1:]
+    assert second_wait[0][0] == "waiting"
+    assert count_log_lines(tmp_path) == 2
 
 
 async def test_idempotency_key_belongs_to_one_request_of_one_tenant(tmp_path: Path) -> None:
     async with service_client(tmp_path) as client:
-        mine = await client.post("/ask", json=TWO, headers=KEY)
-        theirs = await client.post(
-            "/ask", json=TWO, headers={**KEY, "Authorization": f"Bearer {OTHER}"}
+        acme = await client.post("/ask", json=TWO_STEPS, headers=KEY)
+        other = await client.post(
+            "/ask", json=TWO_STEPS, headers={**KEY, "Authorization": f"Bearer {OTHER}"}
         )
-        assert "found for acme" in mine.text
-        assert "found for other" in theirs.text
+        assert "found for acme" in acme.text
+        assert "found for other" in other.text
         for path, body in (
-            ("/ask", {**TWO, "thread_id": "t"}),
+            ("/ask", {**TWO_STEPS, "thread_id": "t"}),
             ("/ask", {"question": "another"}),
             ("/threads/t/resume", {}),
         ):
-            refused = await client.post(path, json=body, headers=KEY)
-            assert refused.status_code == 422
-            assert "another request" in refused.json()["detail"]
+            response = await client.post(path, json=body, headers=KEY)
+            assert response.status_code == 422
+            assert "another request" in response.json()["detail"]
 
 
-@WHERE
+@STORAGES
 async def test_stored_response_is_deleted_with_its_thread(
     tmp_path: Path, storage: dict[str, Any]
 ) -> None:
     async with service_client(tmp_path, **storage) as client:
-        body = {**TWO, "thread_id": "t"}
+        body = {**TWO_STEPS, "thread_id": "t"}
         first = (await client.post("/ask", json=body, headers=KEY)).json()
         assert (await client.delete("/threads/t")).status_code == 204
-        again = (await client.post("/ask", json=body, headers=KEY)).json()
-    assert again["run_id"] != first["run_id"]
+        repeated = (await client.post("/ask", json=body, headers=KEY)).json()
+    assert repeated["run_id"] != first["run_id"]
 
 
 async def test_repetition_of_a_running_request_is_refused(tmp_path: Path) -> None:
     slow = plan("s1 = slow(b=0.4)")
     async with service_client(tmp_path) as client, asyncio.timeout(30):
         first = asyncio.ensure_future(client.post("/ask", json=slow, headers=KEY))
-        while not calls(tmp_path):
+        while not count_log_lines(tmp_path):
             await asyncio.sleep(0.01)
-        again = await client.post("/ask", json=slow, headers=KEY)
-        assert again.status_code == 409
-        assert "is at work" in again.json()["detail"]
-        ended = (await first).content
-        assert (await client.post("/ask", json=slow, headers=KEY)).content == ended
-    assert calls(tmp_path) == 2, "slow, and slept"
+        repeated = await client.post("/ask", json=slow, headers=KEY)
+        assert repeated.status_code == 409
+        assert "is at work" in repeated.json()["detail"]
+        content = (await first).content
+        assert (await client.post("/ask", json=slow, headers=KEY)).content == content
+    assert count_log_lines(tmp_path) == 2, "slow and slept"
 
 
-@WHERE
+@STORAGES
 async def test_repetition_of_a_timed_out_request_resumes_its_run(
     tmp_path: Path, storage: dict[str, Any]
 ) -> None:
-    asked = {**plan("s1 = quick(); s2 = slow(a=s1.value, b=3)"), "thread_id": "t"}
+    body = {**plan("s1 = quick(); s2 = slow(a=s1.value, b=3)"), "thread_id": "t"}
     async with service_client(tmp_path, **storage, request_seconds=1.0) as client:
-        assert (await client.post("/ask", json=asked, headers=KEY)).status_code == 504
-        begun = calls(tmp_path)
-        assert (await client.post("/ask", json=asked, headers=KEY)).status_code == 504
-        said = (tmp_path / "log").read_text().splitlines()[begun:]
-    assert [line.split()[0] for line in said] == ["slow", "cancelled"], "s1 was finished"
+        assert (await client.post("/ask", json=body, headers=KEY)).status_code == 504
+        count = count_log_lines(tmp_path)
+        assert (await client.post("/ask", json=body, headers=KEY)).status_code == 504
+        lines = (tmp_path / "log").read_text().splitlines()[count:]
+    assert [line.split()[0] for line in lines] == ["slow", "cancelled"], "s1 was finished"
 
 
 @pytest.mark.parametrize("key", ["", " ", '"', '"a', "a b", "x" * 129, '"ü"'])
 async def test_invalid_idempotency_key_is_refused(tmp_path: Path, key: str) -> None:
     async with service_client(tmp_path) as client:
         headers = [(b"Idempotency-Key", key.encode())]
-        assert (await client.post("/ask", json=TWO, headers=headers)).status_code == 422
+        assert (await client.post("/ask", json=TWO_STEPS, headers=headers)).status_code == 422
 
 
 @pytest_asyncio.fixture
 async def waiting(
     tmp_path: Path, storage: dict[str, Any]
 ) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
-    """A run whose tool asks two things, one after the other; and what names the first."""
+    """Yield a client whose run waits for the first of two replies, and the first question's id."""
     async with service_client(tmp_path, **storage) as client:
-        asked = {**plan("s1 = twice(); s2 = asks(a=s1.value)"), "thread_id": "t"}
-        told = await client.post("/ask", json=asked)
-        yield client, told.json()["questions"][0]["id"]
+        body = {**plan("s1 = twice(); s2 = asks(a=s1.value)"), "thread_id": "t"}
+        response = await client.post("/ask", json=body)
+        yield client, response.json()["questions"][0]["id"]
 
 
-async def resumed(client: httpx.AsyncClient, body: Any, **more: Any) -> httpx.Response:
-    return await client.post("/threads/t/resume", json=body, **more)
+async def resume(client: httpx.AsyncClient, body: Any, **options: Any) -> httpx.Response:
+    return await client.post("/threads/t/resume", json=body, **options)
 
 
-@LASTING
+@DURABLE
 async def test_a_retried_reply_does_not_answer_the_next_question(
     waiting: tuple[httpx.AsyncClient, str],
 ) -> None:
-    client, first = waiting
-    body = {"replies": {first: "red"}}
-    told = await resumed(client, body, headers=KEY)
-    assert [one["question"] for one in told.json()["questions"]] == ["the second?"]
-    again = await resumed(client, body, headers=KEY)
-    assert (again.status_code, again.content) == (202, told.content)
+    client, first_id = waiting
+    body = {"replies": {first_id: "red"}}
+    response = await resume(client, body, headers=KEY)
+    assert [question["question"] for question in response.json()["questions"]] == ["the second?"]
+    repeated = await resume(client, body, headers=KEY)
+    assert (repeated.status_code, repeated.content) == (202, response.content)
     for headers in ({}, {"Idempotency-Key": '"another"'}):
-        assert (await resumed(client, body, headers=headers)).status_code == 409
-    open_ = (await client.get("/threads/t")).json()["questions"]
-    assert open_ == told.json()["questions"]
-    last = await resumed(client, {"replies": {open_[0]["id"]: "blue"}})
+        assert (await resume(client, body, headers=headers)).status_code == 409
+    questions = (await client.get("/threads/t")).json()["questions"]
+    assert questions == response.json()["questions"]
+    last = await resume(client, {"replies": {questions[0]["id"]: "blue"}})
     assert last.json()["questions"][0]["question"] == "the user says red, then blue"
 
 
-@LASTING
+@DURABLE
 async def test_a_reply_to_an_earlier_run_is_refused(waiting: tuple[httpx.AsyncClient, str]) -> None:
-    client, first = waiting
-    again = {**plan("s1 = twice()"), "thread_id": "t"}
-    second = (await client.post("/ask", json=again)).json()["questions"][0]["id"]
-    assert second != first
-    assert (await resumed(client, {"replies": {first: "red"}})).status_code == 409
-    assert (await resumed(client, {"replies": {second: "red"}})).status_code == 202
+    client, first_id = waiting
+    body = {**plan("s1 = twice()"), "thread_id": "t"}
+    second_id = (await client.post("/ask", json=body)).json()["questions"][0]["id"]
+    assert second_id != first_id
+    assert (await resume(client, {"replies": {first_id: "red"}})).status_code == 409
+    assert (await resume(client, {"replies": {second_id: "red"}})).status_code == 202
 
 
-@pytest.mark.parametrize("where", ["file"])
+@pytest.mark.parametrize("kind", ["file"])
 @pytest.mark.parametrize("body", [{"replies": {}}, {"replies": "red"}, {"replies": {"x" * 129: 1}}])
 async def test_malformed_replies_are_refused(
     waiting: tuple[httpx.AsyncClient, str], body: Any
 ) -> None:
     client, _ = waiting
-    assert (await resumed(client, body)).status_code == 422
+    assert (await resume(client, body)).status_code == 422
 
 
 async def test_number_of_stored_responses_in_memory_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(repeats, "MAX_IN_MEMORY", 3)
-    known = Repeats(InMemoryStore(), bounded=True)
-    worked = []
+    stored = Repeats(InMemoryStore(), bounded=True)
+    computed = []
 
-    async def asked(number: int) -> None:
+    async def send_request(number: int) -> None:
         async def work() -> Response:
-            worked.append(number)
+            computed.append(number)
             return Response("{}")
 
-        await known.once(attempt_of(str(number), "d", "acme", None, "ask"), work)
+        await stored.once(attempt_of(str(number), "d", "acme", None, "ask"), work)
 
     for number in (0, 1, 2, 3, 3, 2, 0):
-        await asked(number)
-    assert worked == [0, 1, 2, 3, 0]
+        await send_request(number)
+    assert computed == [0, 1, 2, 3, 0]

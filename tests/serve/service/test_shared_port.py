@@ -1,4 +1,4 @@
-"""Several services behind one port, with one database of threads."""
+"""Several services share a port and a database of threads."""
 
 from __future__ import annotations
 
@@ -29,49 +29,49 @@ def test_port_is_shared_only_by_sockets_opened_with_share() -> None:
             listening_socket("127.0.0.1", port)
 
 
-def send_request(server: Served, method: str, path: str, **more: Any) -> httpx.Response:
-    """Ask by a connection of its own, which the system gives to any of the services."""
+def send_request(server: Served, method: str, path: str, **options: Any) -> httpx.Response:
+    """Send a request over a new connection, which the system gives to any of the services."""
     with server.client() as client:
-        return client.request(method, path, **more)
+        return client.request(method, path, **options)
 
 
 def test_three_services_share_a_port_and_resume_runs_of_a_killed_one(tmp_path: Path) -> None:
-    with ExitStack() as all_of_them:
-        url = all_of_them.enter_context(database())
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+    with ExitStack() as stack:
+        url = stack.enter_context(database())
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
         server, *others = [
-            all_of_them.enter_context(served(tmp_path, threads_url=url, port=port))
-            for _ in range(3)
+            stack.enter_context(served(tmp_path, threads_url=url, port=port)) for _ in range(3)
         ]
-        processes = {one.process.pid: one.process for one in (server, *others)}
-        pool = all_of_them.enter_context(ThreadPoolExecutor(1))
+        processes = {service.process.pid: service.process for service in (server, *others)}
+        pool = stack.enter_context(ThreadPoolExecutor(1))
         question = plan("s1 = quick(); s2 = slow(a=s1.value, b=6); s3 = quick(a=s2.value)")
         body = {**question, "thread_id": "killed"}
-        lost = pool.submit(send_request, server, "POST", "/ask", json=body)
+
+        def thread_state() -> Any:
+            return send_request(server, "GET", "/threads/killed").json()
+
+        request = pool.submit(send_request, server, "POST", "/ask", json=body)
         until(lambda: server.did("slow") == 1)
-        until(lambda: send_request(server, "GET", "/threads/killed").json()["steps"])
-        # Whichever service is asked knows that one of them works on it.
-        seen = [send_request(server, "GET", "/threads/killed").json()["status"] for _ in range(12)]
-        assert seen == ["running"] * 12
-        again = [send_request(server, "POST", "/threads/killed/resume", json={}) for _ in range(6)]
-        assert [reply.status_code for reply in again] == [409] * 6
+        until(lambda: thread_state()["steps"])
+        # Every service reports that one of them runs the thread.
+        assert [thread_state()["status"] for _ in range(12)] == ["running"] * 12
+        tries = [send_request(server, "POST", "/threads/killed/resume", json={}) for _ in range(6)]
+        assert [response.status_code for response in tries] == [409] * 6
 
         killed = int(server.lines()[0].split()[-1])
         os.kill(killed, signal.SIGKILL)
         processes[killed].wait(10)
-        assert isinstance(lost.exception(), httpx.TransportError)
-        until(
-            lambda: send_request(server, "GET", "/threads/killed").json()["status"] == "interrupted"
-        )
+        assert isinstance(request.exception(), httpx.TransportError)
+        until(lambda: thread_state()["status"] == "interrupted")
         answer = send_request(server, "POST", "/threads/killed/resume", json={}).json()
         assert [step["status"] for step in answer["steps"]] == ["done"] * 3
-        done = [line.split() for line in server.lines() if not line.startswith("slept")]
-        assert [line[:2] for line in done] == [
+        calls = [line.split() for line in server.lines() if not line.startswith("slept")]
+        assert [line[:2] for line in calls] == [
             ["quick", "s1"],
             ["slow", "s2"],
             ["slow", "s2"],
             ["quick", "s3"],
         ], "a finished step was repeated"
-        assert [int(line[-1]) == killed for line in done] == [True, True, False, False]
-        assert {int(line[-1]) for line in done} <= processes.keys()
+        assert [int(line[-1]) == killed for line in calls] == [True, True, False, False]
+        assert {int(line[-1]) for line in calls} <= processes.keys()

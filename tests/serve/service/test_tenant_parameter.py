@@ -1,4 +1,4 @@
-"""A tool finds the rows of the token's tenant, whatever scope a request gives."""
+"""A tool finds only rows of the token's tenant, for any scope of a request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def row(query: str, tenant: Tenant, call: CallContext) -> str:
     return f"{tenant}'s row, asked as {call.scope['company']}"
 
 
-def parts(**scopes: list[str]) -> Parts:
+def make_parts(**scopes: list[str]) -> Parts:
     toolbox = Toolbox([tool_from_function(row, results=("value",))])
     planner = FixedPlanner(parse_plan("s1 = row(query=question)"))
     return Parts("tests", toolbox, planner, ExtractiveGenerator(), scopes)
@@ -30,7 +30,7 @@ def parts(**scopes: list[str]) -> Parts:
 
 @pytest.mark.asyncio
 async def test_scope_that_names_another_tenant_finds_none_of_its_rows() -> None:
-    app = create_app(parts(company=[]), ServiceOptions(tokens=TOKENS, langserve=False))
+    app = create_app(make_parts(company=[]), ServiceOptions(tokens=TOKENS, langserve=False))
     transport = httpx.ASGITransport(app)
     headers = {"Authorization": f"Bearer {ACME}"}
     async with (
@@ -45,7 +45,7 @@ async def test_scope_that_names_another_tenant_finds_none_of_its_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scopes", "told"),
+    ("scopes", "fields"),
     [
         ({"company": []}, ["company"]),
         ({"tenant_id": [], "hall": ["B"]}, ["tenant_id"]),
@@ -55,10 +55,10 @@ async def test_scope_that_names_another_tenant_finds_none_of_its_rows() -> None:
     ],
 )
 def test_service_with_tokens_warns_of_scope_fields_that_look_like_tenants(
-    caplog: pytest.LogCaptureFixture, scopes: dict[str, list[str]], told: list[str]
+    caplog: pytest.LogCaptureFixture, scopes: dict[str, list[str]], fields: list[str]
 ) -> None:
-    create_app(parts(**scopes), ServiceOptions(tokens=TOKENS, langserve=False))
-    assert [record.args for record in caplog.records] == [(field,) for field in told]
+    create_app(make_parts(**scopes), ServiceOptions(tokens=TOKENS, langserve=False))
+    assert [record.args for record in caplog.records] == [(field,) for field in fields]
     caplog.clear()
-    create_app(parts(**scopes), ServiceOptions(langserve=False))
+    create_app(make_parts(**scopes), ServiceOptions(langserve=False))
     assert caplog.records == []

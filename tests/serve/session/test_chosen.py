@@ -15,7 +15,7 @@ from casewright.planner.named import ModelSettings
 from casewright.serve.session.studio import make_graph
 from tests.serve.helpers import run
 
-CHOSEN = {
+VALUES = {
     "DOMAIN": "documents",
     "PLANNER": "local:some-model",
     "ENCODER": "some-encoder",
@@ -26,30 +26,30 @@ CHOSEN = {
 }
 
 
-def studio(home: Path) -> None:
+def load_studio(home: Path) -> None:
     with pytest.raises(InputError):
         asyncio.run(make_graph())
 
 
-def chat(home: Path) -> subprocess.CompletedProcess[str]:
+def run_chat(home: Path) -> subprocess.CompletedProcess[str]:
     return run(home, "chat")
 
 
-def serve(home: Path) -> subprocess.CompletedProcess[str]:
+def run_serve(home: Path) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("fastapi", reason="the extra serve is not installed")
     return run(home, "serve", "--port", "0", "--without-tokens")
 
 
-@pytest.mark.parametrize("begin", [chat, serve, studio])
+@pytest.mark.parametrize("start", [run_chat, run_serve, load_studio])
 def test_chat_serve_and_studio_pass_every_setting_to_the_session(
-    begin: Callable[[Path], object], home: Path, monkeypatch: pytest.MonkeyPatch
+    start: Callable[[Path], object], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in CHOSEN.items():
+    for name, value in VALUES.items():
         monkeypatch.setenv(f"CASEWRIGHT_{name}", value)
     refused = InputError("Enough is known.")
     with patch("casewright.serve.session.session.open_session", side_effect=refused) as opening:
-        begin(home)
-    (domain, planner, _), more = opening.call_args
-    assert (domain.name, planner) == (CHOSEN["DOMAIN"], CHOSEN["PLANNER"])
-    assert (more["encoder_name"], more["feedback"]) == (CHOSEN["ENCODER"], CHOSEN["FEEDBACK"])
-    assert more["model"] == ModelSettings(CHOSEN["ADAPTER"], CHOSEN["DEVICE"], CHOSEN["DTYPE"])
+        start(home)
+    (domain, planner, _), options = opening.call_args
+    assert (domain.name, planner) == (VALUES["DOMAIN"], VALUES["PLANNER"])
+    assert (options["encoder_name"], options["feedback"]) == (VALUES["ENCODER"], VALUES["FEEDBACK"])
+    assert options["model"] == ModelSettings(VALUES["ADAPTER"], VALUES["DEVICE"], VALUES["DTYPE"])

@@ -21,7 +21,7 @@ from tests.serve.helpers import built_home, one_line_error, result, run
 from tests.support.tiny_adapter import save_tiny_adapter
 
 QUESTION = "Where is my tablet?"
-#: A domain of the user's own, with tools and without plan cases.
+#: A user's domain with tools and without plan cases.
 PLANT = '''
 from casewright.domains import own_domain
 from casewright.tools import Toolbox, tool_from_function
@@ -38,7 +38,7 @@ domain = own_domain("plant", Toolbox([tool_from_function(find_machine)]))
 
 @pytest.fixture
 def small_mistral(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An adapter on a tiny model in the place of the one that ships."""
+    """Replace the shipped adapter by one of a tiny model; return its folder."""
     folder = save_tiny_adapter(tmp_path, data={"manifest": {"data": {"tevo": {"shots": 1}}}})
     monkeypatch.setattr(shipped, "FOLDER", folder)
     return folder
@@ -46,14 +46,14 @@ def small_mistral(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_base(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home where the base of what ships was never converted, and is not installed."""
+    """Return a home where the base model is neither converted nor installed."""
     monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", str(home / "empty"))
-    found = importlib.metadata.files
+    list_files = importlib.metadata.files
 
     def files(name: str) -> Any:
         if name == DISTRIBUTION:
             raise importlib.metadata.PackageNotFoundError(name)
-        return found(name)
+        return list_files(name)
 
     monkeypatch.setattr(importlib.metadata, "files", files)
     return home
@@ -63,24 +63,24 @@ def test_shipped_model_plans_the_same_by_its_name_as_by_its_folder(small_mistral
     by_name = ["--planner", "mistral", "--device", "cpu", "--dtype", "float32"]
     planned = result(run(built_home(), "plan", QUESTION, *by_name, "--json"))
     assert (planned["planner"], planned["fallback"]) == ("model:mistral", None)
-    # Its card says how many plan cases it is shown.
-    for chosen in (["--planner", f"local:{small_mistral}"], ["--adapter", str(small_mistral)]):
-        told = result(run(built_home(), "plan", QUESTION, *chosen, "--dtype", "float32", "--json"))
-        assert (told["plan"], told["planner"]) == (planned["plan"], f"model:{small_mistral}")
+    # The model card sets the number of plan cases in the prompt.
+    for flags in (["--planner", f"local:{small_mistral}"], ["--adapter", str(small_mistral)]):
+        other = result(run(built_home(), "plan", QUESTION, *flags, "--dtype", "float32", "--json"))
+        assert (other["plan"], other["planner"]) == (planned["plan"], f"model:{small_mistral}")
 
 
 def test_option_adapter_overrides_the_planner_of_the_settings(
     small_mistral: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_PLANNER", "case")
-    plain = ["--examples", "0", "--json"]
-    told = run(built_home(), "plan", QUESTION, "--adapter", str(small_mistral), *plain)
-    assert result(told)["planner"] == f"model:{small_mistral}"
+    options = ["--examples", "0", "--json"]
+    completed = run(built_home(), "plan", QUESTION, "--adapter", str(small_mistral), *options)
+    assert result(completed)["planner"] == f"model:{small_mistral}"
 
 
 def test_shipped_model_can_be_used_without_its_grammar(small_mistral: Path) -> None:
-    chosen = ["--planner", "mistral", "--no-grammar", "--examples", "0", "--json"]
-    planned = result(run(built_home(), "plan", QUESTION, *chosen))
+    options = ["--planner", "mistral", "--no-grammar", "--examples", "0", "--json"]
+    planned = result(run(built_home(), "plan", QUESTION, *options))
     assert planned["fallback"].startswith("model:mistral, grammar off: ")
 
 
@@ -88,25 +88,25 @@ def test_shipped_model_plans_for_own_tools_and_is_named_in_the_answer(
     small_mistral: Path, home: Path
 ) -> None:
     (home / "plant.py").write_text(PLANT, encoding="utf-8")
-    mine = ["--domain", "plant.py:domain", "--planner", "mistral"]
-    planned = result(run(home, "plan", "where is the mill", *mine, "--json"))
+    options = ["--domain", "plant.py:domain", "--planner", "mistral"]
+    planned = result(run(home, "plan", "where is the mill", *options, "--json"))
     assert (planned["planner"], planned["fallback"]) == ("model:mistral", None)
-    asked = run(home, "ask", "where is the mill", *mine)
-    assert "Planned by model:mistral in " in asked.stdout, asked.stderr
+    completed = run(home, "ask", "where is the mill", *options)
+    assert "Planned by model:mistral in " in completed.stdout, completed.stderr
 
 
 def test_shipped_model_plans_for_the_shop() -> None:
-    asked = {
+    plans = {
         QUESTION: 's1 = order_lookup(query="tablet")\ns2 = shipment_status(order_id=s1.order_id)',
         "thanks a lot, bye": "s1 = no_evidence()",
         "can I return it after a month": "s1 = customer_support(query=question)",
     }
     file = built_home() / "asked.jsonl"
-    file.write_text("\n".join(json.dumps({"id": q, "query": q}) for q in asked), encoding="utf-8")
-    ran = run(built_home(), "plan", "--input", "asked.jsonl", "--planner", "mistral")
-    assert ran.returncode == 0, ran.stderr
-    made = {told["id"]: told["plan"] for told in map(json.loads, ran.stdout.splitlines())}
-    assert made == asked
+    file.write_text("\n".join(json.dumps({"id": q, "query": q}) for q in plans), encoding="utf-8")
+    completed = run(built_home(), "plan", "--input", "asked.jsonl", "--planner", "mistral")
+    assert completed.returncode == 0, completed.stderr
+    records = map(json.loads, completed.stdout.splitlines())
+    assert {record["id"]: record["plan"] for record in records} == plans
 
 
 @pytest.mark.parametrize("name", ["smollm2", "local:smollm2"])
@@ -120,8 +120,8 @@ def test_missing_shipped_model_prints_an_error_of_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "none")
-    said = one_line_error(run(tmp_path, "plan", QUESTION, "--planner", "mistral"))
-    assert "is not in this installation" in said
+    message = one_line_error(run(tmp_path, "plan", QUESTION, "--planner", "mistral"))
+    assert "is not in this installation" in message
 
 
 @pytest.mark.parametrize("planner", ["mistral", "smollm2", "local:smollm2", "agent:local:smollm2"])
@@ -130,10 +130,10 @@ def test_error_of_a_missing_base_model_names_the_command_that_installs_it(
     command: str, planner: str, no_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipped, "FOLDER", save_tiny_adapter(tmp_path, "smollm2"))
-    # A process keeps the model that it loaded last: from another test, and not in these numbers.
-    chosen = ["--planner", planner, "--dtype", "float16"]
-    said = one_line_error(run(no_base, command, QUESTION, *chosen))
-    assert said.endswith(f"Run: {INSTALL}")
+    # This process may still hold a model that another test loaded, but not in float16.
+    options = ["--planner", planner, "--dtype", "float16"]
+    message = one_line_error(run(no_base, command, QUESTION, *options))
+    assert message.endswith(f"Run: {INSTALL}")
 
 
 def test_default_planner_is_the_planner_of_the_domain_if_it_can_run(
@@ -160,7 +160,6 @@ def test_default_planner_of_own_tools_depends_on_installed_model_and_reader(
 
 @pytest.mark.parametrize("domain", domain_names())
 def test_default_planner_of_every_domain_accepts_default_model_settings(domain: str) -> None:
-    # Of what a planner may be given, these go with all.
     check_planner(default_planner(find_domain(domain)), ModelSettings())
 
 

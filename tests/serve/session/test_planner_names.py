@@ -1,4 +1,4 @@
-"""Planners that are asked for by name: what each name makes, and which settings go with it."""
+"""Names of planners: the planners that they make, and the settings that they accept."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from tests.support.readers import toy_queries
 from tests.support.tiny_mistral import save_tiny
 
 QUESTION = "Where is my tablet?"
-#: What is wrong with what is asked for, and what the error must say.
-REFUSED: dict[str, tuple[list[str], str]] = {
-    "no planner": (["--planner", "clasifiers"], "agent:local:FOLDER, case, classifiers"),
+#: Invalid options, and a part of their error message.
+INVALID_OPTIONS: dict[str, tuple[list[str], str]] = {
+    "unknown planner": (["--planner", "clasifiers"], "agent:local:FOLDER, case, classifiers"),
     "an agent without a model": (["--planner", "agent:"], "names no model"),
     "an agent of another kind": (["--planner", "agent:openai:x"], "agent:local:FOLDER"),
     "an agent without a folder": (["--planner", "agent:local:"], "names no model"),
-    "no folder of an agent": (["--planner", "agent:local:./nowhere"], "no folder './nowhere'"),
+    "missing folder of an agent": (["--planner", "agent:local:./nowhere"], "no folder './nowhere'"),
     "no grammar of the case planner": (["--no-grammar"], "no grammar to switch off"),
     "no grammar of an agent": (["--planner", "agent:local:x", "--no-grammar"], "to switch off"),
     "no grammar of a chat model": (["--planner", "a:b", "--no-grammar"], "to switch off"),
     "a device for classifiers": (["--planner", "classifiers", "--device", "cpu"], "no local model"),
     "examples for classifiers": (["--planner", "classifiers", "--examples", "1"], "no prompt"),
-    "an adapter for what ships": (["--planner", "mistral", "--adapter", "x"], "an adapter itself"),
-    "an agent of what ships": (["--planner", "agent:mistral"], "agent:local:FOLDER"),
+    "an adapter for mistral": (["--planner", "mistral", "--adapter", "x"], "an adapter itself"),
+    "an agent of mistral": (["--planner", "agent:mistral"], "agent:local:FOLDER"),
 }
 
 
@@ -50,30 +50,30 @@ def plan_cases() -> CaseStore:
     return plan_store(toy_queries(), HashingEncoder(64))
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@pytest.mark.parametrize("case", INVALID_OPTIONS)
 def test_invalid_planner_or_model_options_print_one_line_with_exit_code_2(
-    what: str, tmp_path: Path
+    case: str, tmp_path: Path
 ) -> None:
-    arguments, said = REFUSED[what]
-    assert said in one_line_error(run(tmp_path, "plan", "hello", *arguments))
+    arguments, message = INVALID_OPTIONS[case]
+    assert message in one_line_error(run(tmp_path, "plan", "hello", *arguments))
 
 
 def test_plan_without_grammar_prints_the_text_that_the_model_wrote(folder: Path) -> None:
-    chosen = ["--planner", f"local:{folder}", "--no-grammar", "--examples", "0"]
-    planned = result(run(built_home(), "plan", QUESTION, *chosen, "--json"))
-    # It has random weights: what it writes is no plan.
+    options = ["--planner", f"local:{folder}", "--no-grammar", "--examples", "0"]
+    planned = result(run(built_home(), "plan", QUESTION, *options, "--json"))
+    # A model with random weights writes no valid plan.
     assert ", grammar off: " in planned["fallback"]
     assert planned["written"]
     assert parse_plan(planned["plan"]).tools
-    told = run(built_home(), "plan", QUESTION, *chosen)
-    assert told.stdout == planned["plan"] + "\n"
-    assert "The planner wrote:\n" in told.stderr
-    assert not {char for char in told.stderr if category(char) in ("Cc", "Cf", "Cs")} - {"\n"}
+    completed = run(built_home(), "plan", QUESTION, *options)
+    assert completed.stdout == planned["plan"] + "\n"
+    assert "The planner wrote:\n" in completed.stderr
+    assert not {char for char in completed.stderr if category(char) in ("Cc", "Cf", "Cs")} - {"\n"}
 
 
 def test_agent_planner_returns_a_valid_plan_without_fallback(folder: Path) -> None:
-    chosen = ["--planner", f"agent:local:{folder}"]
-    planned = result(run(built_home(), "plan", QUESTION, *chosen, "--json"))
+    options = ["--planner", f"agent:local:{folder}"]
+    planned = result(run(built_home(), "plan", QUESTION, *options, "--json"))
     assert planned["planner"] == f"agent:{folder}"
     assert planned["fallback"] is planned["written"] is None
     assert parse_plan(planned["plan"]).tools
@@ -92,13 +92,13 @@ def test_make_planner_makes_agent_model_and_classifier_planners_by_name(
     monkeypatch.setenv("CASEWRIGHT_HOME", str(tmp_path))
     agent = make_planner(f"agent:local:{folder}", plan_cases, scope={"customer": "C001"})
     assert isinstance(agent, AgentPlanner)
-    free = make_planner(f"local:{folder}", plan_cases, None, ModelSettings(constrained=False))
-    assert free.name == f"model:{folder}, grammar off"
+    model = make_planner(f"local:{folder}", plan_cases, None, ModelSettings(constrained=False))
+    assert model.name == f"model:{folder}, grammar off"
     encoder = HashingEncoder(64)
-    made = make_planner("classifiers", plan_cases, queries=toy_queries, encoder=encoder)
-    assert isinstance(made, ClassifierPlanner)
+    classifiers = make_planner("classifiers", plan_cases, queries=toy_queries, encoder=encoder)
+    assert isinstance(classifiers, ClassifierPlanner)
     request = PlanRequest("do you sell wool socks", SHOP)
-    assert made.plan(request).plan.tools == ("find",)
+    assert classifiers.plan(request).plan.tools == ("find",)
 
 
 def test_classifiers_need_annotated_queries(plan_cases: CaseStore) -> None:

@@ -1,4 +1,4 @@
-"""The graph that ``langgraph.json`` names is one that LangGraph's Studio can show and resume."""
+"""LangGraph's Studio can show and resume the graph that ``langgraph.json`` names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_machine(query: str) -> str:
 cases = {"how warm is the mill": 's1 = find_machine(query="mill")'}
 domain = own_domain("plant", Toolbox([find_machine]), cases)
 '''
-ASKED: Any = {"question": "how warm is the mill"}
+INPUT: Any = {"question": "how warm is the mill"}
 CONTEXT: Any = {"scope": {}, "approve": "always", "limits": {"calls": 3}}
 
 
@@ -34,9 +34,9 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("CASEWRIGHT_HOME", str(tmp_path))
     monkeypatch.setenv("CASEWRIGHT_DOMAIN", f"{tmp_path / 'plant.py'}:domain")
     monkeypatch.setenv("CASEWRIGHT_PLANNER", "case")
-    (named,) = json.loads((ROOT / "langgraph.json").read_text())["graphs"].values()
-    path, _, name = named.partition(":")
-    # As LangGraph's server imports it.
+    (target,) = json.loads((ROOT / "langgraph.json").read_text())["graphs"].values()
+    path, _, name = target.partition(":")
+    # LangGraph's server imports the graph in this way.
     spec = importlib.util.spec_from_file_location("studio_graph", ROOT / path)
     assert spec is not None
     assert spec.loader is not None
@@ -46,9 +46,9 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_studio_graph_has_json_schemas_of_input_and_context(graph: Any) -> None:
-    asked, context = graph.get_input_jsonschema(), graph.get_context_jsonschema()
-    assert asked["required"] == ["question"]
-    assert {*asked["properties"]} == {"question", "context", "history"}
+    inputs, context = graph.get_input_jsonschema(), graph.get_context_jsonschema()
+    assert inputs["required"] == ["question"]
+    assert {*inputs["properties"]} == {"question", "context", "history"}
     assert {*context["properties"]} == {"scope", "limits", "mend", "tenant", "approve"}
     assert context["properties"]["scope"]["additionalProperties"] == {"type": "string"}
     assert {"enum": ["declared", "always"], "type": "string"} in context["properties"]["approve"][
@@ -63,13 +63,13 @@ def test_studio_graph_has_json_schemas_of_input_and_context(graph: Any) -> None:
 def test_studio_graph_waits_for_approval_and_resumes_with_the_server_checkpointer(
     graph: Any, reply: str, statuses: list[str]
 ) -> None:
-    served = graph.copy(update={"checkpointer": InMemorySaver()})
+    saved_graph = graph.copy(update={"checkpointer": InMemorySaver()})
     config = {"configurable": {"thread_id": "one"}}
 
-    async def runs() -> list[str]:
-        waiting = await served.ainvoke(ASKED, config, context=CONTEXT)
+    async def run_statuses() -> list[str]:
+        waiting = await saved_graph.ainvoke(INPUT, config, context=CONTEXT)
         assert waiting["__interrupt__"][0].value["kind"] == "approval"
-        ended = await served.ainvoke(Command(resume=reply), config, context=CONTEXT)
-        return [step["status"] for step in ended["answer"]["steps"]]
+        state = await saved_graph.ainvoke(Command(resume=reply), config, context=CONTEXT)
+        return [step["status"] for step in state["answer"]["steps"]]
 
-    assert asyncio.run(runs()) == statuses
+    assert asyncio.run(run_statuses()) == statuses
