@@ -13,7 +13,7 @@ from casewright.graph.feedback.verdict_text import MAX_CHARACTERS, read_verdicts
 from tests.support.examples import at_most
 
 BOTH = {0: True, 1: False}
-#: Pieces that answers are made of, right and wrong.
+#: Pieces of valid and invalid answers.
 PIECES = [
     *"{}[]\"':,=\\`\n .-",
     "```json",
@@ -29,7 +29,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize(
-    ("text", "read"),
+    ("text", "expected"),
     [
         ('{"0": true, "1": false}', BOTH),
         ('```json\n{"0": true, "1": false}\n```', BOTH),
@@ -82,8 +82,8 @@ PIECES = [
         ("I refuse [1]", {}),
     ],
 )
-def test_answer_of_any_known_format_is_read_as_verdicts(text: str, read: dict[int, bool]) -> None:
-    assert read_verdicts(text, 2) == read
+def test_verdicts_are_read_from_any_known_format(text: str, expected: dict[int, bool]) -> None:
+    assert read_verdicts(text, 2) == expected
 
 
 @settings(max_examples=at_most(80), deadline=None)
@@ -91,9 +91,9 @@ def test_answer_of_any_known_format_is_read_as_verdicts(text: str, read: dict[in
 @example("٣: true", 4)
 @example('{"00": true}', 1)
 def test_any_text_yields_boolean_verdicts_on_listed_candidates_only(text: str, count: int) -> None:
-    read = read_verdicts(text, count)
-    assert set(read) <= set(range(count))
-    assert all(type(verdict) is bool for verdict in read.values())
+    verdicts = read_verdicts(text, count)
+    assert set(verdicts) <= set(range(count))
+    assert all(type(verdict) is bool for verdict in verdicts.values())
 
 
 @settings(max_examples=at_most(60), deadline=None)
@@ -103,15 +103,15 @@ def test_any_text_yields_boolean_verdicts_on_listed_candidates_only(text: str, c
     st.sampled_from(["{}", "```json\n{}\n```", "Thinking of it, {} it is.", "1. {}"]),
     st.integers(0, 99),
 )
-def test_json_object_is_read_whole_or_up_to_where_it_is_cut_off(
-    verdicts: dict[int, bool], indent: int | None, around: str, kept: int
+def test_json_object_is_read_completely_or_up_to_its_cut(
+    verdicts: dict[int, bool], indent: int | None, template: str, cut_at: int
 ) -> None:
-    written = json.dumps(verdicts, indent=indent)
-    assert read_verdicts(around.replace("{}", written), 61) == verdicts
-    cut = read_verdicts(written[:kept], 61)
-    assert cut.items() <= verdicts.items()
-    assert len(cut) >= sum(
-        kept > written.index(f'"{n}": ') + len(f'"{n}": false') for n in verdicts
+    answer = json.dumps(verdicts, indent=indent)
+    assert read_verdicts(template.replace("{}", answer), 61) == verdicts
+    verdicts_before_cut = read_verdicts(answer[:cut_at], 61)
+    assert verdicts_before_cut.items() <= verdicts.items()
+    assert len(verdicts_before_cut) >= sum(
+        cut_at > answer.index(f'"{n}": ') + len(f'"{n}": false') for n in verdicts
     )
 
 
@@ -140,12 +140,12 @@ HOSTILE = [
 
 
 def test_long_hostile_answers_are_read_within_two_seconds() -> None:
-    started = time.process_time()
+    start = time.process_time()
     for piece in HOSTILE:
         read_verdicts(piece * (200_000 // len(piece)), 5)
         read_verdicts("The relevant candidates are 0" + piece * 3_300, 5)
         read_verdicts("[" + piece * 3_300, 5)
-    assert time.process_time() - started < 2
+    assert time.process_time() - start < 2
 
 
 def test_long_answer_is_read_at_its_end_only() -> None:
@@ -154,9 +154,9 @@ def test_long_answer_is_read_at_its_end_only() -> None:
     assert read_verdicts('{"0": true, "1": false}' + thought, 2) == {}
 
 
-def test_each_answer_of_maximum_length_is_read_within_two_seconds() -> None:
+def test_answer_of_maximum_length_is_read_within_two_seconds() -> None:
     for piece in ["{", "{//", '["', "{'", '{"a":1,', "[1,", "\n[1] x", "0 : ", '{"\\"', " "]:
-        started = time.perf_counter()
+        start = time.perf_counter()
         read_verdicts(piece * MAX_CHARACTERS, 5)
-        assert time.perf_counter() - started < 2, piece
+        assert time.perf_counter() - start < 2, piece
     assert read_verdicts("{ " * MAX_CHARACTERS + '{"3": true}', 5) == {3: True}

@@ -15,19 +15,19 @@ from tests.graph.helpers import QUESTION
 from tests.graph.mend_worker import TwoPlans
 
 PLAN = "s1 = find(a=question)\ns2 = work(a=s1.value)\ns3 = work(a=question)"
-#: What is left, where the first step found nothing: s1 has run.
+#: The plan for the rest, after the first step found nothing; its s1 has run.
 NEXT = "s1 = work(a=question)\ns2 = search(a=question)\ns3 = work(a=s2.value)"
 LONGER = f"{PLAN}\ns4 = search(a=question)\ns5 = work(a=s4.value)"
 CONFIG: Any = {"configurable": {"thread_id": "mended"}}
 
 
 class Bench:
-    """A mending graph whose ``find`` finds nothing; it counts the calls.
+    """A mending graph that counts its calls; its ``find`` finds nothing.
 
     The first ``fails`` calls of ``find`` fail.
     """
 
-    def __init__(self, declares: str = "", fails: int = 0, **more: Any) -> None:
+    def __init__(self, declares: str = "", fails: int = 0, **options: Any) -> None:
         self.calls: Counter[str] = Counter()
 
         def find(a: str) -> list[dict[str, str]]:
@@ -52,8 +52,8 @@ class Bench:
             for function in (find, work, search)
         ]
         self.planner, saver = TwoPlans(PLAN, NEXT), InMemorySaver()
-        more |= {"mend": "empty", "checkpointer": saver}
-        self.graph = build_graph(Toolbox(tools), self.planner, **more)
+        options |= {"mend": "empty", "checkpointer": saver}
+        self.graph = build_graph(Toolbox(tools), self.planner, **options)
 
     def ask(self) -> Any:
         return self.graph.invoke({"question": QUESTION}, CONFIG)
@@ -116,20 +116,20 @@ def test_retries_of_first_steps_count_towards_the_budget_of_added_steps() -> Non
     assert bench.calls["find"] == 2, "the first call failed"
     assert bench.calls.total() <= 4
     assert answer["plan"] == PLAN
-    more = Bench(fails=1, limits=Limits(calls=5))
-    assert more.ask()["answer"]["plan"] == f"{PLAN}\ns4 = search(a=question)"
-    assert more.calls.total() <= 5
+    second_bench = Bench(fails=1, limits=Limits(calls=5))
+    assert second_bench.ask()["answer"]["plan"] == f"{PLAN}\ns4 = search(a=question)"
+    assert second_bench.calls.total() <= 5
 
 
 def test_replanning_gets_the_budget_that_the_first_steps_left() -> None:
     bench = Bench(limits=Limits(calls=4, tool_calls={"find": 1}))
     bench.ask()
-    rest = bench.planner.requests[1]
-    assert rest.max_steps == 3, "find was called beside the fixed step"
-    assert "find" not in rest.toolbox
-    three = parse_plan("s1 = work()\ns2 = work()\ns3 = work()")
-    assert not rest.excess(three)
-    assert "calls 5, at most 4" in rest.excess(Plan((*three.steps, three.steps[0])))
+    request = bench.planner.requests[1]
+    assert request.max_steps == 3, "the fixed step does not count, the call of find does"
+    assert "find" not in request.toolbox
+    three_steps = parse_plan("s1 = work()\ns2 = work()\ns3 = work()")
+    assert not request.excess(three_steps)
+    assert "calls 5, at most 4" in request.excess(Plan((*three_steps.steps, three_steps.steps[0])))
 
 
 def test_last_added_steps_are_left_out_beyond_the_budget() -> None:
