@@ -111,7 +111,7 @@ class KillingSaver(SqliteSaver):
     results_left, condition = NEVER, threading.Condition()
 
     def put(self, config: Any, checkpoint: Any, *arguments: Any, **options: Any) -> Any:
-        if _missed_its_kill(checkpoint["channel_values"]):
+        if _is_kill_overdue(checkpoint["channel_values"]):
             threading.Event().wait()
         with self.condition:
             saved_config = super().put(config, checkpoint, *arguments, **options)
@@ -119,7 +119,7 @@ class KillingSaver(SqliteSaver):
         return saved_config
 
     def put_writes(self, config: Any, writes: Any, *arguments: Any, **options: Any) -> None:
-        if _missed_its_kill(dict(writes)):
+        if _is_kill_overdue(dict(writes)):
             threading.Event().wait()
         with self.condition:
             if _count_results(writes):
@@ -136,7 +136,7 @@ class AsyncKillingSaver(AsyncSqliteSaver):
         _count_down(writes)
 
 
-def _missed_its_kill(values: Mapping[str, Any]) -> bool:
+def _is_kill_overdue(values: Mapping[str, Any]) -> bool:
     return KillingSaver.results_left < NEVER and bool(values.get("outcomes"))
 
 

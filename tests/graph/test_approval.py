@@ -24,7 +24,7 @@ PLAN = 's1 = find(query="phone")\ns2 = order(item_id=s1.item_id)'
 ONLY_FIND = "s1 = find(query=question)"
 
 
-class Desk:
+class RecordedGraph:
     """A graph over two tools that record their calls."""
 
     def __init__(
@@ -72,23 +72,23 @@ def interrupt_value(state: Any) -> Any:
 
 @MODES
 def test_plan_waits_with_its_price_and_runs_after_approval(mode: str) -> None:
-    desk = Desk(mode, approve="always")
-    payload = desk.ask()
-    assert desk.calls == []
+    recorded = RecordedGraph(mode, approve="always")
+    payload = recorded.ask()
+    assert recorded.calls == []
     assert (payload["kind"], payload["plan"]) == ("approval", PLAN)
     assert payload["price"]["calls"] == {"find": 1, "order": 1}
     assert payload["price"]["cost"] == pytest.approx(4.2)
-    answer = Answer.from_state(desk.reply("yes"))
-    assert desk.calls == ["find", "order"]
+    answer = Answer.from_state(recorded.reply("yes"))
+    assert recorded.calls == ["find", "order"]
     assert answer.planner["approval"] == "yes"
 
 
 @MODES
 def test_rejected_plan_calls_no_tool_and_the_answer_says_so(mode: str) -> None:
-    desk = Desk(mode, approve="always")
-    desk.ask()
-    answer = Answer.from_state(desk.reply(False))
-    assert desk.calls == []
+    recorded = RecordedGraph(mode, approve="always")
+    recorded.ask()
+    answer = Answer.from_state(recorded.reply(False))
+    assert recorded.calls == []
     assert [step["status"] for step in answer.steps] == ["skipped", "skipped"]
     assert answer.missing[0] == "s1 (find) was skipped. The plan was not approved."
     assert answer.planner["approval"] == "no"
@@ -96,27 +96,27 @@ def test_rejected_plan_calls_no_tool_and_the_answer_says_so(mode: str) -> None:
 
 @pytest.mark.parametrize("rejection", [False, "no", " No ", {"plan": False}, {"plan": "no"}])
 def test_plan_is_rejected_by_every_form_of_no(rejection: Any) -> None:
-    desk = Desk(approve="always")
-    desk.ask()
-    assert Answer.from_state(desk.reply(rejection)).planner["approval"] == "no"
-    assert desk.calls == []
+    recorded = RecordedGraph(approve="always")
+    recorded.ask()
+    assert Answer.from_state(recorded.reply(rejection)).planner["approval"] == "no"
+    assert recorded.calls == []
 
 
 @pytest.mark.parametrize("reply", [None, 0, 1, {}, [], {"plan": 1}, "yes please"])
 def test_invalid_reply_approves_nothing_and_is_asked_again_with_violations(reply: Any) -> None:
-    desk = Desk(approve="always")
-    first = desk.run({"question": QUESTION})["__interrupt__"][0]
-    state = desk.run(Command(resume={first.id: reply}))
+    recorded = RecordedGraph(approve="always")
+    first = recorded.run({"question": QUESTION})["__interrupt__"][0]
+    state = recorded.run(Command(resume={first.id: reply}))
     assert interrupt_value(state)["violations"]
-    assert desk.calls == []
+    assert recorded.calls == []
 
 
 @MODES
 def test_edited_plan_runs_instead_of_the_plan_of_the_planner(mode: str) -> None:
-    desk = Desk(mode, approve="always")
-    desk.ask()
-    answer = Answer.from_state(desk.reply({"plan": ONLY_FIND}))
-    assert desk.calls == ["find"]
+    recorded = RecordedGraph(mode, approve="always")
+    recorded.ask()
+    answer = Answer.from_state(recorded.reply({"plan": ONLY_FIND}))
+    assert recorded.calls == ["find"]
     assert (answer.plan, answer.planner["approval"]) == (ONLY_FIND, "edited")
     assert answer.planner["price"]["calls"] == {"find": 1}
 
@@ -136,54 +136,54 @@ def test_edited_plan_runs_instead_of_the_plan_of_the_planner(mode: str) -> None:
 def test_invalid_edited_plan_causes_a_new_interrupt_with_its_violations(
     mode: str, edited: Any, violation: str
 ) -> None:
-    desk = Desk(mode, approve="always", limits=Limits(calls=2))
-    first = desk.run({"question": QUESTION})["__interrupt__"][0]
-    second = desk.reply(edited)["__interrupt__"][0]
+    recorded = RecordedGraph(mode, approve="always", limits=Limits(calls=2))
+    first = recorded.run({"question": QUESTION})["__interrupt__"][0]
+    second = recorded.reply(edited)["__interrupt__"][0]
     assert first.id != second.id
     assert violation in second.value["violations"][0]
     assert second.value["plan"] == PLAN
-    assert desk.calls == []
-    assert Answer.from_state(desk.reply(True)).plan == PLAN
-    assert desk.calls == ["find", "order"]
+    assert recorded.calls == []
+    assert Answer.from_state(recorded.reply(True)).plan == PLAN
+    assert recorded.calls == ["find", "order"]
 
 
 def test_plan_waits_when_one_of_its_tools_declares_approval() -> None:
-    desk = Desk(declares=True)
-    assert desk.ask()["why"] == "Approval is declared by order."
-    assert Answer.from_state(desk.reply("yes")).steps[1]["status"] == "done"
-    other_desk = Desk(plan=ONLY_FIND, declares=True)
-    assert "answer" in other_desk.run({"question": QUESTION})
+    recorded = RecordedGraph(declares=True)
+    assert recorded.ask()["why"] == "Approval is declared by order."
+    assert Answer.from_state(recorded.reply("yes")).steps[1]["status"] == "done"
+    other = RecordedGraph(plan=ONLY_FIND, declares=True)
+    assert "answer" in other.run({"question": QUESTION})
 
 
 def test_plan_changed_before_execution_calls_no_tool_that_declares_approval() -> None:
-    desk = Desk(plan=ONLY_FIND, declares=True)
-    desk.graph.invoke({"question": QUESTION}, CONFIG, interrupt_before=["execute"])
-    desk.graph.update_state(CONFIG, {"plan": PLAN})
+    recorded = RecordedGraph(plan=ONLY_FIND, declares=True)
+    recorded.graph.invoke({"question": QUESTION}, CONFIG, interrupt_before=["execute"])
+    recorded.graph.update_state(CONFIG, {"plan": PLAN})
     with pytest.raises(PlanError, match="The plan was not approved"):
-        desk.run(None)
-    assert desk.calls == []
+        recorded.run(None)
+    assert recorded.calls == []
 
 
 @pytest.mark.parametrize("approve", ["always", {"cost": 3}])
 def test_plan_changed_after_approval_or_price_check_calls_no_tool(
     approve: Any,
 ) -> None:
-    desk = Desk(plan=ONLY_FIND, approve=approve)
+    recorded = RecordedGraph(plan=ONLY_FIND, approve=approve)
     inputs: Any = {"question": QUESTION}
     if approve == "always":
-        desk.run(inputs)
+        recorded.run(inputs)
         inputs = Command(resume="yes")
-    desk.graph.invoke(inputs, CONFIG, interrupt_before=["execute"])
-    desk.graph.update_state(CONFIG, {"plan": PLAN})
+    recorded.graph.invoke(inputs, CONFIG, interrupt_before=["execute"])
+    recorded.graph.update_state(CONFIG, {"plan": PLAN})
     with pytest.raises(PlanError, match=r"The plan was not approved\. (Every|The price)"):
-        desk.run(None)
-    assert desk.calls == []
+        recorded.run(None)
+    assert recorded.calls == []
 
 
 def test_interrupt_lists_the_steps_of_the_edited_plan_and_their_choices() -> None:
-    desk = Desk(approve="always", limits=Limits(calls=1))
-    desk.ask()
-    payload = interrupt_value(desk.reply(f"{ONLY_FIND}\ns2 = order(item_id=s1.item_id)"))
+    recorded = RecordedGraph(approve="always", limits=Limits(calls=1))
+    recorded.ask()
+    payload = interrupt_value(recorded.reply(f"{ONLY_FIND}\ns2 = order(item_id=s1.item_id)"))
     assert payload["violations"]
     assert payload["steps"][1] == {"tool": "order", "arguments": {"item_id": "s1.item_id"}}
     assert payload["finished"] == 0
@@ -200,37 +200,37 @@ def test_interrupt_lists_the_steps_of_the_edited_plan_and_their_choices() -> Non
 
 
 def test_plan_waits_only_when_its_price_is_above_the_limit() -> None:
-    assert "cost 4.2, at most 3" in Desk(approve={"cost": 3}).ask()["why"]
-    assert "answer" in Desk(approve={"cost": 5}).run({"question": QUESTION})
+    assert "cost 4.2, at most 3" in RecordedGraph(approve={"cost": 3}).ask()["why"]
+    assert "answer" in RecordedGraph(approve={"cost": 5}).run({"question": QUESTION})
 
 
 def test_request_can_require_approval_but_cannot_waive_it() -> None:
-    assert "Every plan" in Desk().ask(approve="always")["why"]
-    assert "Every plan" in Desk(approve="always").ask(approve="declared")["why"]
-    assert "answer" in Desk().run({"question": QUESTION})
+    assert "Every plan" in RecordedGraph().ask(approve="always")["why"]
+    assert "Every plan" in RecordedGraph(approve="always").ask(approve="declared")["why"]
+    assert "answer" in RecordedGraph().run({"question": QUESTION})
 
 
 def test_edited_plan_is_limited_by_the_budget_of_the_request() -> None:
-    desk = Desk(plan=ONLY_FIND, approve="always")
-    desk.ask(limits={"calls": 1})
-    assert "calls 2, at most 1" in interrupt_value(desk.reply(PLAN))["violations"][0]
+    recorded = RecordedGraph(plan=ONLY_FIND, approve="always")
+    recorded.ask(limits={"calls": 1})
+    assert "calls 2, at most 1" in interrupt_value(recorded.reply(PLAN))["violations"][0]
 
 
 def test_next_question_of_a_thread_waits_again_with_a_new_budget() -> None:
-    desk = Desk(approve="always")
-    desk.ask(limits={"calls": 1})
-    desk.reply("no")
-    payload = desk.ask()
+    recorded = RecordedGraph(approve="always")
+    recorded.ask(limits={"calls": 1})
+    recorded.reply("no")
+    payload = recorded.ask()
     assert payload["price"]["calls"] == {"find": 1, "order": 1}
-    assert Answer.from_state(desk.reply("yes")).missing == []
+    assert Answer.from_state(recorded.reply("yes")).missing == []
 
 
 @pytest.mark.parametrize("approve", ["never", {}, {"rows": 3}, {"cost": -1}, 5])
 def test_invalid_approval_policy_is_refused(approve: Any) -> None:
     with pytest.raises(InputError):
-        Desk(approve=approve)
+        RecordedGraph(approve=approve)
     with pytest.raises(InputError):
-        Desk().ask(approve=approve)
+        RecordedGraph().ask(approve=approve)
 
 
 #: A script that runs each stage in a forked process, which kills itself at the step ``last``.

@@ -113,7 +113,7 @@ def test_interrupt_of_a_tool_reaches_the_caller_of_the_parent_under_one_id(mode:
     asks = tool("asks", lambda *_: str(interrupt("which one?")))
     parent = parent_of(graph_of([asks, FIND], "s1 = asks()\ns2 = find(a=s1.value)"))
     paused = run(mode, parent, {"asked": QUESTION})
-    # LangGraph lists it for the task and for its node, under the same id.
+    # LangGraph lists the interrupt for the task and for its node, under the same id.
     assert {pause.id: pause.value for pause in paused["__interrupt__"]} == {
         paused["__interrupt__"][0].id: "which one?"
     }

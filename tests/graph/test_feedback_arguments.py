@@ -18,12 +18,12 @@ from tests.stores.helpers import note
 from tests.support.encoders import HashingEncoder
 
 
-class Nameless:
+class NamelessJudge:
     def judge(self, request: Any) -> Verdicts:
         return Verdicts(frozenset())
 
 
-class Misnamed(Nameless):
+class MisnamedJudge(NamelessJudge):
     name = 5
 
 
@@ -33,7 +33,9 @@ def store() -> CaseStore:
 
 
 @pytest.mark.parametrize(
-    "judge", [Nameless(), Misnamed(), None, lambda request: None], ids=["a", "b", "c", "d"]
+    "judge",
+    [NamelessJudge(), MisnamedJudge(), None, lambda request: None],
+    ids=["nameless", "misnamed", "none", "function"],
 )
 def test_invalid_judge_is_refused_before_any_search(store: CaseStore, judge: Any) -> None:
     with pytest.raises(InputError, match="The judge"):

@@ -117,7 +117,7 @@ def test_case_deleted_during_the_loop_is_left_out(mode: str, kind: str) -> None:
     with note_store() as store:
         deleted: list[str] = []
 
-        class Deletes(RocchioStrategy):
+        class Deleting(RocchioStrategy):
             """A strategy after whose first search cases are deleted."""
 
             def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
@@ -130,18 +130,18 @@ def test_case_deleted_during_the_loop_is_left_out(mode: str, kind: str) -> None:
                 return hits
 
         judge = FakeJudge()
-        result = run_loop(mode, store, judge, Deletes(), limits={"rounds": 9, "candidates": 12})
-        left = hit_ids(result)
+        result = run_loop(mode, store, judge, Deleting(), limits={"rounds": 9, "candidates": 12})
+        left_ids = hit_ids(result)
         assert deleted
-        assert set(left).isdisjoint(deleted)
+        assert set(left_ids).isdisjoint(deleted)
         assert len(result.candidates) <= 12
         for request in judge.requests[1:]:
             assert not {case.id for case in request.relevant} & set(deleted)
         if kind == "all":
             # That round had no candidate left to judge.
-            assert (result.reason, len(left)) == ("settled", 4)
+            assert (result.reason, len(left_ids)) == ("settled", 4)
         else:
-            assert (result.reason, len(left)) == ("candidates", 11)
+            assert (result.reason, len(left_ids)) == ("candidates", 11)
 
 
 def find_again(question: Question, feedback: Feedback, k: int) -> Any:

@@ -47,10 +47,10 @@ def test_graph_calls_no_function_that_a_checkpoint_names(
         )
     column = "checkpoint" if table == "checkpoints" else "value"
     with sqlite3.connect(file) as connection:
-        rows = connection.execute(f"SELECT rowid, type, {column} FROM {table}").fetchall()
-        for row_id, kind, payload in rows:
-            if not kind.startswith("msgpack"):
-                continue
+        query = f"SELECT rowid, {column} FROM {table} WHERE type LIKE 'msgpack%'"
+        rows = connection.execute(query).fetchall()
+        assert rows
+        for row_id, payload in rows:
             hostile: Any = function_call("os", "mkdir", str(marker))
             if table == "checkpoints":
                 hostile = {**ormsgpack.unpackb(payload), "channel_values": {"question": hostile}}

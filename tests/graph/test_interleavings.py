@@ -88,8 +88,8 @@ class RunMachine(RuleBasedStateMachine):
     async def _work(self, arguments: Arguments, context: CallContext) -> str:
         for outcome in self.disk.finished:
             # A step is repeated only after an input was not saved, and then with other arguments.
-            same = (outcome["step"], outcome["arguments"]) == (context.step, arguments)
-            assert not same, "a finished step was repeated"
+            is_repeated = (outcome["step"], outcome["arguments"]) == (context.step, arguments)
+            assert not is_repeated, "a finished step was repeated"
         self.attempts[context.step] += 1
         call = PendingCall(context.step, dict(arguments), self.loop.create_future())
         self.calls.append(call)

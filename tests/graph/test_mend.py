@@ -25,7 +25,7 @@ PLAN = "s1 = find(a=question)\ns2 = work(a=s1.value)\ns3 = work()"
 NEXT = "s1 = work()\ns2 = search(a=question)\ns3 = work(a=s2.value)"
 
 
-class Shop:
+class Tools:
     """Tools that count their calls; ``endings`` gives the result of a tool by its name."""
 
     def __init__(self, **endings: Callable[[], Any]) -> None:
@@ -52,17 +52,17 @@ def find_nothing() -> list[str]:
     return []
 
 
-def mending_graph(shop: Shop, planner: Any, mend: Any = "empty", **options: Any) -> Any:
-    return build_graph(shop.toolbox, planner, mend=mend, **options)
+def mended_graph(tools: Tools, planner: Any, mend: Any = "empty", **options: Any) -> Any:
+    return build_graph(tools.toolbox, planner, mend=mend, **options)
 
 
 def test_mending_adds_steps_after_those_that_ran_and_repeats_none(ask: Ask) -> None:
-    shop, planner = Shop(find=find_nothing), TwoPlans(PLAN, NEXT)
-    answer = ask(mending_graph(shop, planner))
+    tools, planner = Tools(find=find_nothing), TwoPlans(PLAN, NEXT)
+    answer = ask(mended_graph(tools, planner))
     assert answer.plan == f"{PLAN}\ns4 = search(a=question)\ns5 = work(a=s4.value)"
     expected = {"s1": "empty", "s2": "skipped", "s3": "done", "s4": "done", "s5": "done"}
     assert statuses(answer) == expected
-    assert shop.calls == {"s1 find": 1, "s3 work": 1, "s4 search": 1, "s5 work": 1}
+    assert tools.calls == {"s1 find": 1, "s3 work": 1, "s4 search": 1, "s5 work": 1}
     assert answer.planner["mended"]["plan"] == PLAN
     assert answer.missing == ["No result found."], "s5 replaces s2"
     assert {item["step"] for item in answer.evidence} == {"s3", "s4", "s5"}
@@ -83,46 +83,46 @@ def test_mending_adds_steps_after_those_that_ran_and_repeats_none(ask: Ask) -> N
 def test_mend_mode_determines_whether_empty_or_failed_steps_are_replanned(
     ask: Ask, mend: str, end: Callable[[], Any], is_mended: bool
 ) -> None:
-    graph = mending_graph(Shop(find=end), TwoPlans(PLAN, NEXT), mend)
+    graph = mended_graph(Tools(find=end), TwoPlans(PLAN, NEXT), mend)
     assert ("mended" in ask(graph).planner) == is_mended
     # The mode of a run replaces that of the graph.
-    answer = ask(mending_graph(Shop(find=end), TwoPlans(PLAN, NEXT)), context=RunContext(mend=mend))  # type: ignore[arg-type]
+    answer = ask(mended_graph(Tools(find=end), TwoPlans(PLAN, NEXT)), context=RunContext(mend=mend))  # type: ignore[arg-type]
     assert ("mended" in answer.planner) == is_mended
 
 
 def test_plan_is_mended_at_most_once(ask: Ask) -> None:
     planner = TwoPlans(PLAN, NEXT)
-    answer = ask(mending_graph(Shop(find=find_nothing, search=find_nothing), planner))
+    answer = ask(mended_graph(Tools(find=find_nothing, search=find_nothing), planner))
     assert len(planner.requests) == 2
     assert statuses(answer)["s5"] == "skipped"
 
 
 def test_mending_adds_no_step_that_repeats_a_call_without_results(ask: Ask) -> None:
-    answer = ask(mending_graph(Shop(find=find_nothing), TwoPlans(PLAN, PLAN)))
+    answer = ask(mended_graph(Tools(find=find_nothing), TwoPlans(PLAN, PLAN)))
     assert answer.plan == PLAN
     assert len(answer.missing) == 2
 
 
 def test_mending_adds_no_steps_beyond_the_step_limit(ask: Ask) -> None:
-    graph = mending_graph(Shop(find=find_nothing), TwoPlans(PLAN, NEXT), limits=Limits(steps=4))
+    graph = mended_graph(Tools(find=find_nothing), TwoPlans(PLAN, NEXT), limits=Limits(steps=4))
     assert ask(graph).plan == PLAN
 
 
 def test_planner_is_not_called_again_when_no_step_may_be_added(ask: Ask) -> None:
     planner = TwoPlans(PLAN, NEXT)
-    ask(mending_graph(Shop(find=find_nothing), planner, limits=Limits(steps=3)))
+    ask(mended_graph(Tools(find=find_nothing), planner, limits=Limits(steps=3)))
     assert len(planner.requests) == 1
 
 
 def test_planner_gets_failed_calls_with_fixed_reasons_instead_of_tool_errors(ask: Ask) -> None:
     planner = TwoPlans(PLAN, NEXT)
-    ask(mending_graph(Shop(find=fail), planner))
+    ask(mended_graph(Tools(find=fail), planner))
     (rest,) = planner.requests[1:]
     assert str(rest.fixed) == "s1 = work()"
     assert {str(step): why for step, why in rest.failures.items()} == {"find(a=question)": "failed"}
     assert "find" not in rest.toolbox
     empty = TwoPlans(PLAN, NEXT)
-    ask(mending_graph(Shop(find=find_nothing), empty))
+    ask(mended_graph(Tools(find=find_nothing), empty))
     assert "find" in empty.requests[1].toolbox, "an empty tool may find something else"
 
 
@@ -130,18 +130,18 @@ def test_unknown_mend_mode_is_refused(ask: Ask) -> None:
     with pytest.raises(InputError, match=r"mend is 'always'\. Give one of off, empty, failure"):
         build_graph(Toolbox([]), TwoPlans(PLAN, NEXT), mend="always")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="mend is 3"):
-        ask(mending_graph(Shop(), TwoPlans(PLAN, NEXT)), context={"mend": 3})
+        ask(mended_graph(Tools(), TwoPlans(PLAN, NEXT)), context={"mend": 3})
 
 
 def test_next_question_of_a_thread_is_mended_independently(ask: Ask) -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
-    shop = Shop(find=find_nothing)
-    graph = mending_graph(shop, TwoPlans(PLAN, NEXT), checkpointer=InMemorySaver())
+    tools = Tools(find=find_nothing)
+    graph = mended_graph(tools, TwoPlans(PLAN, NEXT), checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "one"}}
     answers = [ask(graph, config=config) for _ in range(2)]
     assert answers[0].plan == answers[1].plan
-    assert set(shop.calls.values()) == {2}
+    assert set(tools.calls.values()) == {2}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_retain_gets_the_plan_of_a_successfully_mended_run(
     ask: Ask, ends: Mapping[str, Any], retained: str | None
 ) -> None:
     records: list[Mapping[str, Any]] = []
-    graph = mending_graph(Shop(**ends), TwoPlans(PLAN, NEXT), retain=records.append)
+    graph = mended_graph(Tools(**ends), TwoPlans(PLAN, NEXT), retain=records.append)
     answer = ask(graph, {"question": QUESTION, "context": {"page": 1}})
     expected = [{"query": QUESTION, "context": {"page": 1}, "plan": retained}] if retained else []
     assert records == expected
@@ -166,10 +166,10 @@ def test_retain_gets_the_plan_of_a_successfully_mended_run(
 
 
 def test_run_answers_when_retain_raises(ask: Ask) -> None:
-    def fail_to_store(record: Any) -> None:
+    def fail_retain(record: Any) -> None:
         raise OSError("no space left")
 
-    answer = ask(mending_graph(Shop(find=find_nothing), TwoPlans(PLAN, NEXT), retain=fail_to_store))
+    answer = ask(mended_graph(Tools(find=find_nothing), TwoPlans(PLAN, NEXT), retain=fail_retain))
     assert "no space left" in answer.planner["mended"]["retained"]
     assert answer.citations
 
@@ -198,7 +198,7 @@ def test_case_planner_replans_with_another_tool_after_a_failure(ask: Ask) -> Non
 def test_chat_planner_shows_finished_steps_and_refuses_a_repeated_failed_call(ask: Ask) -> None:
     answers = iter([PLAN, PLAN, NEXT])
     model = ScriptedModel(script=lambda messages: next(answers))
-    answer = ask(mending_graph(Shop(find=find_nothing), ChatPlanner(model)))
+    answer = ask(mended_graph(Tools(find=find_nothing), ChatPlanner(model)))
     assert answer.plan.endswith("s4 = search(a=question)\ns5 = work(a=s4.value)")
     assert "without results" not in model.prompt(0)
     assert "- find(a=question): found nothing" in model.prompt(1)

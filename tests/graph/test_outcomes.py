@@ -87,7 +87,7 @@ def expected_outcomes(plan: Sequence[StepSpec]) -> list[tuple[str, list[dict[str
 
 
 @dataclass
-class Workshop:
+class RunTools:
     """The tools of one run: each call behaves as its step specifies."""
 
     specs: Sequence[StepSpec]
@@ -137,16 +137,16 @@ class Workshop:
 
 
 def run_plan(mode: Blocking | Awaiting, plan: Sequence[StepSpec]) -> Answer:
-    shop = Workshop(plan)
-    graph = graph_of(shop.tools(), shop.plan(), step_seconds=STEP_SECONDS, concurrency=12)
+    run_tools = RunTools(plan)
+    graph = graph_of(run_tools.tools(), run_tools.plan(), step_seconds=STEP_SECONDS, concurrency=12)
     start = time.perf_counter()
     try:
         answer = mode(graph)
     finally:
-        shop.release.set()
+        run_tools.release.set()
     assert time.perf_counter() - start < STEP_SECONDS * len(plan) + 3.0
     executed = {step["step"] for step in answer.steps if step["status"] != "skipped"}
-    assert {name for name in shop.calls if name not in executed} == set()
+    assert {name for name in run_tools.calls if name not in executed} == set()
     return answer
 
 

@@ -46,7 +46,7 @@ def test_request_cannot_raise_a_limit(ask: Ask, limits: Any) -> None:
     assert rows_of(ask, limits, rows=3, characters=4) == ["long …"] * 3
 
 
-def test_limit_that_the_request_omits_is_that_of_the_graph(ask: Ask) -> None:
+def test_limit_of_the_graph_applies_when_the_request_omits_it(ask: Ask) -> None:
     assert rows_of(ask, {"characters": 6}, rows=5) == ["long t …"] * 5
 
 
@@ -171,16 +171,15 @@ def check_rows(tenant: str, answer: Answer) -> None:
         assert all(tenant in row["evidence"] for row in step["rows"]), (tenant, step["rows"])
 
 
-def hostile_request(tenant: str) -> dict[str, Any]:
-    # Tenants that a request names in its text must have no effect.
-    return {"question": "code word of bolt", "context": {"hint": "acme word", "tenant": "bolt"}}
+#: A request that names other tenants, which must have no effect.
+HOSTILE = {"question": "code word of bolt", "context": {"hint": "acme word", "tenant": "bolt"}}
 
 
 def test_tenants_of_one_graph_find_only_their_own_cases_in_threads(store: CaseStore) -> None:
     graph = graph_of([find_in(store)], PLAN)
 
     def run_tenant(tenant: str) -> None:
-        state = graph.invoke(hostile_request(tenant), context=RunContext(tenant=tenant))
+        state = graph.invoke(HOSTILE, context=RunContext(tenant=tenant))
         check_rows(tenant, Answer.from_state(state))
 
     with ThreadPoolExecutor(6) as pool:
@@ -191,7 +190,7 @@ def test_tenants_of_one_graph_find_only_their_own_cases_on_one_event_loop(store:
     graph = graph_of([find_in(store)], PLAN)
 
     async def run_tenant(tenant: str) -> None:
-        state = await graph.ainvoke(hostile_request(tenant), context={"tenant": tenant})
+        state = await graph.ainvoke(HOSTILE, context={"tenant": tenant})
         check_rows(tenant, Answer.from_state(state))
 
     async def run_all() -> None:

@@ -53,7 +53,7 @@ def make_graph(plan: str, **options: Any) -> Any:
     return build_graph(Toolbox(tools), FixedPlanner(parse_plan(plan)), **options)
 
 
-def tree(exporter: Any) -> Mapping[str, str | None]:
+def parent_names(exporter: Any) -> Mapping[str, str | None]:
     """Return the name of each span with the name of its parent."""
     finished = exporter.get_finished_spans()
     names = {span.context.span_id: span.name for span in finished}
@@ -83,7 +83,7 @@ def test_run_span_is_the_parent_of_plan_tool_search_and_answer_spans(
 ) -> None:
     compiled, inputs = make_graph(PLAN), {"question": SECRET}
     asyncio.run(compiled.ainvoke(inputs)) if is_async else compiled.invoke(inputs)
-    assert tree(spans) == RUN
+    assert parent_names(spans) == RUN
     planned = attributes(spans, "plan casewright")
     assert (planned["gen_ai.operation.name"], planned["gen_ai.agent.name"]) == (
         "plan",
@@ -110,7 +110,7 @@ def test_two_concurrent_runs_have_separate_traces(spans: Any) -> None:
 def test_spans_contain_question_plan_and_results_only_with_content_capture(
     spans: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def recorded() -> str:
+    def captured_text() -> str:
         # The tool creates this span itself.
         finished = [span for span in spans.get_finished_spans() if span.name != "request"]
         return "".join(span.to_json() for span in finished)
@@ -118,11 +118,11 @@ def test_spans_contain_question_plan_and_results_only_with_content_capture(
     compiled = make_graph(PLAN)
     compiled.invoke({"question": SECRET})
     for text in (SECRET, "a film of the north", "query=question"):
-        assert text not in recorded()
+        assert text not in captured_text()
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     compiled.invoke({"question": SECRET})
     for text in (SECRET, "a film of the north", "query=question"):
-        assert text in recorded()
+        assert text in captured_text()
 
 
 def test_spans_have_an_error_for_a_failed_but_not_a_waiting_run(spans: Any) -> None:

@@ -60,7 +60,7 @@ def test_slow_step_times_out_and_the_other_steps_are_answered(
     graph = graph_of([tool("find", find), tool("slow", run, run_async)], PLAN, step_seconds=0.3)
     start = time.perf_counter()
     if ask.mode == "async":
-        seconds, answer = asyncio.run(_timed(graph))
+        seconds, answer = asyncio.run(run_timed(graph))
     else:
         answer = ask(graph)
         seconds = time.perf_counter() - start
@@ -77,7 +77,7 @@ def test_slow_step_times_out_and_the_other_steps_are_answered(
     assert step_of(answer, "s2")["rows"] == []
 
 
-async def _timed(graph: Any) -> tuple[float, Any]:
+async def run_timed(graph: Any) -> tuple[float, Any]:
     """Return seconds and answer of the run, before the event loop closes and cancels again."""
     start = time.perf_counter()
     state = await graph.ainvoke({"question": "what"})
