@@ -37,7 +37,7 @@ from tests.graph.helpers import QUESTION, graph_of, tool
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
 INPUTS = tuple(f"in{i}" for i in range(MAX_NEEDS))
 #: More than the calls or results of any plan.
-NEVER = math.inf
+UNLIMITED = math.inf
 #: The channel to which LangGraph writes the return value of a task.
 RETURNED = "__return__"
 #: The limit of a process that kills itself after some of its results are saved.
@@ -108,7 +108,7 @@ class KillingSaver(SqliteSaver):
     for the checkpoint it belongs to, and the checkpoint after all steps waits for the kill.
     """
 
-    results_left, condition = NEVER, threading.Condition()
+    results_left, condition = UNLIMITED, threading.Condition()
 
     def put(self, config: Any, checkpoint: Any, *arguments: Any, **options: Any) -> Any:
         if _is_kill_overdue(checkpoint["channel_values"]):
@@ -137,7 +137,7 @@ class AsyncKillingSaver(AsyncSqliteSaver):
 
 
 def _is_kill_overdue(values: Mapping[str, Any]) -> bool:
-    return KillingSaver.results_left < NEVER and bool(values.get("outcomes"))
+    return KillingSaver.results_left < UNLIMITED and bool(values.get("outcomes"))
 
 
 def _count_results(writes: Sequence[tuple[str, Any]]) -> int:
@@ -190,7 +190,7 @@ def run_seed(order: str, limit: str, mode: str, folder: Path, seed: int) -> None
     if limit == MIDWAY:
         size = len(dag_of(seed).seconds)
         KillingSaver.results_left = random.Random(f"{mode}{seed}").randrange(1, size)
-    max_calls = int(limit) if limit.isdecimal() else NEVER
+    max_calls = int(limit) if limit.isdecimal() else UNLIMITED
     try:
         if mode == "sync":
             steps = run_sync(order, max_calls, folder, seed)

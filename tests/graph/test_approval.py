@@ -234,7 +234,7 @@ def test_invalid_approval_policy_is_refused(approve: Any) -> None:
 
 
 #: A script that runs each stage in a forked process, which kills itself at the step ``last``.
-STAGES = """
+STAGES_SCRIPT = """
 import json, os, signal, sys, threading
 from pathlib import Path
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -289,7 +289,7 @@ stage("go on", None)
 
 
 def test_approval_and_finished_steps_survive_a_kill_and_are_not_repeated(tmp_path: Path) -> None:
-    process = fresh_process(STAGES, str(tmp_path), seconds=60)
+    process = fresh_process(STAGES_SCRIPT, str(tmp_path), seconds=60)
     assert process.stderr == ""
     assert (tmp_path / "log").read_text().splitlines() == [
         "ask planned",

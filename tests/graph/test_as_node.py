@@ -239,7 +239,7 @@ def test_parent_checkpointer_resumes_the_node_without_repeating_a_finished_step(
     assert calls == {"s1": 1, "s2": 1, "s4": 1}
 
 
-KILLED = """
+KILLED_SCRIPT = """
 import json, os, signal, sys, time
 from pathlib import Path
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -273,8 +273,8 @@ with SqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
 def test_killed_parent_resumes_in_a_new_process_without_repeating_finished_steps(
     tmp_path: Path,
 ) -> None:
-    assert fresh_process(KILLED, str(tmp_path), "first").returncode == -9
-    process = fresh_process(KILLED, str(tmp_path), "again")
+    assert fresh_process(KILLED_SCRIPT, str(tmp_path), "first").returncode == -9
+    process = fresh_process(KILLED_SCRIPT, str(tmp_path), "again")
     assert process.returncode == 0, process.stderr
     assert [step["status"] for step in json.loads(process.stdout)] == ["done"] * 3
     calls = (tmp_path / "calls").read_text().split("\n")[:-1]

@@ -26,7 +26,7 @@ def echo(arguments: Arguments, context: CallContext) -> str:
 
 PLAN = "s1 = echo()\ns2 = echo(a=s1.value)"
 GRAPH = graph_of([tool("echo", echo)], PLAN)
-ASK = as_runnable(GRAPH)
+ANSWER = as_runnable(GRAPH)
 TEXT = as_runnable(GRAPH, "text")
 
 
@@ -52,7 +52,7 @@ def batch(mode: str, runnable: Any, inputs: Any, config: Any = None, **options: 
 @MODES
 @pytest.mark.parametrize("question", [QUESTION, {"question": QUESTION, "context": {"page": "P1"}}])
 def test_runnable_returns_the_answer_or_its_text_for_a_question(mode: str, question: Any) -> None:
-    answer = invoke(mode, ASK, question)
+    answer = invoke(mode, ANSWER, question)
     assert isinstance(answer, Answer)
     assert f"{QUESTION} by nobody" in answer.text
     assert invoke(mode, TEXT, question) == answer.text
@@ -61,7 +61,7 @@ def test_runnable_returns_the_answer_or_its_text_for_a_question(mode: str, quest
 @MODES
 @pytest.mark.parametrize("question", ["", 7, None, {"question": QUESTION, "context": []}, {}])
 def test_runnable_refuses_an_invalid_question(mode: str, question: Any) -> None:
-    for runnable in (ASK, TEXT):
+    for runnable in (ANSWER, TEXT):
         with pytest.raises(InputError):
             invoke(mode, runnable, question)
         with pytest.raises(InputError):
@@ -69,7 +69,7 @@ def test_runnable_refuses_an_invalid_question(mode: str, question: Any) -> None:
 
 
 def test_runnable_outputs_an_answer_or_text_and_refuses_other_formats() -> None:
-    assert (ASK.InputType, ASK.OutputType, TEXT.OutputType) == (TEXT.InputType, Answer, str)
+    assert (ANSWER.InputType, ANSWER.OutputType, TEXT.OutputType) == (TEXT.InputType, Answer, str)
     with pytest.raises(InputError, match="'answer' or 'text'"):
         as_runnable(GRAPH, "json")  # type: ignore[call-overload]
 
@@ -83,7 +83,7 @@ def test_runnable_streams_pieces_that_join_to_the_answer_text(mode: str) -> None
 
 @MODES
 def test_runnable_streams_an_answer_object_in_one_piece(mode: str) -> None:
-    (answer,) = stream_pieces(mode, ASK, QUESTION)
+    (answer,) = stream_pieces(mode, ANSWER, QUESTION)
     assert answer.text == invoke(mode, TEXT, QUESTION)
 
 
@@ -110,7 +110,7 @@ class EventHandler(BaseCallbackHandler):
 @MODES
 def test_callbacks_receive_the_events_of_a_streamed_run(mode: str) -> None:
     handler = EventHandler()
-    stream_pieces(mode, ASK.with_config(callbacks=[handler]), QUESTION)
+    stream_pieces(mode, ANSWER.with_config(callbacks=[handler]), QUESTION)
     assert handler.names[0] == "plan"
     assert handler.names[-1] == "answer"
 
@@ -122,7 +122,7 @@ def test_batch_returns_answers_in_order_with_any_max_concurrency(
 ) -> None:
     questions = [f"question {n}" for n in range(9)]
     config = None if limit is None else {"max_concurrency": limit}
-    answers = batch(mode, ASK, questions, config)
+    answers = batch(mode, ANSWER, questions, config)
     for question, answer in zip(questions, answers, strict=True):
         assert f"{question} by" in answer.text
         assert [step["status"] for step in answer.steps] == ["done", "done"]
@@ -162,7 +162,7 @@ def test_runnable_works_within_a_chain_of_runnables(mode: str) -> None:
         lambda prompt: prompt.to_string()
     )
     assert "memory of P1? by" in invoke(mode, chain | TEXT, {"thing": "P1"})
-    counted = chain | ASK | (lambda answer: len(answer.steps))
+    counted = chain | ANSWER | (lambda answer: len(answer.steps))
     assert invoke(mode, counted, {"thing": "P1"}) == 2
     assert stream_pieces(mode, counted, {"thing": "P1"}) == [2]
     assigned = RunnablePassthrough.assign(answer=(lambda inputs: inputs["q"]) | TEXT)

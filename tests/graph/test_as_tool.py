@@ -220,7 +220,7 @@ def test_tool_runs_in_a_langgraph_tool_node(mode: str) -> None:
     assert "of P1 [E1]" in state["messages"][-1].text
 
 
-KILLED = """
+KILLED_SCRIPT = """
 import os, signal, sys, time
 from pathlib import Path
 from langchain.agents import create_agent
@@ -256,8 +256,8 @@ with SqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
 def test_killed_agent_resumes_in_a_new_process_without_repeating_finished_steps(
     tmp_path: Path,
 ) -> None:
-    assert fresh_process(KILLED, str(tmp_path), "first").returncode == -9
-    process = fresh_process(KILLED, str(tmp_path), "again")
+    assert fresh_process(KILLED_SCRIPT, str(tmp_path), "first").returncode == -9
+    process = fresh_process(KILLED_SCRIPT, str(tmp_path), "again")
     assert "survived" in process.stdout, process.stderr
     lines = (tmp_path / "calls").read_text().splitlines()
     assert [call.split()[0] for call in lines] == ["s1", "s2", "s2"]

@@ -27,7 +27,7 @@ DECLARED: dict[str, dict[str, Any]] = {
     "other": {"latency": 0.4, "cost": 0.03, "tokens": 90},
     "free": {},
 }
-AT_ONCE = RetryPolicy(max_attempts=3, initial_interval=0.0)
+RETRY_AT_ONCE = RetryPolicy(max_attempts=3, initial_interval=0.0)
 BUDGETS = st.fixed_dictionaries(
     {},
     optional={
@@ -64,7 +64,7 @@ def check_run_stays_within_budget(seed: int, budget: dict[str, Any]) -> None:
     rng, calls = random.Random(seed), Counter[str]()
     plan = random_plan(rng)
     tools = [counting_tool(name, calls, rng) for name in DECLARED]
-    graph = graph_of(tools, str(plan), retry=AT_ONCE)
+    graph = graph_of(tools, str(plan), retry=RETRY_AT_ONCE)
     run = graph.ainvoke({"question": QUESTION}, context=RunContext(limits=budget))
     answer = Answer.from_state(asyncio.run(run))
     called_plan = Plan(tuple(Step(name) for name in calls.elements()))
@@ -115,7 +115,7 @@ def test_attempts_before_an_interrupt_count_towards_the_budget_after_it(mode: st
 
     tools = [tool("flaky", flaky), tool("asks", asks)]
     plan = "s1 = flaky()\ns2 = asks(a=s1.value)"
-    graph = graph_of(tools, plan, checkpointer=InMemorySaver(), retry=AT_ONCE, calls=3)
+    graph = graph_of(tools, plan, checkpointer=InMemorySaver(), retry=RETRY_AT_ONCE, calls=3)
     config: Any = {"configurable": {"thread_id": "one"}}
     for inputs in ({"question": QUESTION}, Command(resume="yes")):
         if mode == "sync":
@@ -136,9 +136,9 @@ def read(page: str) -> str:
     return page
 
 
-ANY = ("literal", "question", "step")
-FIND = tool_from_function(find, sources={"query": ANY}, latency=0.5, cost=0.2, tokens=10)
-READ = tool_from_function(read, sources={"page": ANY}, latency=0.25, cost=0.1)
+ANY_SOURCE = ("literal", "question", "step")
+FIND = tool_from_function(find, sources={"query": ANY_SOURCE}, latency=0.5, cost=0.2, tokens=10)
+READ = tool_from_function(read, sources={"page": ANY_SOURCE}, latency=0.25, cost=0.1)
 TOOLS = Toolbox([FIND, READ])
 PLAN = """\
 s1 = find(query=question)
@@ -169,7 +169,7 @@ def test_plan_price_counts_calls_critical_path_and_cost_of_all_attempts() -> Non
 
 
 def test_plan_price_is_none_for_undeclared_figures_except_measured_latency() -> None:
-    toolbox = Toolbox([tool_from_function(find, sources={"query": ANY})])
+    toolbox = Toolbox([tool_from_function(find, sources={"query": ANY_SOURCE})])
     plan = parse_plan("s1 = find(query=question)")
     assert (price := plan.price(toolbox)).seconds is price.cost is price.tokens is None
     assert plan.price(toolbox, measured={"find": 0.3}).seconds == 0.3
@@ -182,7 +182,7 @@ def test_plan_without_tool_calls_has_a_price_of_zero() -> None:
 
 
 def test_graph_uses_latency_measured_in_earlier_runs_for_the_price() -> None:
-    undeclared = Toolbox([tool_from_function(find, sources={"query": ANY})])
+    undeclared = Toolbox([tool_from_function(find, sources={"query": ANY_SOURCE})])
     graph = build_graph(undeclared, FixedPlanner(parse_plan("s1 = find(query=question)")))
     first, second = (
         Answer.from_state(graph.invoke({"question": QUESTION})).planner["price"] for _ in range(2)

@@ -43,7 +43,7 @@ def test_failing_or_empty_chat_model_is_replaced_by_quotations_with_the_reason(
     assert "abcdefgh1234" not in answer.generator
 
 
-HANGS = """
+HANGING_SCRIPT = """
 import asyncio, sys, threading, time
 from casewright.graph import Answer, ChatGenerator
 from tests.graph.helpers import QUESTION, ScriptedModel, graph_of, tool
@@ -74,7 +74,7 @@ else:
 
 
 def test_hanging_chat_model_delays_neither_the_answer_nor_the_process_exit(ask: Ask) -> None:
-    process = fresh_process(HANGS, ask.mode, seconds=8)
+    process = fresh_process(HANGING_SCRIPT, ask.mode, seconds=8)
     assert process.returncode == 0, process.stderr
     assert process.stdout.strip() == "True True ['E1']"
 
@@ -102,6 +102,6 @@ def test_slow_chat_model_does_not_block_the_event_loop() -> None:
         await asyncio.sleep(0.05)
         assert not task.done()
         release.set()
-        assert (await task).text == "True", "the loop stood still until the model gave up"
+        assert (await task).text == "True", "the model blocked the event loop"
 
     asyncio.run(run_both())

@@ -73,7 +73,7 @@ def test_checkpointed_states_of_a_loop_are_plain_json(store: CaseStore, mode: st
     assert json.loads(json.dumps(result.to_json(), allow_nan=False)) == result.to_json()
 
 
-STRICT = """
+STRICT_SCRIPT = """
 from langgraph.checkpoint.memory import InMemorySaver
 from casewright.graph.feedback import FeedbackLimits, build_feedback
 from tests.graph.feedback_helpers import FakeJudge, note_store, run_graph
@@ -89,7 +89,7 @@ with note_store() as store:
 
 
 def test_loop_runs_with_strict_msgpack_checkpoints() -> None:
-    process = fresh_process(STRICT, LANGGRAPH_STRICT_MSGPACK="true")
+    process = fresh_process(STRICT_SCRIPT, LANGGRAPH_STRICT_MSGPACK="true")
     assert (process.stdout, process.stderr) == ("rounds True\n", "")
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from casewright.graph.feedback.verdict_text import MAX_CHARACTERS, read_verdicts
 from tests.support.examples import at_most
 
-BOTH = {0: True, 1: False}
+ONLY_FIRST = {0: True, 1: False}
 #: Pieces of valid and invalid answers.
 PIECES = [
     *"{}[]\"':,=\\`\n .-",
@@ -31,24 +31,24 @@ PIECES = [
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"0": true, "1": false}', BOTH),
-        ('```json\n{"0": true, "1": false}\n```', BOTH),
-        ('```\n{"0": true,\n "1": false}', BOTH),
-        ('Here you are: {"0": true, "1": false}. Anything else?', BOTH),
-        ('{"0": "true", "1": "no"}', BOTH),
-        ('{"0": "Yes", "1": "irrelevant"}', BOTH),
-        ('{"0": 1, "1": 0}', BOTH),
-        ('{"[0]": true, "[1]": false}', BOTH),
-        ('{"candidate 0": true, "Candidate_1": false}', BOTH),
-        ("candidate 0: yes\ncandidate 1: no", BOTH),
-        ('{"verdicts": {"0": true, "1": false}}', BOTH),
-        ('{"0": true, "why": "see {\'0\': false, \'1\': true}", "1": false}', BOTH),
-        ('{"0": false, "1": true} would be wrong, so {"0": true, "1": false}', BOTH),
-        ("[0]", BOTH),
-        ('["0"]', BOTH),
-        ("[\n  0\n]", BOTH),
-        ('```json\n{"relevant": [0]}\n```', BOTH),
-        ("[0, 1", BOTH),
+        ('{"0": true, "1": false}', ONLY_FIRST),
+        ('```json\n{"0": true, "1": false}\n```', ONLY_FIRST),
+        ('```\n{"0": true,\n "1": false}', ONLY_FIRST),
+        ('Here you are: {"0": true, "1": false}. Anything else?', ONLY_FIRST),
+        ('{"0": "true", "1": "no"}', ONLY_FIRST),
+        ('{"0": "Yes", "1": "irrelevant"}', ONLY_FIRST),
+        ('{"0": 1, "1": 0}', ONLY_FIRST),
+        ('{"[0]": true, "[1]": false}', ONLY_FIRST),
+        ('{"candidate 0": true, "Candidate_1": false}', ONLY_FIRST),
+        ("candidate 0: yes\ncandidate 1: no", ONLY_FIRST),
+        ('{"verdicts": {"0": true, "1": false}}', ONLY_FIRST),
+        ('{"0": true, "why": "see {\'0\': false, \'1\': true}", "1": false}', ONLY_FIRST),
+        ('{"0": false, "1": true} would be wrong, so {"0": true, "1": false}', ONLY_FIRST),
+        ("[0]", ONLY_FIRST),
+        ('["0"]', ONLY_FIRST),
+        ("[\n  0\n]", ONLY_FIRST),
+        ('```json\n{"relevant": [0]}\n```', ONLY_FIRST),
+        ("[0, 1", ONLY_FIRST),
         ("[]", {0: False, 1: False}),
         ('{"0": true, "1": fal', {0: True}),
         ('{"0": true, "1', {0: True}),
@@ -61,20 +61,20 @@ PIECES = [
         ("It calls itself relevant: [1]", {}),
         ("Neither 0 nor 1 is.", {}),
         ('{"0": {"relevant": true}}', {0: True}),
-        ('{"0": {"why": "a", "relevant": true}, "1": {"relevant": false}}', BOTH),
-        ('{"verdicts": {"0": {"relevant": true}, "1": {"relevant": "no"}}}', BOTH),
-        ('[{"id": 0, "relevant": true}, {"id": 1, "relevant": false}]', BOTH),
+        ('{"0": {"why": "a", "relevant": true}, "1": {"relevant": false}}', ONLY_FIRST),
+        ('{"verdicts": {"0": {"relevant": true}, "1": {"relevant": "no"}}}', ONLY_FIRST),
+        ('[{"id": 0, "relevant": true}, {"id": 1, "relevant": false}]', ONLY_FIRST),
         ('[{"id": 1, "relevant": true}] no: [{"id": 0, "relevant": true}]', {0: True}),
         ('{"id": 0, "why": "{\'id\': 1, \'relevant\': true}", "relevant": true}', {0: True}),
-        ('{"0": true, "seen": ["{\'0\': false, \'1\': true}"], "1": false}', BOTH),
+        ('{"0": true, "seen": ["{\'0\': false, \'1\': true}"], "1": false}', ONLY_FIRST),
         ('[{"id": 0, "relevant": true}, {"id": 1, "relevant": tr', {0: True}),
         ('[{"id": 0, "relevant": true}, {"id": 2, "relevant": true}]', {0: True}),
-        ("- 0: true\n- 1: false", BOTH),
-        ("My verdicts:\n* **0**: yes, it names the key\n* **1**: no (a door)", BOTH),
+        ("- 0: true\n- 1: false", ONLY_FIRST),
+        ("My verdicts:\n* **0**: yes, it names the key\n* **1**: no (a door)", ONLY_FIRST),
         ("1. true\n2. false", {}),
         ("1. Relevant texts are rare.", {}),
-        ("[true, false]", BOTH),
-        ('["yes", "no"]', BOTH),
+        ("[true, false]", ONLY_FIRST),
+        ('["yes", "no"]', ONLY_FIRST),
         ("[true]", {}),
         ("[true, false, true]", {}),
         ("The relevant candidates are: [0]", {}),
@@ -150,7 +150,7 @@ def test_long_hostile_answers_are_read_within_two_seconds() -> None:
 
 def test_long_answer_is_read_at_its_end_only() -> None:
     thought = "So it is. " * MAX_CHARACTERS
-    assert read_verdicts(thought + '{"0": true, "1": false}', 2) == BOTH
+    assert read_verdicts(thought + '{"0": true, "1": false}', 2) == ONLY_FIRST
     assert read_verdicts('{"0": true, "1": false}' + thought, 2) == {}
 
 

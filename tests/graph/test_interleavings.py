@@ -137,7 +137,7 @@ class RunMachine(RuleBasedStateMachine):
         assert self.run is not None
         self.run.cancel()
         self._settle()
-        assert not self.pending, "a call was left behind"
+        assert not self.pending, "a call is still pending"
 
     @rule(writes=st.integers(0, 6))
     def let_disk_fail(self, writes: int) -> None:
@@ -158,7 +158,7 @@ class RunMachine(RuleBasedStateMachine):
         if (error := run.exception()) is not None:
             assert isinstance(error, sqlite3.OperationalError), repr(error)
             self.loop.let_pass(1)
-            assert not self.pending, "a call was left behind"
+            assert not self.pending, "a call is still pending"
             return
         state = run.result()
         self.questions = {pause.id: pause.value for pause in state.get("__interrupt__", ())}
@@ -178,7 +178,7 @@ class RunMachine(RuleBasedStateMachine):
                 self.end_call(0, "value")
             else:
                 self.pass_time(1)
-        assert self.answer is not None, "the run has no end"
+        assert self.answer is not None, "the run did not end"
         self._check_answer(self.answer)
         self.loop.let_pass(1)
         self.loop.close()

@@ -22,7 +22,7 @@ from tests.graph.mend_worker import FIRST, TwoPlans
 
 #: A first plan; a plan for the rest, which begins with the step that found something.
 PLAN = "s1 = find(a=question)\ns2 = work(a=s1.value)\ns3 = work()"
-NEXT = "s1 = work()\ns2 = search(a=question)\ns3 = work(a=s2.value)"
+REST = "s1 = work()\ns2 = search(a=question)\ns3 = work(a=s2.value)"
 
 
 class Tools:
@@ -57,7 +57,7 @@ def mended_graph(tools: Tools, planner: Any, mend: Any = "empty", **options: Any
 
 
 def test_mending_adds_steps_after_those_that_ran_and_repeats_none(ask: Ask) -> None:
-    tools, planner = Tools(find=find_nothing), TwoPlans(PLAN, NEXT)
+    tools, planner = Tools(find=find_nothing), TwoPlans(PLAN, REST)
     answer = ask(mended_graph(tools, planner))
     assert answer.plan == f"{PLAN}\ns4 = search(a=question)\ns5 = work(a=s4.value)"
     expected = {"s1": "empty", "s2": "skipped", "s3": "done", "s4": "done", "s5": "done"}
@@ -83,15 +83,15 @@ def test_mending_adds_steps_after_those_that_ran_and_repeats_none(ask: Ask) -> N
 def test_mend_mode_determines_whether_empty_or_failed_steps_are_replanned(
     ask: Ask, mend: str, end: Callable[[], Any], is_mended: bool
 ) -> None:
-    graph = mended_graph(Tools(find=end), TwoPlans(PLAN, NEXT), mend)
+    graph = mended_graph(Tools(find=end), TwoPlans(PLAN, REST), mend)
     assert ("mended" in ask(graph).planner) == is_mended
     # The mode of a run replaces that of the graph.
-    answer = ask(mended_graph(Tools(find=end), TwoPlans(PLAN, NEXT)), context=RunContext(mend=mend))  # type: ignore[arg-type]
+    answer = ask(mended_graph(Tools(find=end), TwoPlans(PLAN, REST)), context=RunContext(mend=mend))  # type: ignore[arg-type]
     assert ("mended" in answer.planner) == is_mended
 
 
 def test_plan_is_mended_at_most_once(ask: Ask) -> None:
-    planner = TwoPlans(PLAN, NEXT)
+    planner = TwoPlans(PLAN, REST)
     answer = ask(mended_graph(Tools(find=find_nothing, search=find_nothing), planner))
     assert len(planner.requests) == 2
     assert statuses(answer)["s5"] == "skipped"
@@ -104,40 +104,40 @@ def test_mending_adds_no_step_that_repeats_a_call_without_results(ask: Ask) -> N
 
 
 def test_mending_adds_no_steps_beyond_the_step_limit(ask: Ask) -> None:
-    graph = mended_graph(Tools(find=find_nothing), TwoPlans(PLAN, NEXT), limits=Limits(steps=4))
+    graph = mended_graph(Tools(find=find_nothing), TwoPlans(PLAN, REST), limits=Limits(steps=4))
     assert ask(graph).plan == PLAN
 
 
 def test_planner_is_not_called_again_when_no_step_may_be_added(ask: Ask) -> None:
-    planner = TwoPlans(PLAN, NEXT)
+    planner = TwoPlans(PLAN, REST)
     ask(mended_graph(Tools(find=find_nothing), planner, limits=Limits(steps=3)))
     assert len(planner.requests) == 1
 
 
 def test_planner_gets_failed_calls_with_fixed_reasons_instead_of_tool_errors(ask: Ask) -> None:
-    planner = TwoPlans(PLAN, NEXT)
+    planner = TwoPlans(PLAN, REST)
     ask(mended_graph(Tools(find=fail), planner))
     (rest,) = planner.requests[1:]
     assert str(rest.fixed) == "s1 = work()"
     assert {str(step): why for step, why in rest.failures.items()} == {"find(a=question)": "failed"}
     assert "find" not in rest.toolbox
-    empty = TwoPlans(PLAN, NEXT)
+    empty = TwoPlans(PLAN, REST)
     ask(mended_graph(Tools(find=find_nothing), empty))
     assert "find" in empty.requests[1].toolbox, "an empty tool may find something else"
 
 
 def test_unknown_mend_mode_is_refused(ask: Ask) -> None:
     with pytest.raises(InputError, match=r"mend is 'always'\. Give one of off, empty, failure"):
-        build_graph(Toolbox([]), TwoPlans(PLAN, NEXT), mend="always")  # type: ignore[arg-type]
+        build_graph(Toolbox([]), TwoPlans(PLAN, REST), mend="always")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="mend is 3"):
-        ask(mended_graph(Tools(), TwoPlans(PLAN, NEXT)), context={"mend": 3})
+        ask(mended_graph(Tools(), TwoPlans(PLAN, REST)), context={"mend": 3})
 
 
 def test_next_question_of_a_thread_is_mended_independently(ask: Ask) -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
     tools = Tools(find=find_nothing)
-    graph = mended_graph(tools, TwoPlans(PLAN, NEXT), checkpointer=InMemorySaver())
+    graph = mended_graph(tools, TwoPlans(PLAN, REST), checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "one"}}
     answers = [ask(graph, config=config) for _ in range(2)]
     assert answers[0].plan == answers[1].plan
@@ -157,7 +157,7 @@ def test_retain_gets_the_plan_of_a_successfully_mended_run(
     ask: Ask, ends: Mapping[str, Any], retained: str | None
 ) -> None:
     records: list[Mapping[str, Any]] = []
-    graph = mended_graph(Tools(**ends), TwoPlans(PLAN, NEXT), retain=records.append)
+    graph = mended_graph(Tools(**ends), TwoPlans(PLAN, REST), retain=records.append)
     answer = ask(graph, {"question": QUESTION, "context": {"page": 1}})
     expected = [{"query": QUESTION, "context": {"page": 1}, "plan": retained}] if retained else []
     assert records == expected
@@ -169,7 +169,7 @@ def test_run_answers_when_retain_raises(ask: Ask) -> None:
     def fail_retain(record: Any) -> None:
         raise OSError("no space left")
 
-    answer = ask(mended_graph(Tools(find=find_nothing), TwoPlans(PLAN, NEXT), retain=fail_retain))
+    answer = ask(mended_graph(Tools(find=find_nothing), TwoPlans(PLAN, REST), retain=fail_retain))
     assert "no space left" in answer.planner["mended"]["retained"]
     assert answer.citations
 
@@ -196,7 +196,7 @@ def test_case_planner_replans_with_another_tool_after_a_failure(ask: Ask) -> Non
 
 
 def test_chat_planner_shows_finished_steps_and_refuses_a_repeated_failed_call(ask: Ask) -> None:
-    answers = iter([PLAN, PLAN, NEXT])
+    answers = iter([PLAN, PLAN, REST])
     model = ScriptedModel(script=lambda messages: next(answers))
     answer = ask(mended_graph(Tools(find=find_nothing), ChatPlanner(model)))
     assert answer.plan.endswith("s4 = search(a=question)\ns5 = work(a=s4.value)")
@@ -216,7 +216,7 @@ def test_run_killed_in_an_added_step_resumes_without_repeating_finished_steps(
     assert resumed.returncode == 0
     calls = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
     assert Counter(step for step, _, _ in calls) == {"s1": 1, "s2": 1, "s3": 1, "s4": 2}
-    assert len({key for _, key, _ in calls}) == 4, "a step keeps its call key"
+    assert len({key for _, key, _ in calls}) == 4, "a call key changed"
     answer = Answer.from_json(json.loads((tmp_path / "answer.json").read_text()))
     assert answer.plan == f"{FIRST}\ns3 = search(a=s2.value)\ns4 = work(a=s3.value)"
     assert statuses(answer) == {"s1": "empty", "s2": "done", "s3": "done", "s4": "done"}

@@ -16,7 +16,7 @@ from tests.graph.mend_worker import TwoPlans
 
 PLAN = "s1 = find(a=question)\ns2 = work(a=s1.value)\ns3 = work(a=question)"
 #: The plan for the rest, after the first step found nothing; its s1 has run.
-NEXT = "s1 = work(a=question)\ns2 = search(a=question)\ns3 = work(a=s2.value)"
+REST = "s1 = work(a=question)\ns2 = search(a=question)\ns3 = work(a=s2.value)"
 LONGER = f"{PLAN}\ns4 = search(a=question)\ns5 = work(a=s4.value)"
 CONFIG: Any = {"configurable": {"thread_id": "mended"}}
 
@@ -51,7 +51,7 @@ class MendingGraph:
             tool_from_function(function, results=("value",), approval=function.__name__ == declares)
             for function in (find, work, search)
         ]
-        self.planner, saver = TwoPlans(PLAN, NEXT), InMemorySaver()
+        self.planner, saver = TwoPlans(PLAN, REST), InMemorySaver()
         options |= {"mend": "empty", "checkpointer": saver}
         self.graph = build_graph(Toolbox(tools), self.planner, **options)
 
@@ -70,7 +70,7 @@ def test_added_step_waits_when_its_tool_declares_approval() -> None:
     assert mending.calls == {"find": 1, "work": 1}
     answer = mending.reply("yes")["answer"]
     assert answer["plan"] == LONGER
-    assert mending.calls == {"find": 1, "work": 2, "search": 1}, "no step ran twice"
+    assert mending.calls == {"find": 1, "work": 2, "search": 1}, "a step ran twice"
 
 
 def test_rejected_added_steps_leave_earlier_evidence_in_the_answer() -> None:
@@ -125,7 +125,7 @@ def test_replanning_gets_the_budget_that_the_first_steps_left() -> None:
     mending = MendingGraph(limits=Limits(calls=4, tool_calls={"find": 1}))
     mending.ask()
     request = mending.planner.requests[1]
-    assert request.max_steps == 3, "the fixed step does not count, the call of find does"
+    assert request.max_steps == 3, "only the call of find should count"
     assert "find" not in request.toolbox
     three_steps = parse_plan("s1 = work()\ns2 = work()\ns3 = work()")
     assert not request.excess(three_steps)

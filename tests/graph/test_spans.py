@@ -66,7 +66,7 @@ def attributes(exporter: Any, name: str) -> Mapping[str, Any]:
 
 
 PLAN = "s1 = films(query=question)\ns2 = broken(query=question)"
-RUN = {
+RUN_TREE = {
     "invoke_agent casewright": None,
     "plan casewright": "invoke_agent casewright",
     "execute_tool films": "invoke_agent casewright",
@@ -83,7 +83,7 @@ def test_run_span_is_the_parent_of_plan_tool_search_and_answer_spans(
 ) -> None:
     compiled, inputs = make_graph(PLAN), {"question": SECRET}
     asyncio.run(compiled.ainvoke(inputs)) if is_async else compiled.invoke(inputs)
-    assert parent_names(spans) == RUN
+    assert parent_names(spans) == RUN_TREE
     planned = attributes(spans, "plan casewright")
     assert (planned["gen_ai.operation.name"], planned["gen_ai.agent.name"]) == (
         "plan",
@@ -104,7 +104,7 @@ def test_two_concurrent_runs_have_separate_traces(spans: Any) -> None:
 
     asyncio.run(run_both())
     traces = [span.context.trace_id for span in spans.get_finished_spans()]
-    assert sorted(map(traces.count, set(traces))) == [len(RUN), len(RUN)]
+    assert sorted(map(traces.count, set(traces))) == [len(RUN_TREE), len(RUN_TREE)]
 
 
 def test_spans_contain_question_plan_and_results_only_with_content_capture(

@@ -131,7 +131,7 @@ def test_tool_that_adds_an_argument_leaves_recorded_arguments_plain(ask: Ask) ->
     assert answer.steps[0]["arguments"] == {"a": QUESTION}
 
 
-STRICT = """
+STRICT_SCRIPT = """
 import asyncio, json, sys
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -160,14 +160,14 @@ def run_sync():
 
 answer, state = run_sync() if sys.argv[1] == "sync" else asyncio.run(run_async())
 assert state["answer"] == answer
-assert state["context"] == {}, "the next question starts with a context of its own"
+assert state["context"] == {}, "the context was kept for the next question"
 print(json.dumps([step["status"] for step in state["outcomes"]]))
 """
 
 
 def test_run_works_with_strict_msgpack_checkpoints(ask: Ask, tmp_path: Path) -> None:
     process = fresh_process(
-        STRICT, ask.mode, str(tmp_path / "runs.db"), LANGGRAPH_STRICT_MSGPACK="true"
+        STRICT_SCRIPT, ask.mode, str(tmp_path / "runs.db"), LANGGRAPH_STRICT_MSGPACK="true"
     )
     assert (process.returncode, process.stderr) == (0, "")
     assert json.loads(process.stdout) == ["done", "failed", "done"]

@@ -98,10 +98,10 @@ def test_step_time_limit_includes_retries(ask: Ask) -> None:
     assert statuses(answer) == {"s1": "timed_out"}
     assert step_of(answer, "s1")["milliseconds"] < 3000
     time.sleep(0.4)
-    assert len(calls) <= 4, "an abandoned call is not tried again"
+    assert len(calls) <= 4, "an abandoned call was tried again"
 
 
-EXITS = """
+EXIT_SCRIPT = """
 import asyncio, sys, threading, time
 from casewright.graph import Answer
 from tests.graph.helpers import QUESTION, graph_of, statuses, tool
@@ -136,12 +136,12 @@ print(statuses(Answer.from_state(state)))
 
 @pytest.mark.parametrize("kind", ["hangs", "cancels", "swallows"])
 def test_process_exits_after_the_answer_when_a_tool_hangs(ask: Ask, kind: str) -> None:
-    process = fresh_process(EXITS, ask.mode, kind, seconds=8)
+    process = fresh_process(EXIT_SCRIPT, ask.mode, kind, seconds=8)
     assert process.returncode == 0, process.stderr
     assert process.stdout.strip() == "{'s1': 'timed_out', 's2': 'done'}"
 
 
-LATE = """
+LATE_SCRIPT = """
 import asyncio, sys, time
 from casewright.graph import Answer
 from tests.graph.helpers import QUESTION, graph_of, statuses, tool
@@ -163,7 +163,7 @@ time.sleep(0.8)
 
 
 def test_calls_that_end_after_their_timeout_write_no_error(ask: Ask) -> None:
-    process = fresh_process(LATE, ask.mode)
+    process = fresh_process(LATE_SCRIPT, ask.mode)
     assert process.stdout.strip() == "{'s1': 'timed_out', 's2': 'timed_out'}"
     assert process.stderr == ""
 
