@@ -231,7 +231,7 @@ def test_failed_verdicts_end_the_loop_as_an_exception_does(store: CaseStore, mod
     assert hit_ids(result) == [case["id"] for case in result.candidates if case["round"] == 1]
 
 
-async def swallows(request: JudgeRequest) -> Verdicts:
+async def swallow_cancellation(request: JudgeRequest) -> Verdicts:
     end = time.perf_counter() + 5
     while time.perf_counter() < end:
         try:
@@ -241,7 +241,7 @@ async def swallows(request: JudgeRequest) -> Verdicts:
     return Verdicts(frozenset())
 
 
-def hangs(request: JudgeRequest) -> Verdicts:
+def hang(request: JudgeRequest) -> Verdicts:
     time.sleep(1.5)
     return all_relevant(request)  # type: ignore[no-any-return]
 
@@ -249,20 +249,20 @@ def hangs(request: JudgeRequest) -> Verdicts:
 @pytest.mark.parametrize(
     ("mode", "judge"),
     [
-        ("sync", FakeJudge(hangs)),
-        ("async", FakeJudge(hangs)),
+        ("sync", FakeJudge(hang)),
+        ("async", FakeJudge(hang)),
         ("async", AsyncFakeJudge(lambda request: asyncio.sleep(5))),
-        ("async", AsyncFakeJudge(swallows)),
+        ("async", AsyncFakeJudge(swallow_cancellation)),
     ],
     ids=["sync", "async thread", "async sleep", "async swallow"],
 )
 def test_hanging_judge_ends_the_loop_at_its_deadline(
     store: CaseStore, mode: str, judge: FakeJudge
 ) -> None:
-    inner = judge.script
+    original_script = judge.script
 
     def script(request: JudgeRequest) -> Any:
-        return inner(request) if request.relevant else all_relevant(request)
+        return original_script(request) if request.relevant else all_relevant(request)
 
     judge.script = script
     start = time.perf_counter()
