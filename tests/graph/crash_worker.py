@@ -1,12 +1,12 @@
-"""Processes that run random plans under a SQLite checkpointer, to be killed and replaced.
+"""Processes that run random plans under a SQLite checkpointer, kill themselves, and resume.
 
 ``python -m tests.graph.crash_worker run|resume sync|async FOLDER SEED ...`` runs each seed's plan
-in a process of its own, all at once. Every call of a tool is a line of ``FOLDER/SEED.log``
-before it does anything; the outcomes are written to ``FOLDER/SEED.json``.
+in a process of its own, all at the same time. Each call of a tool writes a line to
+``FOLDER/SEED.log`` before it does anything; the outcomes are written to ``FOLDER/SEED.json``.
 
-``run:3,resume:5`` does so twice: in processes that kill themselves as soon as three calls of their
-plan have begun, and then in others that do at the fifth. In ``run:midway`` each does so as soon as
-some of its steps' results are kept, and never all: how many, the seed and the mode say.
+``run:3,resume:5`` runs the plans until three calls have begun and the processes kill themselves,
+and resumes them in new processes, which kill themselves at the fifth call. With ``run:midway``, a
+process kills itself after some, never all, of its results are saved; seed and mode set the number.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from tests.graph.helpers import QUESTION, graph_of, tool
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
 INPUTS = tuple(f"in{i}" for i in range(MAX_NEEDS))
-#: More calls, or results, than any plan has, however many are taken off.
-NEVER = math.inf
-#: Under this LangGraph keeps what a step returned.
+#: More than the calls or results of any plan.
+UNLIMITED = math.inf
+#: The channel to which LangGraph writes the return value of a task.
 RETURNED = "__return__"
-#: When a process kills itself: see above.
+#: The limit of a process that kills itself after some of its results are saved.
 MIDWAY = "midway"
 
 
 def dag_of(seed: int) -> Dag:
-    """A plan of at least four steps."""
+    """Return a random plan of at least four steps."""
     rng = random.Random(seed)
     while True:
         dag = random_dag(rng, shortest=0.04, longest=0.14)
@@ -62,142 +62,142 @@ def plan_of(dag: Dag) -> str:
 
 
 def value_of(step: str, inputs: Sequence[str]) -> str:
-    """A step's one right result."""
+    """Return the only correct result of a step."""
     return hashlib.sha256(f"{step}({','.join(inputs)})".encode()).hexdigest()[:16]
 
 
-def right_values(dag: Dag) -> list[str]:
+def expected_values(dag: Dag) -> list[str]:
     values: list[str] = []
     for number, needs in enumerate(dag.needs, 1):
         values.append(value_of(f"s{number}", [values[need] for need in needs]))
     return values
 
 
-def work_tool(log: Path, last: float) -> ToolSpec:
-    """A tool whose process kills itself as soon as ``last`` calls have begun."""
+def work_tool(log: Path, max_calls: float) -> ToolSpec:
+    """Return a tool that kills its process as soon as ``max_calls`` calls have begun."""
 
     def begin(context: CallContext) -> None:
-        line = {"step": context.step, "pid": os.getpid(), "at": time.time(), "key": context.key}
+        entry = {"step": context.step, "pid": os.getpid(), "at": time.time(), "key": context.key}
         with log.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(entry) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        if len(log.read_text().splitlines()) >= last:
+        if len(log.read_text().splitlines()) >= max_calls:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def made(given: Mapping[str, Any], context: CallContext) -> str:
-        return value_of(context.step, [given[name] for name in INPUTS if name in given])
+    def make_value(arguments: Mapping[str, Any], context: CallContext) -> str:
+        return value_of(context.step, [arguments[name] for name in INPUTS if name in arguments])
 
-    def run(given: Mapping[str, Any], context: CallContext) -> str:
+    def run(arguments: Mapping[str, Any], context: CallContext) -> str:
         begin(context)
-        time.sleep(given["seconds"])
-        return made(given, context)
+        time.sleep(arguments["seconds"])
+        return make_value(arguments, context)
 
-    async def run_async(given: Mapping[str, Any], context: CallContext) -> str:
+    async def run_async(arguments: Mapping[str, Any], context: CallContext) -> str:
         begin(context)
-        await asyncio.sleep(given["seconds"])
-        return made(given, context)
+        await asyncio.sleep(arguments["seconds"])
+        return make_value(arguments, context)
 
     return tool("work", run, run_async, takes=("seconds", *INPUTS))
 
 
 class KillingSaver(SqliteSaver):
-    """Has its process kill itself as soon as so many results of steps are kept.
+    """A checkpointer that kills its process as soon as a number of results is saved.
 
-    LangGraph keeps them in other threads, on a busy machine long after they are there: they wait
-    for the checkpoint they belong to, and what ends the steps' node waits for the kill.
+    LangGraph saves in other threads, on a busy machine long after a step ended. So a result waits
+    for the checkpoint it belongs to, and the checkpoint after all steps waits for the kill.
     """
 
-    results, alone = NEVER, threading.Condition()
+    results_left, condition = UNLIMITED, threading.Condition()
 
-    def put(self, config: Any, checkpoint: Any, *given: Any, **more: Any) -> Any:
-        if _is_too_late(checkpoint["channel_values"]):
+    def put(self, config: Any, checkpoint: Any, *arguments: Any, **options: Any) -> Any:
+        if _is_kill_overdue(checkpoint["channel_values"]):
             threading.Event().wait()
-        with self.alone:
-            kept = super().put(config, checkpoint, *given, **more)
-            self.alone.notify_all()
-        return kept
+        with self.condition:
+            saved_config = super().put(config, checkpoint, *arguments, **options)
+            self.condition.notify_all()
+        return saved_config
 
-    def put_writes(self, config: Any, writes: Any, *given: Any, **more: Any) -> None:
-        if _is_too_late(dict(writes)):
+    def put_writes(self, config: Any, writes: Any, *arguments: Any, **options: Any) -> None:
+        if _is_kill_overdue(dict(writes)):
             threading.Event().wait()
-        with self.alone:
-            if _results(writes):
-                self.alone.wait_for(lambda: self.get_tuple(config))
-            super().put_writes(config, writes, *given, **more)
-            _count(writes)
+        with self.condition:
+            if _count_results(writes):
+                self.condition.wait_for(lambda: self.get_tuple(config))
+            super().put_writes(config, writes, *arguments, **options)
+            _count_down(writes)
 
 
 class AsyncKillingSaver(AsyncSqliteSaver):
-    """Has its process kill itself as soon as so many results of steps are kept."""
+    """The asynchronous checkpointer that kills its process."""
 
-    async def aput_writes(self, config: Any, writes: Any, *given: Any, **more: Any) -> None:
-        await super().aput_writes(config, writes, *given, **more)
-        _count(writes)
-
-
-def _is_too_late(values: Mapping[str, Any]) -> bool:
-    return KillingSaver.results < NEVER and bool(values.get("outcomes"))
+    async def aput_writes(self, config: Any, writes: Any, *arguments: Any, **options: Any) -> None:
+        await super().aput_writes(config, writes, *arguments, **options)
+        _count_down(writes)
 
 
-def _results(writes: Sequence[tuple[str, Any]]) -> int:
+def _is_kill_overdue(values: Mapping[str, Any]) -> bool:
+    return KillingSaver.results_left < UNLIMITED and bool(values.get("outcomes"))
+
+
+def _count_results(writes: Sequence[tuple[str, Any]]) -> int:
     return sum(channel == RETURNED for channel, _ in writes)
 
 
-def _count(writes: Sequence[tuple[str, Any]]) -> None:
-    KillingSaver.results -= _results(writes)
-    if KillingSaver.results <= 0:
+def _count_down(writes: Sequence[tuple[str, Any]]) -> None:
+    KillingSaver.results_left -= _count_results(writes)
+    if KillingSaver.results_left <= 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def blocking(order: str, last: float, folder: Path, seed: int) -> list[dict[str, Any]]:
+def run_sync(order: str, max_calls: float, folder: Path, seed: int) -> list[dict[str, Any]]:
     with KillingSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
-        graph = _graph(folder, seed, last, saver)
-        begun = order == "resume" and graph.get_state(CONFIG).next
-        answer = graph.invoke(None if begun else {"question": QUESTION}, CONFIG)["answer"]
+        graph = _graph(folder, seed, max_calls, saver)
+        has_begun = order == "resume" and graph.get_state(CONFIG).next
+        answer = graph.invoke(None if has_begun else {"question": QUESTION}, CONFIG)["answer"]
         return list(answer["steps"])
 
 
-async def awaiting(order: str, last: float, folder: Path, seed: int) -> list[dict[str, Any]]:
+async def run_async(order: str, max_calls: float, folder: Path, seed: int) -> list[dict[str, Any]]:
     async with AsyncKillingSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
-        graph = _graph(folder, seed, last, saver)
-        begun = order == "resume" and (await graph.aget_state(CONFIG)).next
-        state = await graph.ainvoke(None if begun else {"question": QUESTION}, CONFIG)
+        graph = _graph(folder, seed, max_calls, saver)
+        has_begun = order == "resume" and (await graph.aget_state(CONFIG)).next
+        state = await graph.ainvoke(None if has_begun else {"question": QUESTION}, CONFIG)
         return list(state["answer"]["steps"])
 
 
-def _graph(folder: Path, seed: int, last: float, saver: Any) -> Any:
+def _graph(folder: Path, seed: int, max_calls: float, saver: Any) -> Any:
     plan = plan_of(dag_of(seed))
-    return graph_of([work_tool(folder / f"{seed}.log", last)], plan, checkpointer=saver)
+    return graph_of([work_tool(folder / f"{seed}.log", max_calls)], plan, checkpointer=saver)
 
 
 def main(orders: str, mode: str, folder: Path, seeds: Sequence[int]) -> None:
-    for each in orders.split(","):
-        order, _, last = each.partition(":")
-        # Forked before anything ran: fresh processes, without the second that the imports take.
+    for stage in orders.split(","):
+        order, _, limit = stage.partition(":")
+        # Forking saves each process the second that the imports take.
         children = []
         for seed in seeds:
             child = os.fork()
             if not child:
-                run_one(order, last, mode, folder, seed)
+                run_seed(order, limit, mode, folder, seed)
                 os._exit(0)
             children.append(child)
         for child in children:
             os.waitpid(child, 0)
 
 
-def run_one(order: str, ends: str, mode: str, folder: Path, seed: int) -> None:
-    if ends == MIDWAY:
+def run_seed(order: str, limit: str, mode: str, folder: Path, seed: int) -> None:
+    if limit == MIDWAY:
         size = len(dag_of(seed).seconds)
-        KillingSaver.results = random.Random(f"{mode}{seed}").randrange(1, size)
-    last = int(ends) if ends.isdecimal() else NEVER
+        KillingSaver.results_left = random.Random(f"{mode}{seed}").randrange(1, size)
+    max_calls = int(limit) if limit.isdecimal() else UNLIMITED
     try:
         if mode == "sync":
-            steps = blocking(order, last, folder, seed)
+            steps = run_sync(order, max_calls, folder, seed)
         else:
-            steps = asyncio.run(awaiting(order, last, folder, seed))
+            steps = asyncio.run(run_async(order, max_calls, folder, seed))
         (folder / f"{seed}.json").write_text(json.dumps(steps))
-    except BaseException:  # noqa: BLE001 - the child must never go on as its parent
+    except BaseException:  # noqa: BLE001 - a child must not continue as its parent
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)

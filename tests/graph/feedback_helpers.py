@@ -1,4 +1,4 @@
-"""Helpers of the tests of the feedback loop: a small store, judges, and a way to run a loop."""
+"""Helpers of the tests of the feedback loop: a small store, judges, and runs of a loop."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.stores.helpers import note
 from tests.support.encoders import HashingEncoder
 
 QUESTION = "how does the river flow through the old town"
-#: Each has words of the question, and some of the one after it.
 WORDS = ["river", "town", "old", "flow", "bridge", "mill", "stone", "water", "bank", "fish", "sea"]
+#: Each text shares words with the question and with the next text.
 TEXTS = [
     f"{' '.join(WORDS[i % len(WORDS)] for i in (n, n + 1, 2 * n + 1, 3 * n))} number {n}"
     for n in range(24)
 ]
 
 
-def note_store(texts: Sequence[str] = TEXTS, *, name: str = "notes", **more: Any) -> CaseStore:
-    schema = CaseSchema(name, (text_facet("question", HashingEncoder()),), **more)
+def note_store(texts: Sequence[str] = TEXTS, *, name: str = "notes", **options: Any) -> CaseStore:
+    schema = CaseSchema(name, (text_facet("question", HashingEncoder()),), **options)
     store = CaseStore(schema)
     store.add([note(text, metadata={"even": n % 2 == 0}) for n, text in enumerate(texts)])
     return store
@@ -34,56 +34,56 @@ def no_verdicts(request: JudgeRequest) -> Any:
 
 
 def all_relevant(request: JudgeRequest) -> Any:
-    return Verdicts(frozenset(one.id for one in request.candidates))
+    return Verdicts(frozenset(case.id for case in request.candidates))
 
 
-class Scripted:
-    """A judge that answers by a function, and remembers what it was asked."""
+class FakeJudge:
+    """A judge whose verdicts a function returns; it records its requests."""
 
     name = "scripted"
 
     def __init__(self, script: Callable[[JudgeRequest], Any] = all_relevant) -> None:
         self.script = script
-        self.asked: list[JudgeRequest] = []
+        self.requests: list[JudgeRequest] = []
 
     def judge(self, request: JudgeRequest) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         return self.script(request)
 
     @property
-    def ids(self) -> list[str]:
-        """All that was judged, in order."""
-        return [one.id for request in self.asked for one in request.candidates]
+    def judged_ids(self) -> list[str]:
+        """Return the ids of all judged candidates, in order."""
+        return [case.id for request in self.requests for case in request.candidates]
 
 
-class Awaited(Scripted):
-    """The same, by ``ajudge`` alone where the loop runs asynchronously."""
+class AsyncFakeJudge(FakeJudge):
+    """A fake judge whose ``ajudge`` is called when the loop runs asynchronously."""
 
     async def ajudge(self, request: JudgeRequest) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         answer = self.script(request)
         return await answer if asyncio.iscoroutine(answer) else answer
 
 
-def loop(mode: str, *args: Any, **more: Any) -> FeedbackResult:
-    """Build a loop and ask it the question, blocking or not; see ``run``."""
-    limits = FeedbackLimits(**{"first": 4, "more": 3, "seconds": 10.0, **more.pop("limits", {})})
-    return run(mode, build_feedback(*args, limits=limits, **more))
+def run_loop(mode: str, *args: Any, **options: Any) -> FeedbackResult:
+    """Build a loop, run it on the question, and return its result."""
+    limits = FeedbackLimits(**{"first": 4, "more": 3, "seconds": 10.0, **options.pop("limits", {})})
+    return run_graph(mode, build_feedback(*args, limits=limits, **options))
 
 
-def run(mode: str, graph: Any, config: Any = None, **given: Any) -> FeedbackResult:
-    asked = {"question": QUESTION, **given}
+def run_graph(mode: str, graph: Any, config: Any = None, **inputs: Any) -> FeedbackResult:
+    state = {"question": QUESTION, **inputs}
     with warnings.catch_warnings():
-        # A coroutine that was made and not awaited is somebody's mistake.
+        # A coroutine that is never awaited causes only a warning, which must fail the test.
         warnings.simplefilter("error", RuntimeWarning)
         if mode == "sync":
-            return FeedbackResult.from_state(graph.invoke(asked, config))
-        return FeedbackResult.from_state(asyncio.run(graph.ainvoke(asked, config)))
+            return FeedbackResult.from_state(graph.invoke(state, config))
+        return FeedbackResult.from_state(asyncio.run(graph.ainvoke(state, config)))
 
 
-def total(result: FeedbackResult) -> list[int]:
-    return [one["total"] for one in result.rounds]
+def round_totals(result: FeedbackResult) -> list[int]:
+    return [round_["total"] for round_ in result.rounds]
 
 
-def ids(result: FeedbackResult) -> list[str]:
+def hit_ids(result: FeedbackResult) -> list[str]:
     return [hit["id"] for hit in result.hits]

@@ -1,4 +1,4 @@
-"""Helpers of these tests: tools, graphs with a given plan, and new processes."""
+"""Helpers of the tests of the graph: tools, graphs with a fixed plan, and new processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,12 +25,12 @@ from casewright.tools import CallContext, Parameter, Source, Toolbox, ToolSpec
 
 ROOT = Path(__file__).parents[2]
 QUESTION = "how much memory is on my phone"
-ANYTHING = frozenset(Source)
-#: Retries that cost a test no time.
-QUICK = RetryPolicy(max_attempts=3, initial_interval=0.01, backoff_factor=1.0)
+ANY_SOURCE = frozenset(Source)
+#: Three attempts that are repeated almost at once.
+QUICK_RETRY = RetryPolicy(max_attempts=3, initial_interval=0.01, backoff_factor=1.0)
 
-Given = Mapping[str, Any]
-Run = Callable[[Given, CallContext], Any]
+Arguments = Given = Mapping[str, Any]
+Run = Callable[[Arguments, CallContext], Any]
 
 
 def tool(
@@ -42,8 +41,8 @@ def tool(
     takes: Sequence[str] = ("a", "b", "c"),
     results: Sequence[str] = ("value",),
 ) -> ToolSpec:
-    """A tool whose parameters may be left out and come from anywhere."""
-    parameters = tuple(Parameter(p, sources=ANYTHING, required=False) for p in takes)
+    """Return a tool whose parameters are optional and accept values of any source."""
+    parameters = tuple(Parameter(key, sources=ANY_SOURCE, required=False) for key in takes)
     return ToolSpec(name, "A test's.", parameters, tuple(results), run=run, run_async=run_async)
 
 
@@ -55,23 +54,23 @@ def graph_of(
     checkpointer: Any = None,
     **limits: Any,
 ) -> Any:
-    """The compiled graph with a planner that always writes this plan."""
+    """Return the compiled graph with a planner that always returns this plan."""
     return build_graph(
         Toolbox(tools),
         FixedPlanner(parse_plan(plan)),
         generator,
-        limits=Limits(**{"retry": QUICK, "step_seconds": 10.0, **limits}),
+        limits=Limits(**{"retry": QUICK_RETRY, "step_seconds": 10.0, **limits}),
         checkpointer=checkpointer,
     )
 
 
 class Ask(Protocol):
-    """Runs a graph in one of the two modes."""
+    """A function that runs a graph in one of the two modes."""
 
     mode: str
 
     def __call__(
-        self, graph: Any, given: Any = None, config: Any = None, context: Any = None
+        self, graph: Any, inputs: Any = None, config: Any = None, context: Any = None
     ) -> Answer: ...
 
 
@@ -81,10 +80,10 @@ class Blocking:
     mode = "sync"
 
     def __call__(
-        self, graph: Any, given: Any = None, config: Any = None, context: Any = None
+        self, graph: Any, inputs: Any = None, config: Any = None, context: Any = None
     ) -> Answer:
-        asked = {"question": QUESTION} if given is None else given
-        return Answer.from_state(graph.invoke(asked, config, context=context or RunContext()))
+        state = {"question": QUESTION} if inputs is None else inputs
+        return Answer.from_state(graph.invoke(state, config, context=context or RunContext()))
 
 
 class Awaiting:
@@ -93,10 +92,10 @@ class Awaiting:
     mode = "async"
 
     def __call__(
-        self, graph: Any, given: Any = None, config: Any = None, context: Any = None
+        self, graph: Any, inputs: Any = None, config: Any = None, context: Any = None
     ) -> Answer:
-        asked = {"question": QUESTION} if given is None else given
-        run = graph.ainvoke(asked, config, context=context or RunContext())
+        state = {"question": QUESTION} if inputs is None else inputs
+        run = graph.ainvoke(state, config, context=context or RunContext())
         return Answer.from_state(asyncio.run(run))
 
 
@@ -117,63 +116,56 @@ def evidence(number: int, text: str, *, step: str = "s1", final: bool = True) ->
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers with what a function makes of the messages that it is shown."""
+    """A chat model that answers with its script: a text, or a function of the messages."""
 
     script: Any
-    asked: list[list[BaseMessage]] = Field(default_factory=list)
+    requests: list[list[BaseMessage]] = Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:
         return "scripted"
 
-    def _generate(self, messages: list[BaseMessage], *args: Any, **more: Any) -> ChatResult:
-        self.asked.append(messages)
+    def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:
+        self.requests.append(messages)
         answer = self.script(messages) if callable(self.script) else self.script
         message = answer if isinstance(answer, AIMessage) else AIMessage(answer)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def prompt(self, number: int = -1) -> str:
-        """What the model was shown, as one text."""
-        return "\n".join(str(message.text) for message in self.asked[number])
-
-
-def in_background(run: Callable[[], Any]) -> Future[Any]:
-    """Start something in a daemon thread: a test that hangs fails, and holds no process."""
-    from casewright.tools.deadline import start_daemon
-
-    return start_daemon(run)
+        """Return the messages of a request as one text."""
+        return "\n".join(str(message.text) for message in self.requests[number])
 
 
 def fresh_process(
     code: str, *arguments: str, seconds: float = 30.0, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python code in a process of its own; one that does not exit in time is killed.
+    """Run Python code in a new process, and kill it if it does not exit in time.
 
     Raises:
-        AssertionError: It did not exit in time.
+        AssertionError: The process did not exit in time.
     """
     command = [sys.executable, "-c", code, *arguments]
     with (
         tempfile.TemporaryFile("w+") as out,
         tempfile.TemporaryFile("w+") as err,
-        started(command, out, err, environment) as process,
+        running_process(command, out, err, environment) as process,
     ):
         try:
-            code_ = process.wait(seconds)
+            exit_code = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            code_ = None
+            exit_code = None
         out.seek(0)
         err.seek(0)
-        written = out.read(), err.read()
-    assert code_ is not None, f"did not exit within {seconds} s; wrote {written}"
-    return subprocess.CompletedProcess(command, code_, *written)
+        output = out.read(), err.read()
+    assert exit_code is not None, f"did not exit within {seconds} s; wrote {output}"
+    return subprocess.CompletedProcess(command, exit_code, *output)
 
 
 @contextmanager
-def started(
+def running_process(
     command: list[str], out: Any, err: Any, environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start a process in the repository's root, and see that it is gone at the end."""
+    """Start a process in the repository's root, and kill it at the end."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

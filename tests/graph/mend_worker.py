@@ -1,7 +1,7 @@
 """A process that mends a plan under a SQLite checkpointer, and kills itself at a step.
 
 ``python -m tests.graph.mend_worker FOLDER STEP`` logs each call in ``FOLDER/log`` before it does
-anything, and writes the answer to ``FOLDER/answer.json``. Run again, it goes on where it was.
+anything, and writes the answer to ``FOLDER/answer.json``. A second process resumes the run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from casewright.graph import build_graph
 from casewright.planner import PlanRequest, PlanResult, parse_plan
 from casewright.tools import CallContext, Toolbox
-from tests.graph.helpers import QUESTION, Given, tool
+from tests.graph.helpers import QUESTION, Arguments, tool
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
 FIRST = "s1 = find(a=question)\ns2 = work()"
@@ -27,7 +27,7 @@ REST = "s1 = work()\ns2 = search(a=s1.value)\ns3 = work(a=s2.value)"
 
 
 class TwoPlans:
-    """Writes a first plan, and another one for the rest."""
+    """A planner that returns a first plan, and another one for the remaining steps."""
 
     name = "two"
 
@@ -43,12 +43,12 @@ class TwoPlans:
         return self.plan(request)
 
 
-def main(folder: Path, last: str) -> None:
-    def work(given: Given, context: CallContext) -> list[str]:
+def main(folder: Path, last_step: str) -> None:
+    def work(arguments: Arguments, context: CallContext) -> list[str]:
         with (folder / "log").open("a") as log:
             log.write(f"{context.step} {context.key} {os.getpid()}\n")
-        if context.step == last:
-            # The results of the steps before are kept by now.
+        if context.step == last_step:
+            # Earlier steps count as finished only when their results are saved.
             time.sleep(0.3)
             os.kill(os.getpid(), signal.SIGKILL)
         return [context.step] if context.step != "s1" else []
@@ -56,8 +56,8 @@ def main(folder: Path, last: str) -> None:
     tools = Toolbox([tool(name, work) for name in ("find", "work", "search")])
     with SqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
         graph = build_graph(tools, TwoPlans(FIRST, REST), checkpointer=saver, mend="empty")
-        begun = graph.get_state(CONFIG).next
-        state = graph.invoke(None if begun else {"question": QUESTION}, CONFIG)
+        has_begun = graph.get_state(CONFIG).next
+        state = graph.invoke(None if has_begun else {"question": QUESTION}, CONFIG)
     (folder / "answer.json").write_text(json.dumps(state["answer"]))
 
 

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from casewright.errors import InputError
 from casewright.graph import Answer, RunContext, as_node
 from casewright.tools import CallContext
-from tests.graph.helpers import QUESTION, Given, fresh_process, graph_of, tool
+from tests.graph.helpers import QUESTION, Arguments, fresh_process, graph_of, tool
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
 MODES = pytest.mark.parametrize("mode", ["sync", "async"])
@@ -44,24 +44,24 @@ def parent_of(node: Any, saver: Any = None, state: Any = Parent, context: Any = 
     return builder.compile(checkpointer=saver)
 
 
-def run(mode: str, graph: Any, given: Any, **more: Any) -> Any:
+def run(mode: str, graph: Any, inputs: Any, **options: Any) -> Any:
     if mode == "sync":
-        return graph.invoke(given, CONFIG, **more)
-    return asyncio.run(graph.ainvoke(given, CONFIG, **more))
+        return graph.invoke(inputs, CONFIG, **options)
+    return asyncio.run(graph.ainvoke(inputs, CONFIG, **options))
 
 
-def find_for_customer(given: Given, context: CallContext) -> str:
-    return f"found by {context.scope.get('customer', 'nobody')} for {given.get('a')}"
+def find_for_customer(arguments: Arguments, context: CallContext) -> str:
+    return f"found by {context.scope.get('customer', 'nobody')} for {arguments.get('a')}"
 
 
 FIND = tool("find", find_for_customer)
 GRAPH = graph_of([FIND], "s1 = find(a=context.product_id)")
-WHO = graph_of([FIND], "s1 = find()")
+PLAIN = graph_of([FIND], "s1 = find()")
 
 
 @MODES
 def test_node_reads_question_and_context_from_parent_keys_and_writes_the_answer(mode: str) -> None:
-    answer = {"reply": "text", "sources": "citations", "steps": lambda made: len(made.steps)}
+    answer = {"reply": "text", "sources": "citations", "steps": lambda result: len(result.steps)}
     node = as_node(GRAPH, question="asked", context="page", answer=answer)
     state = run(mode, parent_of(node), {"asked": QUESTION, "page": {"product_id": "P7"}})
     assert "found by nobody for P7" in state["reply"]
@@ -74,56 +74,56 @@ def test_node_uses_functions_to_read_parent_state_and_write_its_update(mode: str
         GRAPH,
         question=lambda state: state["turns"][-1],
         context=lambda state: {"product_id": state["turns"][0]},
-        answer=lambda made: {"turns": [made.text]},
+        answer=lambda result: {"turns": [result.text]},
     )
     state = run(mode, parent_of(node), {"turns": ["P8", QUESTION]})
     assert "for P8" in state["turns"][0]
 
 
 def test_node_writes_the_answer_text_to_a_single_key() -> None:
-    state = run("sync", parent_of(as_node(WHO, question="asked", answer="reply")), ASKED)
+    state = run("sync", parent_of(as_node(PLAIN, question="asked", answer="reply")), ASKED)
     assert state["reply"].startswith("- ")
 
 
 ASKED: Any = {"asked": QUESTION}
 
 
-class Model(BaseModel):
+class PydanticState(BaseModel):
     asked: str = ""
     reply: str = ""
 
 
 @dataclass
-class Plain:
+class DataclassState:
     asked: str = ""
     reply: str = ""
     turns: list[Any] = field(default_factory=list)
 
 
-@pytest.mark.parametrize("state", [Model, Plain])
+@pytest.mark.parametrize("state", [PydanticState, DataclassState])
 def test_node_accepts_a_pydantic_model_or_a_dataclass_as_parent_state(state: Any) -> None:
-    node = as_node(WHO, question="asked", history="turns", answer="reply")
+    node = as_node(PLAIN, question="asked", history="turns", answer="reply")
     assert run("sync", parent_of(node, state=state), ASKED)["reply"]
 
 
 def test_node_passes_the_history_of_the_parent_to_the_generator() -> None:
-    seen = []
+    histories = []
 
-    class Listens:
+    class ListeningGenerator:
         name = "listens"
 
         def generate(self, request: Any) -> Any:
             from casewright.graph import Generation
 
-            seen.append(request.history)
+            histories.append(request.history)
             return Generation("so it is")
 
-    graph = graph_of([FIND], "s1 = find()", Listens())  # type: ignore[arg-type]
+    graph = graph_of([FIND], "s1 = find()", ListeningGenerator())  # type: ignore[arg-type]
     node = as_node(graph, question="asked", history="turns", answer="reply")
     turns = [{"question": "q", "answer": "a"}]
     run("sync", parent_of(node), {**ASKED, "turns": turns})
     run("sync", parent_of(node), ASKED)
-    assert [list(history) for history in seen] == [turns, []]
+    assert [list(history) for history in histories] == [turns, []]
 
 
 def test_node_error_names_a_missing_parent_key_or_an_unknown_answer_field() -> None:
@@ -133,47 +133,46 @@ def test_node_error_names_a_missing_parent_key_or_an_unknown_answer_field() -> N
         as_node(GRAPH, answer={"reply": "txt"})
 
 
-class Theirs(TypedDict, total=False):
+class OtherContext(TypedDict, total=False):
     user: str
     planner: str
 
 
 @dataclass
-class Whole:
+class ScopeContext:
     scope: dict[str, str]
     other: int = 0
 
 
 @MODES
 def test_node_passes_the_run_context_of_the_parent_to_tools(mode: str) -> None:
-    node = as_node(WHO, question="asked", answer="reply")
-    ours = RunContext(scope={"customer": "C1"})
-    assert "by C1" in run(mode, parent_of(node, context=RunContext), ASKED, context=ours)["reply"]
-    whole = Whole(scope={"customer": "C2"})
-    assert "by C2" in run(mode, parent_of(node, context=Whole), ASKED, context=whole)["reply"]
+    node = as_node(PLAIN, question="asked", answer="reply")
+    c1, c2 = RunContext(scope={"customer": "C1"}), ScopeContext(scope={"customer": "C2"})
+    assert "by C1" in run(mode, parent_of(node, context=RunContext), ASKED, context=c1)["reply"]
+    assert "by C2" in run(mode, parent_of(node, context=ScopeContext), ASKED, context=c2)["reply"]
 
 
 @MODES
 def test_node_converts_the_context_of_the_parent_with_a_function(mode: str) -> None:
     node = as_node(
-        WHO,
+        PLAIN,
         question="asked",
         answer="reply",
-        run_context=lambda theirs: RunContext(scope={"customer": theirs["user"]}),
+        run_context=lambda parent: RunContext(scope={"customer": parent["user"]}),
     )
-    given = {"user": "C3", "planner": "a word of the parent's"}
-    assert "by C3" in run(mode, parent_of(node, context=Theirs), ASKED, context=given)["reply"]
+    user = {"user": "C3", "planner": "a word of the parent's"}
+    assert "by C3" in run(mode, parent_of(node, context=OtherContext), ASKED, context=user)["reply"]
 
 
 def test_node_refuses_an_unrelated_parent_context_and_names_run_context() -> None:
     node = as_node(GRAPH, question="asked", answer="reply")
     with pytest.raises(InputError, match=r"planner=str.*run_context"):
-        run("sync", parent_of(node, context=Theirs), ASKED, context={"planner": "gpt"})
+        run("sync", parent_of(node, context=OtherContext), ASKED, context={"planner": "gpt"})
 
 
 @MODES
 def test_node_answers_when_the_parent_runs_with_max_concurrency_1(mode: str) -> None:
-    parent = parent_of(as_node(WHO, question="asked", answer="reply"))
+    parent = parent_of(as_node(PLAIN, question="asked", answer="reply"))
     config: Any = {"max_concurrency": 1}
     if mode == "sync":
         assert parent.invoke(ASKED, config)["reply"]
@@ -181,15 +180,15 @@ def test_node_answers_when_the_parent_runs_with_max_concurrency_1(mode: str) -> 
         assert asyncio.run(parent.ainvoke(ASKED, config))["reply"]
 
 
-def paused_and_resumed(mode: str, saver_of: Any) -> tuple[Any, Counter[str]]:
-    """Run to the pause and on from there, each with a parent and a saver of its own."""
-    called: Counter[str] = Counter()
+def pause_and_resume(mode: str, open_saver: Any) -> tuple[Any, Counter[str]]:
+    """Run until the interrupt, then resume with a new parent and saver; return state and calls."""
+    calls: Counter[str] = Counter()
 
-    def counted(given: Given, context: CallContext) -> str:
-        called[context.step] += 1
+    def counted(arguments: Arguments, context: CallContext) -> str:
+        calls[context.step] += 1
         return f"value of {context.step}"
 
-    def asks(given: Given, context: CallContext) -> str:
+    def asks(arguments: Arguments, context: CallContext) -> str:
         return f"the user says {interrupt('which one?')}"
 
     plan = "s1 = counted()\ns2 = counted()\ns3 = asks(a=s1.value)\ns4 = counted(a=s3.value)"
@@ -197,27 +196,27 @@ def paused_and_resumed(mode: str, saver_of: Any) -> tuple[Any, Counter[str]]:
     def parent(saver: Any) -> Any:
         graph = graph_of([tool("counted", counted), tool("asks", asks)], plan)
         node = as_node(graph, question="asked", answer={"reply": "text", "steps": "steps"})
-        return parent_of(node, saver, state=Loose)
+        return parent_of(node, saver, state=StepsState)
 
     if mode == "sync":
-        with saver_of() as saver:
+        with open_saver() as saver:
             paused = parent(saver).invoke(ASKED, CONFIG)
-        with saver_of() as saver:
+        with open_saver() as saver:
             state = parent(saver).invoke(Command(resume="the red one"), CONFIG)
     else:
 
-        async def both() -> tuple[Any, Any]:
-            async with saver_of() as saver:
+        async def run_both() -> tuple[Any, Any]:
+            async with open_saver() as saver:
                 paused = await parent(saver).ainvoke(ASKED, CONFIG)
-            async with saver_of() as saver:
+            async with open_saver() as saver:
                 return paused, await parent(saver).ainvoke(Command(resume="the red one"), CONFIG)
 
-        paused, state = asyncio.run(both())
+        paused, state = asyncio.run(run_both())
     assert {pause.value for pause in paused["__interrupt__"]} == {"which one?"}
-    return state, called
+    return state, calls
 
 
-class Loose(TypedDict, total=False):
+class StepsState(TypedDict, total=False):
     asked: str
     reply: str
     steps: list[Any]
@@ -231,34 +230,34 @@ def test_parent_checkpointer_resumes_the_node_without_repeating_a_finished_step(
     memory = InMemorySaver()
     sqlite: Any = SqliteSaver if mode == "sync" else AsyncSqliteSaver
 
-    def saver_of() -> Any:
+    def open_saver() -> Any:
         return memory if kind == "memory" else sqlite.from_conn_string(str(tmp_path / "runs.db"))
 
-    state, called = paused_and_resumed(mode, saver_of)
+    state, calls = pause_and_resume(mode, open_saver)
     assert "the user says the red one" in state["reply"]
     assert [step["status"] for step in state["steps"]] == ["done"] * 4
-    assert called == {"s1": 1, "s2": 1, "s4": 1}
+    assert calls == {"s1": 1, "s2": 1, "s4": 1}
 
 
-KILLED = """
+KILLED_SCRIPT = """
 import json, os, signal, sys, time
 from pathlib import Path
 from langgraph.checkpoint.sqlite import SqliteSaver
 from casewright.graph import as_node
 from tests.graph.helpers import graph_of, tool
-from tests.graph.test_as_node import ASKED, CONFIG, Loose, parent_of
+from tests.graph.test_as_node import ASKED, CONFIG, StepsState, parent_of
 
-folder, again = Path(sys.argv[1]), sys.argv[2] == "again"
+folder, resumes = Path(sys.argv[1]), sys.argv[2] == "again"
 
-def counted(given, context):
+def counted(arguments, context):
     with open(folder / "calls", "a") as log:
         log.write(f"{context.step} {context.key}\\n")
     return context.step
 
-def kills(given, context):
-    counted(given, context)
-    if not again:
-        time.sleep(0.7)  # a step is finished once its result is kept
+def kills(arguments, context):
+    counted(arguments, context)
+    if not resumes:
+        time.sleep(0.7)  # a step is finished once its result is saved
         os.kill(os.getpid(), signal.SIGKILL)
     return "survived"
 
@@ -266,18 +265,18 @@ plan = "s1 = counted()\\ns2 = counted(a=s1.value)\\ns3 = kills(a=s2.value)"
 graph = graph_of([tool("counted", counted), tool("kills", kills)], plan)
 node = as_node(graph, question="asked", answer={"reply": "text", "steps": "steps"})
 with SqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
-    parent = parent_of(node, saver, state=Loose)
-    print(json.dumps(parent.invoke(None if again else ASKED, CONFIG)["steps"]))
+    parent = parent_of(node, saver, state=StepsState)
+    print(json.dumps(parent.invoke(None if resumes else ASKED, CONFIG)["steps"]))
 """
 
 
 def test_killed_parent_resumes_in_a_new_process_without_repeating_finished_steps(
     tmp_path: Path,
 ) -> None:
-    assert fresh_process(KILLED, str(tmp_path), "first").returncode == -9
-    ended = fresh_process(KILLED, str(tmp_path), "again")
-    assert ended.returncode == 0, ended.stderr
-    assert [step["status"] for step in json.loads(ended.stdout)] == ["done"] * 3
+    assert fresh_process(KILLED_SCRIPT, str(tmp_path), "first").returncode == -9
+    process = fresh_process(KILLED_SCRIPT, str(tmp_path), "again")
+    assert process.returncode == 0, process.stderr
+    assert [step["status"] for step in json.loads(process.stdout)] == ["done"] * 3
     calls = (tmp_path / "calls").read_text().split("\n")[:-1]
     assert [call.split()[0] for call in calls] == ["s1", "s2", "s3", "s3"]
     assert calls[2] == calls[3], "the call key changed"
@@ -285,7 +284,7 @@ def test_killed_parent_resumes_in_a_new_process_without_repeating_finished_steps
 
 def test_node_keeps_the_durability_of_the_parent() -> None:
     saver = InMemorySaver()
-    parent = parent_of(as_node(WHO, question="asked", answer="reply"), saver)
+    parent = parent_of(as_node(PLAIN, question="asked", answer="reply"), saver)
     parent.invoke(ASKED, CONFIG, durability="exit")
     assert {entry.config["configurable"]["checkpoint_ns"] for entry in saver.list(CONFIG)} == {""}
 
@@ -298,7 +297,7 @@ def test_two_nodes_of_the_same_graph_do_not_mix_their_answers(mode: str) -> None
             GRAPH,
             question="asked",
             context=lambda state, name=name: {"product_id": name},
-            answer=lambda made, key=key: {key: made.text},
+            answer=lambda result, key=key: {key: result.text},
         )
         builder.add_node(name, node)
         builder.add_edge(START, name)
@@ -308,7 +307,7 @@ def test_two_nodes_of_the_same_graph_do_not_mix_their_answers(mode: str) -> None
 
 
 def test_node_passes_the_whole_answer_to_a_function() -> None:
-    kept: list[Answer] = []
-    node = as_node(WHO, question="asked", answer=lambda made: kept.append(made) or {"steps": 1})
+    seen: list[Answer] = []
+    node = as_node(PLAIN, question="asked", answer=lambda reply: seen.append(reply) or {"steps": 1})
     run("sync", parent_of(node), ASKED)
-    assert Answer.from_json(kept[0].to_json()) == kept[0]
+    assert Answer.from_json(seen[0].to_json()) == seen[0]

@@ -15,75 +15,75 @@ from langgraph.types import interrupt
 from casewright.errors import CasewrightError, InputError
 from casewright.graph import Answer, RunContext, as_runnable
 from casewright.tools import CallContext
-from tests.graph.helpers import QUESTION, Given, graph_of, tool
+from tests.graph.helpers import QUESTION, Arguments, graph_of, tool
 
 MODES = pytest.mark.parametrize("mode", ["sync", "async"])
 
 
-def echo(given: Given, context: CallContext) -> str:
+def echo(arguments: Arguments, context: CallContext) -> str:
     return f"{context.question} by {context.scope.get('customer', 'nobody')}"
 
 
 PLAN = "s1 = echo()\ns2 = echo(a=s1.value)"
 GRAPH = graph_of([tool("echo", echo)], PLAN)
-ASK = as_runnable(GRAPH)
+ANSWER = as_runnable(GRAPH)
 TEXT = as_runnable(GRAPH, "text")
 
 
-def invoke(mode: str, runnable: Any, asked: Any, config: Any = None, **more: Any) -> Any:
+def invoke(mode: str, runnable: Any, question: Any, config: Any = None, **options: Any) -> Any:
     if mode == "sync":
-        return runnable.invoke(asked, config, **more)
-    return asyncio.run(runnable.ainvoke(asked, config, **more))
+        return runnable.invoke(question, config, **options)
+    return asyncio.run(runnable.ainvoke(question, config, **options))
 
 
-def streamed(mode: str, runnable: Any, asked: Any, **more: Any) -> list[Any]:
+def stream_pieces(mode: str, runnable: Any, question: Any, **options: Any) -> list[Any]:
     async def collect() -> list[Any]:
-        return [piece async for piece in runnable.astream(asked, **more)]
+        return [piece async for piece in runnable.astream(question, **options)]
 
-    return list(runnable.stream(asked, **more)) if mode == "sync" else asyncio.run(collect())
+    return list(runnable.stream(question, **options)) if mode == "sync" else asyncio.run(collect())
 
 
-def batched(mode: str, runnable: Any, asked: Any, config: Any = None, **more: Any) -> list[Any]:
+def batch(mode: str, runnable: Any, inputs: Any, config: Any = None, **options: Any) -> list[Any]:
     if mode == "sync":
-        return list(runnable.batch(asked, config, **more))
-    return list(asyncio.run(runnable.abatch(asked, config, **more)))
+        return list(runnable.batch(inputs, config, **options))
+    return list(asyncio.run(runnable.abatch(inputs, config, **options)))
 
 
 @MODES
-@pytest.mark.parametrize("asked", [QUESTION, {"question": QUESTION, "context": {"page": "P1"}}])
-def test_runnable_returns_the_answer_or_its_text_for_a_question(mode: str, asked: Any) -> None:
-    answer = invoke(mode, ASK, asked)
+@pytest.mark.parametrize("question", [QUESTION, {"question": QUESTION, "context": {"page": "P1"}}])
+def test_runnable_returns_the_answer_or_its_text_for_a_question(mode: str, question: Any) -> None:
+    answer = invoke(mode, ANSWER, question)
     assert isinstance(answer, Answer)
     assert f"{QUESTION} by nobody" in answer.text
-    assert invoke(mode, TEXT, asked) == answer.text
+    assert invoke(mode, TEXT, question) == answer.text
 
 
 @MODES
-@pytest.mark.parametrize("asked", ["", 7, None, {"question": QUESTION, "context": []}, {}])
-def test_runnable_refuses_an_invalid_question(mode: str, asked: Any) -> None:
-    for runnable in (ASK, TEXT):
+@pytest.mark.parametrize("question", ["", 7, None, {"question": QUESTION, "context": []}, {}])
+def test_runnable_refuses_an_invalid_question(mode: str, question: Any) -> None:
+    for runnable in (ANSWER, TEXT):
         with pytest.raises(InputError):
-            invoke(mode, runnable, asked)
+            invoke(mode, runnable, question)
         with pytest.raises(InputError):
-            streamed(mode, runnable, asked)
+            stream_pieces(mode, runnable, question)
 
 
 def test_runnable_outputs_an_answer_or_text_and_refuses_other_formats() -> None:
-    assert (ASK.InputType, ASK.OutputType, TEXT.OutputType) == (TEXT.InputType, Answer, str)
+    assert (ANSWER.InputType, ANSWER.OutputType, TEXT.OutputType) == (TEXT.InputType, Answer, str)
     with pytest.raises(InputError, match="'answer' or 'text'"):
         as_runnable(GRAPH, "json")  # type: ignore[call-overload]
 
 
 @MODES
 def test_runnable_streams_pieces_that_join_to_the_answer_text(mode: str) -> None:
-    pieces = streamed(mode, TEXT, QUESTION)
+    pieces = stream_pieces(mode, TEXT, QUESTION)
     assert len(pieces) > 1
     assert "".join(pieces) == invoke(mode, TEXT, QUESTION)
 
 
 @MODES
 def test_runnable_streams_an_answer_object_in_one_piece(mode: str) -> None:
-    (answer,) = streamed(mode, ASK, QUESTION)
+    (answer,) = stream_pieces(mode, ANSWER, QUESTION)
     assert answer.text == invoke(mode, TEXT, QUESTION)
 
 
@@ -92,68 +92,68 @@ def test_astream_events_contains_the_events_of_the_run() -> None:
         return [event async for event in TEXT.astream_events(QUESTION, version="v2")]
 
     events = asyncio.run(collect())
-    told = [event["name"] for event in events if event["event"] == "on_custom_event"]
+    names = [event["name"] for event in events if event["event"] == "on_custom_event"]
     steps = ["step_started", "step_ended"]
-    assert told == ["plan", *steps, *steps, "answer"]
-    own = [event for event in events if event["name"] == "AskRunnable"]
-    assert own[-1]["data"]["output"] == invoke("sync", TEXT, QUESTION)
+    assert names == ["plan", *steps, *steps, "answer"]
+    run_events = [event for event in events if event["name"] == "AskRunnable"]
+    assert run_events[-1]["data"]["output"] == invoke("sync", TEXT, QUESTION)
 
 
-class Customs(BaseCallbackHandler):
+class EventHandler(BaseCallbackHandler):
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.names: list[str] = []
 
-    def on_custom_event(self, name: str, data: Any, **more: Any) -> None:
-        self.told.append(name)
+    def on_custom_event(self, name: str, data: Any, **options: Any) -> None:
+        self.names.append(name)
 
 
 @MODES
 def test_callbacks_receive_the_events_of_a_streamed_run(mode: str) -> None:
-    customs = Customs()
-    streamed(mode, ASK.with_config(callbacks=[customs]), QUESTION)
-    assert customs.told[0] == "plan"
-    assert customs.told[-1] == "answer"
+    handler = EventHandler()
+    stream_pieces(mode, ANSWER.with_config(callbacks=[handler]), QUESTION)
+    assert handler.names[0] == "plan"
+    assert handler.names[-1] == "answer"
 
 
 @MODES
-@pytest.mark.parametrize("bound", [None, 1, 2])
+@pytest.mark.parametrize("limit", [None, 1, 2])
 def test_batch_returns_answers_in_order_with_any_max_concurrency(
-    mode: str, bound: int | None
+    mode: str, limit: int | None
 ) -> None:
-    asked = [f"question {n}" for n in range(9)]
-    config = None if bound is None else {"max_concurrency": bound}
-    answers = batched(mode, ASK, asked, config)
-    for question, answer in zip(asked, answers, strict=True):
+    questions = [f"question {n}" for n in range(9)]
+    config = None if limit is None else {"max_concurrency": limit}
+    answers = batch(mode, ANSWER, questions, config)
+    for question, answer in zip(questions, answers, strict=True):
         assert f"{question} by" in answer.text
         assert [step["status"] for step in answer.steps] == ["done", "done"]
-    assert len({answer.run_id for answer in answers}) == len(asked)
+    assert len({answer.run_id for answer in answers}) == len(questions)
 
 
 @MODES
 def test_failed_question_of_a_batch_does_not_affect_the_others(mode: str) -> None:
-    first, failed, last = batched(mode, TEXT, ["one", "", "three"], return_exceptions=True)
+    first, failed, last = batch(mode, TEXT, ["one", "", "three"], return_exceptions=True)
     assert "one by nobody" in first
     assert "three by nobody" in last
     assert isinstance(failed, InputError)
     with pytest.raises(InputError):
-        batched(mode, TEXT, ["one", "", "three"])
+        batch(mode, TEXT, ["one", "", "three"])
 
 
 def test_batch_as_completed_returns_every_answer_and_failure() -> None:
-    done = dict(TEXT.batch_as_completed(["one", "two", ""], return_exceptions=True))
-    assert "two by nobody" in str(done[1])
-    assert isinstance(done[2], InputError)
+    results = dict(TEXT.batch_as_completed(["one", "two", ""], return_exceptions=True))
+    assert "two by nobody" in str(results[1])
+    assert isinstance(results[2], InputError)
 
 
 @MODES
 def test_run_context_of_a_call_replaces_that_of_the_runnable(mode: str) -> None:
-    mine, other = (RunContext(scope={"customer": name}) for name in ("C1", "C2"))
-    asked = as_runnable(GRAPH, "text", run_context=mine)
-    assert "by C1" in invoke(mode, asked, QUESTION)
-    assert "by C2" in invoke(mode, asked, QUESTION, context=other)
-    assert "by C2" in invoke(mode, asked.bind(context=other), QUESTION)
-    assert "by C2" in "".join(streamed(mode, asked, QUESTION, context=other))
-    assert all("by C2" in text for text in batched(mode, asked, ["one", "two"], context=other))
+    c1, c2 = (RunContext(scope={"customer": name}) for name in ("C1", "C2"))
+    runnable = as_runnable(GRAPH, "text", run_context=c1)
+    assert "by C1" in invoke(mode, runnable, QUESTION)
+    assert "by C2" in invoke(mode, runnable, QUESTION, context=c2)
+    assert "by C2" in invoke(mode, runnable.bind(context=c2), QUESTION)
+    assert "by C2" in "".join(stream_pieces(mode, runnable, QUESTION, context=c2))
+    assert all("by C2" in text for text in batch(mode, runnable, ["one", "two"], context=c2))
 
 
 @MODES
@@ -162,11 +162,11 @@ def test_runnable_works_within_a_chain_of_runnables(mode: str) -> None:
         lambda prompt: prompt.to_string()
     )
     assert "memory of P1? by" in invoke(mode, chain | TEXT, {"thing": "P1"})
-    counted = chain | ASK | (lambda answer: len(answer.steps))
+    counted = chain | ANSWER | (lambda answer: len(answer.steps))
     assert invoke(mode, counted, {"thing": "P1"}) == 2
-    assert streamed(mode, counted, {"thing": "P1"}) == [2]
-    both = RunnablePassthrough.assign(answer=(lambda given: given["q"]) | TEXT)
-    assert "tea by" in invoke(mode, both, {"q": "tea"})["answer"]
+    assert stream_pieces(mode, counted, {"thing": "P1"}) == [2]
+    assigned = RunnablePassthrough.assign(answer=(lambda inputs: inputs["q"]) | TEXT)
+    assert "tea by" in invoke(mode, assigned, {"q": "tea"})["answer"]
 
 
 @MODES
@@ -179,21 +179,21 @@ def test_chain_streams_the_pieces_of_the_runnable(mode: str) -> None:
         async for piece in pieces:
             yield piece.upper()
 
-    pieces = streamed(mode, TEXT | (shout if mode == "sync" else ashout), QUESTION)
+    pieces = stream_pieces(mode, TEXT | (shout if mode == "sync" else ashout), QUESTION)
     assert len(pieces) > 1
 
 
 @MODES
 def test_runnable_accepts_config_and_fallbacks(mode: str) -> None:
-    named = TEXT.with_config(tags=["mine"], run_name="asked", max_concurrency=1)
-    assert "by nobody" in invoke(mode, named, QUESTION)
-    careful = TEXT.with_fallbacks([RunnableLambda(lambda asked: "ask something")])
-    assert invoke(mode, careful, "") == "ask something"
+    configured = TEXT.with_config(tags=["mine"], run_name="asked", max_concurrency=1)
+    assert "by nobody" in invoke(mode, configured, QUESTION)
+    with_fallback = TEXT.with_fallbacks([RunnableLambda(lambda question: "ask something")])
+    assert invoke(mode, with_fallback, "") == "ask something"
 
 
 @MODES
 def test_runnable_error_on_an_interrupt_names_the_resume_command(mode: str) -> None:
-    asks = tool("asks", lambda given, context: str(interrupt("which one?")))
+    asks = tool("asks", lambda *_: str(interrupt("which one?")))
     graph = graph_of([asks], "s1 = asks()", checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "one"}}
     with pytest.raises(CasewrightError, match=r"which one.*Command\(resume"):

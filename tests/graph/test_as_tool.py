@@ -19,7 +19,7 @@ from casewright.graph import Answer, RunContext, as_tool
 from casewright.tools import CallContext
 from tests.graph.helpers import (
     QUESTION,
-    Given,
+    Arguments,
     ScriptedModel,
     fresh_process,
     graph_of,
@@ -31,45 +31,45 @@ CONFIG: Any = {"configurable": {"thread_id": "one"}}
 MODES = pytest.mark.parametrize("mode", ["sync", "async"])
 
 
-class Agent(ScriptedModel):
-    """A chat model that can be told of tools."""
+class ToolCallingModel(ScriptedModel):
+    """A scripted chat model that accepts tools."""
 
-    def bind_tools(self, tools: Any, **more: Any) -> Any:
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
         return self
 
 
-def find_memory(given: Given, context: CallContext) -> dict[str, str]:
-    who = context.scope.get("customer", "nobody")
-    return {"value": f"8 GB, says {who} of {given.get('a')}", "source": "manual:3"}
+def find_memory(arguments: Arguments, context: CallContext) -> dict[str, str]:
+    customer = context.scope.get("customer", "nobody")
+    return {"value": f"8 GB, says {customer} of {arguments.get('a')}", "source": "manual:3"}
 
 
 GRAPH = graph_of([tool("find", find_memory)], "s1 = find(a=context.product_id)")
-WHO = graph_of([tool("find", find_memory)], "s1 = find()")
+PLAIN_GRAPH = graph_of([tool("find", find_memory)], "s1 = find()")
 ABOUT_P1 = {"question": QUESTION, "context": {"product_id": "P1"}}
 SHOP = as_tool(GRAPH, "ask_the_shop", "Knows the shop's products and orders.")
 
 
 def call(tool_: Any, arguments: dict[str, Any], mode: str = "sync") -> Any:
-    asked = {"type": "tool_call", "id": "c1", "name": tool_.name, "args": arguments}
-    return tool_.invoke(asked) if mode == "sync" else asyncio.run(tool_.ainvoke(asked))
+    tool_call = {"type": "tool_call", "id": "c1", "name": tool_.name, "args": arguments}
+    return tool_.invoke(tool_call) if mode == "sync" else asyncio.run(tool_.ainvoke(tool_call))
 
 
 def calls(*arguments: dict[str, Any], name: str = "ask_the_shop") -> AIMessage:
-    asked = [{"id": f"c{n}", "name": name, "args": given} for n, given in enumerate(arguments)]
-    return AIMessage("", tool_calls=asked)
+    tool_calls = [{"id": f"c{n}", "name": name, "args": args} for n, args in enumerate(arguments)]
+    return AIMessage("", tool_calls=tool_calls)
 
 
-def script(*answers: AIMessage | str) -> Agent:
-    """A model that gives these answers one after the other."""
-    left = list(answers)
-    return Agent(script=lambda messages: left.pop(0))
+def script(*answers: AIMessage | str) -> ToolCallingModel:
+    """Return a model that gives these answers one after the other."""
+    remaining = list(answers)
+    return ToolCallingModel(script=lambda messages: remaining.pop(0))
 
 
 @MODES
 def test_tool_message_contains_cited_text_and_sources_with_the_answer_as_artifact(
     mode: str,
 ) -> None:
-    message = call(SHOP, {"question": QUESTION, "context": {"product_id": "P1"}}, mode)
+    message = call(SHOP, ABOUT_P1, mode)
     assert isinstance(message, ToolMessage)
     assert "8 GB, says nobody of P1 [E1]" in message.text
     assert message.text.endswith("Sources:\n[E1] manual:3")
@@ -78,22 +78,22 @@ def test_tool_message_contains_cited_text_and_sources_with_the_answer_as_artifac
 
 
 def test_tool_schema_lists_question_and_context_and_requires_the_question() -> None:
-    shown = SHOP.tool_call_schema.model_json_schema()  # type: ignore[union-attr]
-    assert list(shown["properties"]) == ["question", "context"]
-    assert shown["required"] == ["question"]
+    schema = SHOP.tool_call_schema.model_json_schema()  # type: ignore[union-attr]
+    assert list(schema["properties"]) == ["question", "context"]
+    assert schema["required"] == ["question"]
     assert SHOP.description == "Knows the shop's products and orders."
 
 
 def test_tool_with_takes_context_false_ignores_a_context_from_the_model() -> None:
     shop = as_tool(GRAPH, "ask", "Knows.", takes_context=False)
     assert list(shop.args) == ["question"]
-    message = call(shop, {"question": QUESTION, "context": {"product_id": "P1"}})
+    message = call(shop, ABOUT_P1)
     assert "The context of this request has no product_id" in message.text
 
 
 @MODES
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         ({"question": ""}, "The question is empty. Ask something."),
         ({"question": "x" * 9000}, "Shorten it"),
@@ -103,15 +103,15 @@ def test_tool_with_takes_context_false_ignores_a_context_from_the_model() -> Non
     ],
 )
 def test_tool_returns_an_error_message_for_invalid_arguments(
-    mode: str, arguments: dict[str, Any], said: str
+    mode: str, arguments: dict[str, Any], expected: str
 ) -> None:
     message = call(SHOP, arguments, mode)
     assert message.status == "error"
-    assert said in message.text
+    assert expected in message.text
 
 
-class Breaks:
-    """A generator that fails."""
+class FailingGenerator:
+    """A generator that raises an error."""
 
     name = "breaks"
 
@@ -124,18 +124,18 @@ class Breaks:
 
 @MODES
 def test_tool_reports_a_failure_of_the_generator_without_secrets(mode: str) -> None:
-    broken = as_tool(graph_of([], "s1 = no_evidence()", Breaks()), "ask", "Knows.")  # type: ignore[arg-type]
-    message = call(broken, {"question": QUESTION}, mode)
+    failing_tool = as_tool(graph_of([], "s1 = no_evidence()", FailingGenerator()), "ask", "Knows.")  # type: ignore[arg-type]
+    message = call(failing_tool, {"question": QUESTION}, mode)
     assert message.status == "error"
     assert message.text.startswith("ask could not answer. RuntimeError")
     assert "sk-1234567890" not in message.text
 
 
-def ask_agent(mode: str, agent: Any, **more: Any) -> list[Any]:
-    given = {"messages": [("user", QUESTION)]}
+def ask_agent(mode: str, agent: Any, **options: Any) -> list[Any]:
+    inputs = {"messages": [("user", QUESTION)]}
     if mode == "sync":
-        return list(agent.invoke(given, CONFIG, **more)["messages"])
-    return list(asyncio.run(agent.ainvoke(given, CONFIG, **more))["messages"])
+        return list(agent.invoke(inputs, CONFIG, **options)["messages"])
+    return list(asyncio.run(agent.ainvoke(inputs, CONFIG, **options))["messages"])
 
 
 @MODES
@@ -151,8 +151,8 @@ def test_agent_calls_the_tool_reads_its_text_and_answers(mode: str) -> None:
 def test_agent_continues_after_an_error_of_the_tool(mode: str) -> None:
     model = script(calls({"question": ""}), calls(ABOUT_P1), "Now I know.")
     messages = ask_agent(mode, create_agent(model, [SHOP]))
-    told = [message for message in messages if message.type == "tool"]
-    assert [message.status for message in told] == ["error", "success"]
+    tool_messages = [message for message in messages if message.type == "tool"]
+    assert [message.status for message in tool_messages] == ["error", "success"]
     assert messages[-1].text == "Now I know."
 
 
@@ -160,7 +160,7 @@ def test_agent_continues_after_an_error_of_the_tool(mode: str) -> None:
 def test_run_context_of_the_agent_reaches_the_tools_of_the_graph(mode: str) -> None:
     agent = create_agent(
         script(calls({"question": QUESTION}), "Done."),
-        [as_tool(WHO, "ask_the_shop", "Knows.")],
+        [as_tool(PLAIN_GRAPH, "ask_the_shop", "Knows.")],
         context_schema=RunContext,
     )
     messages = ask_agent(mode, agent, context=RunContext(scope={"customer": "C1"}))
@@ -168,45 +168,45 @@ def test_run_context_of_the_agent_reaches_the_tools_of_the_graph(mode: str) -> N
 
 
 def test_tool_uses_the_run_context_that_it_was_created_with() -> None:
-    own = as_tool(WHO, "ask", "Knows.", run_context=RunContext(scope={"customer": "C9"}))
-    assert "says C9" in call(own, {"question": QUESTION}).text
+    shop = as_tool(PLAIN_GRAPH, "ask", "Knows.", run_context=RunContext(scope={"customer": "C9"}))
+    assert "says C9" in call(shop, {"question": QUESTION}).text
 
 
 @MODES
 def test_parallel_calls_of_the_tool_each_get_their_own_answer(mode: str) -> None:
-    asked = [{"question": QUESTION, "context": {"product_id": f"P{n}"}} for n in range(4)]
-    agent = create_agent(script(calls(*asked), "Done."), [SHOP], checkpointer=InMemorySaver())
-    told = [message for message in ask_agent(mode, agent) if message.type == "tool"]
-    assert [message.tool_call_id for message in told] == ["c0", "c1", "c2", "c3"]
-    for number, message in enumerate(told):
+    arguments = [{"question": QUESTION, "context": {"product_id": f"P{n}"}} for n in range(4)]
+    agent = create_agent(script(calls(*arguments), "Done."), [SHOP], checkpointer=InMemorySaver())
+    tool_messages = [message for message in ask_agent(mode, agent) if message.type == "tool"]
+    assert [message.tool_call_id for message in tool_messages] == ["c0", "c1", "c2", "c3"]
+    for number, message in enumerate(tool_messages):
         assert f"of P{number} [E1]" in message.text
 
 
 @MODES
 def test_interrupt_within_the_tool_pauses_the_agent_and_is_resumed_through_it(mode: str) -> None:
-    called: list[str] = []
+    called_steps: list[str] = []
 
-    def counted(given: Given, context: CallContext) -> str:
-        called.append(context.step)
+    def counted(arguments: Arguments, context: CallContext) -> str:
+        called_steps.append(context.step)
         return "looked up"
 
-    asks = tool("asks", lambda given, context: f"the user says {interrupt('which one?')}")
+    asks = tool("asks", lambda *_: f"the user says {interrupt('which one?')}")
     graph = graph_of([tool("counted", counted), asks], "s1 = counted()\ns2 = asks(a=s1.value)")
     agent = create_agent(
         script(calls({"question": QUESTION}), "Done."),
         [as_tool(graph, "ask_the_shop", "Knows.")],
         checkpointer=InMemorySaver(),
     )
-    given = {"messages": [("user", QUESTION)]}
+    inputs = {"messages": [("user", QUESTION)]}
     if mode == "sync":
-        paused = agent.invoke(given, CONFIG)
+        paused = agent.invoke(inputs, CONFIG)
         state = agent.invoke(Command(resume="the red one"), CONFIG)
     else:
-        paused = asyncio.run(agent.ainvoke(given, CONFIG))
+        paused = asyncio.run(agent.ainvoke(inputs, CONFIG))
         state = asyncio.run(agent.ainvoke(Command(resume="the red one"), CONFIG))
     assert {pause.value for pause in paused["__interrupt__"]} == {"which one?"}
     assert "the user says the red one" in state["messages"][2].text
-    assert called == ["s1"], "a finished step was repeated"
+    assert called_steps == ["s1"], "a finished step was repeated"
 
 
 @MODES
@@ -214,13 +214,13 @@ def test_tool_runs_in_a_langgraph_tool_node(mode: str) -> None:
     builder: Any = StateGraph(MessagesState)
     builder.add_node("tools", ToolNode([SHOP]))
     builder.set_entry_point("tools")
-    asked = {"messages": [calls({"question": QUESTION, "context": {"product_id": "P1"}})]}
+    inputs = {"messages": [calls(ABOUT_P1)]}
     graph = builder.compile()
-    ran = graph.invoke(asked) if mode == "sync" else asyncio.run(graph.ainvoke(asked))
-    assert "of P1 [E1]" in ran["messages"][-1].text
+    state = graph.invoke(inputs) if mode == "sync" else asyncio.run(graph.ainvoke(inputs))
+    assert "of P1 [E1]" in state["messages"][-1].text
 
 
-KILLED = """
+KILLED_SCRIPT = """
 import os, signal, sys, time
 from pathlib import Path
 from langchain.agents import create_agent
@@ -229,68 +229,68 @@ from casewright.graph import as_tool
 from tests.graph.helpers import QUESTION, graph_of, tool
 from tests.graph.test_as_tool import CONFIG, calls, script
 
-folder, again = Path(sys.argv[1]), sys.argv[2] == "again"
+folder, resumes = Path(sys.argv[1]), sys.argv[2] == "again"
 
-def counted(given, context):
+def counted(arguments, context):
     with open(folder / "calls", "a") as log:
         log.write(f"{context.step} {context.key}\\n")
     return context.step
 
-def kills(given, context):
-    counted(given, context)
-    if not again:
-        time.sleep(0.7)  # a step is finished once its result is kept
+def kills(arguments, context):
+    counted(arguments, context)
+    if not resumes:
+        time.sleep(0.7)  # a step is finished once its result is saved
         os.kill(os.getpid(), signal.SIGKILL)
     return "survived"
 
 plan = "s1 = counted()\\ns2 = kills(a=s1.value)"
 graph = graph_of([tool("counted", counted), tool("kills", kills)], plan)
-model = script(*([] if again else [calls({"question": QUESTION})]), "Done.")
+model = script(*([] if resumes else [calls({"question": QUESTION})]), "Done.")
 with SqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
     agent = create_agent(model, [as_tool(graph, "ask_the_shop", "Knows.")], checkpointer=saver)
-    given = None if again else {"messages": [("user", QUESTION)]}
-    print(agent.invoke(given, CONFIG)["messages"][2].text)
+    inputs = None if resumes else {"messages": [("user", QUESTION)]}
+    print(agent.invoke(inputs, CONFIG)["messages"][2].text)
 """
 
 
 def test_killed_agent_resumes_in_a_new_process_without_repeating_finished_steps(
     tmp_path: Path,
 ) -> None:
-    assert fresh_process(KILLED, str(tmp_path), "first").returncode == -9
-    ended = fresh_process(KILLED, str(tmp_path), "again")
-    assert "survived" in ended.stdout, ended.stderr
-    made = (tmp_path / "calls").read_text().splitlines()
-    assert [call.split()[0] for call in made] == ["s1", "s2", "s2"]
-    assert made[1] == made[2], "the call key changed"
+    assert fresh_process(KILLED_SCRIPT, str(tmp_path), "first").returncode == -9
+    process = fresh_process(KILLED_SCRIPT, str(tmp_path), "again")
+    assert "survived" in process.stdout, process.stderr
+    lines = (tmp_path / "calls").read_text().splitlines()
+    assert [call.split()[0] for call in lines] == ["s1", "s2", "s2"]
+    assert lines[1] == lines[2], "the call key changed"
 
 
 @MODES
 def test_tool_answers_when_it_runs_with_max_concurrency_1(mode: str) -> None:
-    given, config = {"question": QUESTION}, {"max_concurrency": 1}
+    config: Any = {"max_concurrency": 1}
     if mode == "sync":
-        assert SHOP.invoke(given, config)
+        assert "of P1 [E1]" in SHOP.invoke(ABOUT_P1, config)
     else:
-        assert asyncio.run(SHOP.ainvoke(given, config))
+        assert "of P1 [E1]" in asyncio.run(SHOP.ainvoke(ABOUT_P1, config))
 
 
-class Seen(BaseCallbackHandler):
+class RunRecorder(BaseCallbackHandler):
     def __init__(self) -> None:
         self.runs: dict[Any, tuple[str, Any]] = {}
 
-    def on_tool_start(self, serialized: Any, text: str, *, run_id: Any, **more: Any) -> None:
-        self.runs[run_id] = (more.get("name") or serialized["name"], more.get("parent_run_id"))
+    def on_tool_start(self, serialized: Any, text: str, *, run_id: Any, **extra: Any) -> None:
+        self.runs[run_id] = (extra.get("name") or serialized["name"], extra.get("parent_run_id"))
 
-    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: Any, **more: Any) -> None:
-        self.runs[run_id] = (str(more.get("name")), more.get("parent_run_id"))
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: Any, **extra: Any) -> None:
+        self.runs[run_id] = (str(extra.get("name")), extra.get("parent_run_id"))
 
 
 @MODES
 def test_callbacks_see_the_run_of_the_graph_below_the_tool(mode: str) -> None:
-    seen = Seen()
-    config: Any = {"callbacks": [seen], "tags": ["mine"]}
+    recorder = RunRecorder()
+    config: Any = {"callbacks": [recorder], "tags": ["mine"]}
     if mode == "sync":
         SHOP.invoke({"question": QUESTION}, config)
     else:
         asyncio.run(SHOP.ainvoke({"question": QUESTION}, config))
-    (run,) = [parent for name, parent in seen.runs.values() if name == "casewright"]
-    assert seen.runs[run][0] == "ask_the_shop"
+    (parent_id,) = [parent for name, parent in recorder.runs.values() if name == "casewright"]
+    assert recorder.runs[parent_id][0] == "ask_the_shop"

@@ -1,4 +1,4 @@
-"""No run calls more than its budget, whatever its planner writes and however its tools fail."""
+"""No run exceeds its budget, whatever its planner returns and however its tools fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from casewright.graph.random_plans import MAX_NEEDS, random_dag
 from casewright.planner import Plan, PlanRequest, PlanResult, Step, parse_plan
 from casewright.planner.fixed import FixedPlanner
 from casewright.tools import CallContext, Toolbox, ToolSpec, tool_from_function
-from tests.graph.helpers import QUESTION, Ask, Given, graph_of, tool
+from tests.graph.helpers import QUESTION, Arguments, Ask, graph_of, tool
 from tests.support.examples import at_most
 
 DECLARED: dict[str, dict[str, Any]] = {
@@ -27,7 +27,7 @@ DECLARED: dict[str, dict[str, Any]] = {
     "other": {"latency": 0.4, "cost": 0.03, "tokens": 90},
     "free": {},
 }
-AT_ONCE = RetryPolicy(max_attempts=3, initial_interval=0.0)
+RETRY_AT_ONCE = RetryPolicy(max_attempts=3, initial_interval=0.0)
 BUDGETS = st.fixed_dictionaries(
     {},
     optional={
@@ -40,10 +40,10 @@ BUDGETS = st.fixed_dictionaries(
 )
 
 
-def counting(name: str, calls: Counter[str], rng: random.Random) -> ToolSpec:
-    """A tool that counts its calls, fails now and then, and is worth another attempt."""
+def counting_tool(name: str, calls: Counter[str], rng: random.Random) -> ToolSpec:
+    """Return a tool that counts its calls, and sometimes raises an error that is retried."""
 
-    async def run(given: Given, context: CallContext) -> str:
+    async def run(arguments: Arguments, context: CallContext) -> str:
         calls[name] += 1
         await asyncio.sleep(0)
         if rng.random() < 0.4:
@@ -51,8 +51,8 @@ def counting(name: str, calls: Counter[str], rng: random.Random) -> ToolSpec:
         return "found"
 
     takes = ("seconds", *(f"in{i}" for i in range(MAX_NEEDS)))
-    made = tool(name, None, run, takes=takes)
-    return ToolSpec(name, "", made.parameters, made.results, run_async=run, **DECLARED[name])
+    base = tool(name, None, run, takes=takes)
+    return ToolSpec(name, "", base.parameters, base.results, run_async=run, **DECLARED[name])
 
 
 def random_plan(rng: random.Random) -> Plan:
@@ -63,23 +63,23 @@ def random_plan(rng: random.Random) -> Plan:
 def check_run_stays_within_budget(seed: int, budget: dict[str, Any]) -> None:
     rng, calls = random.Random(seed), Counter[str]()
     plan = random_plan(rng)
-    tools = [counting(name, calls, rng) for name in DECLARED]
-    graph = graph_of(tools, str(plan), retry=AT_ONCE)
-    ran = graph.ainvoke({"question": QUESTION}, context=RunContext(limits=budget))
-    answer = Answer.from_state(asyncio.run(ran))
-    called = Plan(tuple(Step(name) for name in calls.elements()))
-    price = called.price(Toolbox(tools))
+    tools = [counting_tool(name, calls, rng) for name in DECLARED]
+    graph = graph_of(tools, str(plan), retry=RETRY_AT_ONCE)
+    run = graph.ainvoke({"question": QUESTION}, context=RunContext(limits=budget))
+    answer = Answer.from_state(asyncio.run(run))
+    called_plan = Plan(tuple(Step(name) for name in calls.elements()))
+    price = called_plan.price(Toolbox(tools))
     assert not Limits().within({**budget, "seconds": 99.0}).excess(price)
-    kept = parse_plan(answer.plan)
-    assert (kept.price(Toolbox(tools)).seconds or 0) <= budget.get("seconds", 99.0)
+    executed_plan = parse_plan(answer.plan)
+    assert (executed_plan.price(Toolbox(tools)).seconds or 0) <= budget.get("seconds", 99.0)
     left_out = [line for line in answer.planner["left_out"] if "hidden from" not in line]
     assert set(answer.planner["left_out"]) <= set(answer.missing)
     steps = [step for step in answer.steps if step["tool"] != "no_evidence"]
     assert len(steps) + len(left_out) == len(plan.steps)
-    whole = Limits().within(budget).excess(plan.price(Toolbox(tools)))
-    assert bool(left_out) == bool(whole)
+    excess = Limits().within(budget).excess(plan.price(Toolbox(tools)))
+    assert bool(left_out) == bool(excess)
     for step in steps:
-        # What it refers to is there: nothing but a failure skips it.
+        # Its inputs are in the plan, so that only a failed step can cause a skip.
         assert step["status"] in ("done", "failed") or "which ended" in step["error"]
 
 
@@ -102,26 +102,26 @@ def test_runs_of_2000_random_plans_stay_within_their_budgets(
 def test_attempts_before_an_interrupt_count_towards_the_budget_after_it(mode: str) -> None:
     calls: Counter[str] = Counter()
 
-    def flaky(given: Given, context: CallContext) -> str:
+    def flaky(arguments: Arguments, context: CallContext) -> str:
         calls["flaky"] += 1
         if calls["flaky"] == 1:
             raise ConnectionError("try again")
         return "found"
 
-    def asks(given: Given, context: CallContext) -> str:
+    def asks(arguments: Arguments, context: CallContext) -> str:
         interrupt("go on?")
         calls["asks"] += 1
         raise ConnectionError("try again")
 
     tools = [tool("flaky", flaky), tool("asks", asks)]
     plan = "s1 = flaky()\ns2 = asks(a=s1.value)"
-    graph = graph_of(tools, plan, checkpointer=InMemorySaver(), retry=AT_ONCE, calls=3)
+    graph = graph_of(tools, plan, checkpointer=InMemorySaver(), retry=RETRY_AT_ONCE, calls=3)
     config: Any = {"configurable": {"thread_id": "one"}}
-    for given_ in ({"question": QUESTION}, Command(resume="yes")):
+    for inputs in ({"question": QUESTION}, Command(resume="yes")):
         if mode == "sync":
-            state = graph.invoke(given_, config)
+            state = graph.invoke(inputs, config)
         else:
-            state = asyncio.run(graph.ainvoke(given_, config))
+            state = asyncio.run(graph.ainvoke(inputs, config))
     assert [step["attempts"] for step in Answer.from_state(state).steps] == [2, 1]
     assert calls == {"flaky": 2, "asks": 1}
 
@@ -136,9 +136,9 @@ def read(page: str) -> str:
     return page
 
 
-ANY = ("literal", "question", "step")
-FIND = tool_from_function(find, sources={"query": ANY}, latency=0.5, cost=0.2, tokens=10)
-READ = tool_from_function(read, sources={"page": ANY}, latency=0.25, cost=0.1)
+ANY_SOURCE = ("literal", "question", "step")
+FIND = tool_from_function(find, sources={"query": ANY_SOURCE}, latency=0.5, cost=0.2, tokens=10)
+READ = tool_from_function(read, sources={"page": ANY_SOURCE}, latency=0.25, cost=0.1)
 TOOLS = Toolbox([FIND, READ])
 PLAN = """\
 s1 = find(query=question)
@@ -169,7 +169,7 @@ def test_plan_price_counts_calls_critical_path_and_cost_of_all_attempts() -> Non
 
 
 def test_plan_price_is_none_for_undeclared_figures_except_measured_latency() -> None:
-    toolbox = Toolbox([tool_from_function(find, sources={"query": ANY})])
+    toolbox = Toolbox([tool_from_function(find, sources={"query": ANY_SOURCE})])
     plan = parse_plan("s1 = find(query=question)")
     assert (price := plan.price(toolbox)).seconds is price.cost is price.tokens is None
     assert plan.price(toolbox, measured={"find": 0.3}).seconds == 0.3
@@ -182,7 +182,7 @@ def test_plan_without_tool_calls_has_a_price_of_zero() -> None:
 
 
 def test_graph_uses_latency_measured_in_earlier_runs_for_the_price() -> None:
-    undeclared = Toolbox([tool_from_function(find, sources={"query": ANY})])
+    undeclared = Toolbox([tool_from_function(find, sources={"query": ANY_SOURCE})])
     graph = build_graph(undeclared, FixedPlanner(parse_plan("s1 = find(query=question)")))
     first, second = (
         Answer.from_state(graph.invoke({"question": QUESTION})).planner["price"] for _ in range(2)
@@ -192,7 +192,7 @@ def test_graph_uses_latency_measured_in_earlier_runs_for_the_price() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "kept"),
+    ("budget", "expected_tools"),
     [
         ({"calls": 3}, ["find", "find", "read"]),
         ({"seconds": 0.5}, ["find", "find"]),
@@ -202,10 +202,10 @@ def test_graph_uses_latency_measured_in_earlier_runs_for_the_price() -> None:
     ],
 )
 def test_run_leaves_out_steps_beyond_the_budget_and_steps_that_need_them(
-    ask: Ask, budget: dict[str, Any], kept: list[str]
+    ask: Ask, budget: dict[str, Any], expected_tools: list[str]
 ) -> None:
     answer = run_with_limits(budget, ask=ask)
-    assert [step["tool"] for step in answer.steps] == kept
+    assert [step["tool"] for step in answer.steps] == expected_tools
     assert all(step["status"] != "skipped" for step in answer.steps)
 
 
@@ -225,7 +225,7 @@ def test_answer_lists_steps_left_out_for_the_budget_with_reasons() -> None:
 def test_planner_gets_only_the_steps_and_tools_within_the_budget() -> None:
     requests: list[PlanRequest] = []
 
-    class Own(FixedPlanner):
+    class RecordingPlanner(FixedPlanner):
         async def aplan(self, request: PlanRequest) -> PlanResult:
             return self.plan(request)
 
@@ -233,7 +233,7 @@ def test_planner_gets_only_the_steps_and_tools_within_the_budget() -> None:
             requests.append(request)
             return super().plan(request)
 
-    planner = Own(parse_plan("s1 = no_evidence()"))
+    planner = RecordingPlanner(parse_plan("s1 = no_evidence()"))
     context = RunContext(limits={"calls": 2, "cost": 0.15}, planner=planner)
     build_graph(TOOLS, planner).invoke({"question": QUESTION}, context=context)
     assert requests[0].max_steps == 2
@@ -241,13 +241,13 @@ def test_planner_gets_only_the_steps_and_tools_within_the_budget() -> None:
 
 
 def test_request_cannot_raise_the_budget_of_the_graph() -> None:
-    own = Limits(calls=2, cost=1.0, tool_calls={"find": 1})
-    lower = own.within({"calls": 9, "cost": 0.5, "tool_calls": {"find": 4, "read": 2}})
-    assert lower.budget() == {"calls": 2, "cost": 0.5, "tool_calls": {"find": 1, "read": 2}}
+    graph_limits = Limits(calls=2, cost=1.0, tool_calls={"find": 1})
+    limits = graph_limits.within({"calls": 9, "cost": 0.5, "tool_calls": {"find": 4, "read": 2}})
+    assert limits.budget() == {"calls": 2, "cost": 0.5, "tool_calls": {"find": 1, "read": 2}}
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "message"),
     [
         ({"calls": 0}, "calls=0. Give a whole number above 0"),
         ({"calls": 1.5}, "calls=1.5"),
@@ -256,8 +256,8 @@ def test_request_cannot_raise_the_budget_of_the_graph() -> None:
         ({"tool_calls": 3}, "tool_calls is 3"),
     ],
 )
-def test_invalid_budget_is_refused_and_the_limit_is_named(limits: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_invalid_budget_is_refused_and_the_limit_is_named(limits: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         run_with_limits(limits)
 
 

@@ -22,28 +22,28 @@ from tests.graph.helpers import (
 )
 
 
-def broken(messages: list[BaseMessage]) -> str:
+def fail(messages: list[BaseMessage]) -> str:
     raise ConnectionError("lost with token=sk-abcdefgh1234")
 
 
 @pytest.mark.parametrize(
-    ("script", "why"),
-    [(broken, "ConnectionError: lost"), ("  \n", "empty")],
+    ("script", "reason"),
+    [(fail, "ConnectionError: lost"), ("  \n", "empty")],
     ids=["fails", "empty"],
 )
 def test_failing_or_empty_chat_model_is_replaced_by_quotations_with_the_reason(
-    ask: Ask, script: Any, why: str
+    ask: Ask, script: Any, reason: str
 ) -> None:
     generator = ChatGenerator(ScriptedModel(script=script))
-    answer = ask(graph_of([tool("t", lambda g, c: ["one", "two"])], "s1 = t()", generator))
+    answer = ask(graph_of([tool("t", lambda *_: ["one", "two"])], "s1 = t()", generator))
     assert answer.text.splitlines() == ["- one [E1]", "- two [E2]"]
     assert answer.citations == ["E1", "E2"]
     assert answer.generator.startswith("extractive (after chat:ScriptedModel failed: ")
-    assert why in answer.generator
+    assert reason in answer.generator
     assert "abcdefgh1234" not in answer.generator
 
 
-HANGS = """
+HANGING_SCRIPT = """
 import asyncio, sys, threading, time
 from casewright.graph import Answer, ChatGenerator
 from tests.graph.helpers import QUESTION, ScriptedModel, graph_of, tool
@@ -52,21 +52,21 @@ def hangs(messages):
     threading.Event().wait()
 
 generator = ChatGenerator(ScriptedModel(script=hangs), seconds=0.3)
-graph = graph_of([tool("t", lambda g, c: "one")], "s1 = t()", generator)
-asked = {"question": QUESTION}
+graph = graph_of([tool("t", lambda *_: "one")], "s1 = t()", generator)
+inputs = {"question": QUESTION}
 
-async def awaited():
-    began = time.perf_counter()
-    state = await graph.ainvoke(asked)
-    return state, time.perf_counter() - began
+async def run_awaited():
+    start = time.perf_counter()
+    state = await graph.ainvoke(inputs)
+    return state, time.perf_counter() - start
 
 if sys.argv[1] == "sync":
-    began = time.perf_counter()
-    state, took = graph.invoke(asked), time.perf_counter() - began
+    start = time.perf_counter()
+    state, took = graph.invoke(inputs), time.perf_counter() - start
     print(took < 1.5, "0.3 s" in state["answer"]["generator"], state["answer"]["citations"])
 else:
     async def main():
-        state, took = await awaited()
+        state, took = await run_awaited()
         print(took < 1.5, "0.3 s" in state["answer"]["generator"], state["answer"]["citations"])
         sys.stdout.flush()
     asyncio.run(main())
@@ -74,34 +74,34 @@ else:
 
 
 def test_hanging_chat_model_delays_neither_the_answer_nor_the_process_exit(ask: Ask) -> None:
-    ended = fresh_process(HANGS, ask.mode, seconds=8)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.strip() == "True True ['E1']"
+    process = fresh_process(HANGING_SCRIPT, ask.mode, seconds=8)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip() == "True True ['E1']"
 
 
 def test_chat_model_that_awaits_forever_is_replaced_by_quotations_at_the_deadline() -> None:
     class Awaits(ScriptedModel):
-        async def _agenerate(self, *args: Any, **more: Any) -> Any:
+        async def _agenerate(self, *args: Any, **options: Any) -> Any:
             await asyncio.sleep(60)
 
     request = GenerationRequest(QUESTION, [evidence(1, "one")])
     generator: Generator = ChatGenerator(Awaits(script=""), seconds=0.2)
-    began = time.perf_counter()
-    made = asyncio.run(generator.agenerate(request))
-    assert time.perf_counter() - began < 5.0
-    assert "it gave no answer within 0.2 s" in made.generator
-    assert "- one [E1]" in made.text
+    start = time.perf_counter()
+    generation = asyncio.run(generator.agenerate(request))
+    assert time.perf_counter() - start < 5.0
+    assert "it gave no answer within 0.2 s" in generation.generator
+    assert "- one [E1]" in generation.text
 
 
 def test_slow_chat_model_does_not_block_the_event_loop() -> None:
     release = threading.Event()
 
-    async def both() -> None:
+    async def run_both() -> None:
         generator = ChatGenerator(ScriptedModel(script=lambda m: str(release.wait(5))))
-        running = asyncio.ensure_future(generator.agenerate(GenerationRequest(QUESTION, [])))
+        task = asyncio.ensure_future(generator.agenerate(GenerationRequest(QUESTION, [])))
         await asyncio.sleep(0.05)
-        assert not running.done()
+        assert not task.done()
         release.set()
-        assert (await running).text == "True", "the loop stood still until the model gave up"
+        assert (await task).text == "True", "the model blocked the event loop"
 
-    asyncio.run(both())
+    asyncio.run(run_both())

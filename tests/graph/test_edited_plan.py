@@ -1,4 +1,4 @@
-"""Every plan is validated before it runs, also one of a custom planner or edited in the state."""
+"""Every plan is validated before it runs, also a custom planner's or one edited in the state."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from casewright.errors import InputError, PlanError
 from casewright.graph import Answer, Limits, RunContext, build_graph
 from casewright.planner import PlanRequest, PlanResult, parse_plan
 from casewright.tools import CallContext, Parameter, Toolbox, ToolSpec
-from tests.graph.helpers import QUESTION, Ask, Given, tool
+from tests.graph.helpers import QUESTION, Arguments, Ask, tool
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
-#: A plan, and what its error must say.
+#: Invalid plans, each with a part of its error message.
 INVALID = {
     "unknown tool": ("s1 = delete_account()", "There is no tool delete_account"),
     "invented identifier": ('s1 = page(page_id="P99")', "page_id may not be the text"),
@@ -28,8 +28,8 @@ INVALID = {
 }
 
 
-class WritesAnything:
-    """A planner of somebody's own that checks nothing."""
+class UncheckedPlanner:
+    """A custom planner that checks nothing."""
 
     name = "own"
 
@@ -43,13 +43,13 @@ class WritesAnything:
         return self.plan(request)
 
 
-def graph_with_plan(plan: str, called: list[str], checkpointer: Any = None) -> Any:
-    def find(given: Given, context: CallContext) -> list[dict[str, str]]:
-        called.append("find")
+def graph_with_plan(plan: str, calls: list[str], checkpointer: Any = None) -> Any:
+    def find(arguments: Arguments, context: CallContext) -> list[dict[str, str]]:
+        calls.append("find")
         return [{"page_id": "P1"}]
 
-    def page(given: Given, context: CallContext) -> str:
-        called.append("page")
+    def page(arguments: Arguments, context: CallContext) -> str:
+        calls.append("page")
         return "a page"
 
     tools = [
@@ -57,57 +57,57 @@ def graph_with_plan(plan: str, called: list[str], checkpointer: Any = None) -> A
         ToolSpec("page", "A test's.", (Parameter("page_id"),), ("value",), run=page),
     ]
     return build_graph(
-        Toolbox(tools), WritesAnything(plan), limits=Limits(steps=2), checkpointer=checkpointer
+        Toolbox(tools), UncheckedPlanner(plan), limits=Limits(steps=2), checkpointer=checkpointer
     )
 
 
-def run(ask: Ask, graph: Any, given: Any, **more: Any) -> Any:
+def run(ask: Ask, graph: Any, inputs: Any, **options: Any) -> Any:
     if ask.mode == "sync":
-        return graph.invoke(given, CONFIG, **more)
-    return asyncio.run(graph.ainvoke(given, CONFIG, **more))
+        return graph.invoke(inputs, CONFIG, **options)
+    return asyncio.run(graph.ainvoke(inputs, CONFIG, **options))
 
 
 @pytest.mark.parametrize("name", INVALID)
 def test_invalid_plan_edited_in_the_state_is_refused_before_any_call(ask: Ask, name: str) -> None:
-    text, said = INVALID[name]
-    called: list[str] = []
-    graph = graph_with_plan("s1 = find()", called, InMemorySaver())
+    text, message = INVALID[name]
+    calls: list[str] = []
+    graph = graph_with_plan("s1 = find()", calls, InMemorySaver())
     run(ask, graph, {"question": QUESTION}, interrupt_before=["execute"])
     graph.update_state(CONFIG, {"plan": text})
-    with pytest.raises(PlanError, match=said):
+    with pytest.raises(PlanError, match=message):
         run(ask, graph, None)
-    assert called == []
+    assert calls == []
 
 
 @pytest.mark.parametrize("name", [name for name, (text, _) in INVALID.items() if "s1" in str(text)])
 def test_invalid_plan_of_a_custom_planner_is_refused_before_any_call(ask: Ask, name: str) -> None:
-    text, said = INVALID[name]
-    called: list[str] = []
-    with pytest.raises(PlanError, match=said):
-        ask(graph_with_plan(str(text), called))
-    with pytest.raises(PlanError, match=said):
+    text, message = INVALID[name]
+    calls: list[str] = []
+    with pytest.raises(PlanError, match=message):
+        ask(graph_with_plan(str(text), calls))
+    with pytest.raises(PlanError, match=message):
         ask(
-            graph_with_plan("s1 = find()", called),
-            context=RunContext(planner=WritesAnything(str(text))),
+            graph_with_plan("s1 = find()", calls),
+            context=RunContext(planner=UncheckedPlanner(str(text))),
         )
-    assert called == []
+    assert calls == []
 
 
 def test_invalid_context_edited_in_the_state_is_refused_before_any_call(ask: Ask) -> None:
-    called: list[str] = []
-    graph = graph_with_plan("s1 = find()", called, InMemorySaver())
+    calls: list[str] = []
+    graph = graph_with_plan("s1 = find()", calls, InMemorySaver())
     run(ask, graph, {"question": QUESTION}, interrupt_before=["execute"])
     graph.update_state(CONFIG, {"context": "a text"})
     with pytest.raises(InputError, match="context"):
         run(ask, graph, None)
-    assert called == []
+    assert calls == []
 
 
 def test_valid_plan_edited_in_the_state_is_run(ask: Ask) -> None:
-    called: list[str] = []
-    graph = graph_with_plan("s1 = find()", called, InMemorySaver())
+    calls: list[str] = []
+    graph = graph_with_plan("s1 = find()", calls, InMemorySaver())
     run(ask, graph, {"question": QUESTION}, interrupt_before=["execute"])
     graph.update_state(CONFIG, {"plan": "s1 = find()\ns2 = page(page_id=s1.page_id)"})
     answer = Answer.from_state(run(ask, graph, None))
     assert [step["status"] for step in answer.steps] == ["done", "done"]
-    assert called == ["find", "page"]
+    assert calls == ["find", "page"]

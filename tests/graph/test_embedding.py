@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from casewright.graph import RunContext
 from casewright.tools import CallContext
-from tests.graph.helpers import QUESTION, Given, graph_of, tool
+from tests.graph.helpers import QUESTION, Arguments, graph_of, tool
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
 
@@ -31,31 +31,31 @@ class OtherContext(TypedDict, total=False):
 
 
 def parent_of(graph: Any, context_schema: Any = None) -> Any:
-    """A parent with other keys, which hands on nothing but the question."""
+    """Return a parent graph with other keys, which passes only the question to the graph."""
 
-    def blocking(state: Parent) -> Parent:
+    def run_blocking(state: Parent) -> Parent:
         answer = graph.invoke({"question": state["asked"]})["answer"]
         return {"reply": answer["text"], "steps": len(answer["steps"])}
 
-    async def awaiting(state: Parent) -> Parent:
+    async def run_awaiting(state: Parent) -> Parent:
         answer = (await graph.ainvoke({"question": state["asked"]}))["answer"]
         return {"reply": answer["text"], "steps": len(answer["steps"])}
 
     builder: Any = StateGraph(Parent, context_schema=context_schema)
-    builder.add_node("look_up", RunnableLambda(blocking, awaiting))
+    builder.add_node("look_up", RunnableLambda(run_blocking, run_awaiting))
     builder.add_edge(START, "look_up")
     builder.add_edge("look_up", END)
     return builder.compile(checkpointer=InMemorySaver())
 
 
-def run(mode: str, graph: Any, given: Any, **more: Any) -> Any:
+def run(mode: str, graph: Any, inputs: Any, **options: Any) -> Any:
     if mode == "sync":
-        return graph.invoke(given, CONFIG, **more)
-    return asyncio.run(graph.ainvoke(given, CONFIG, **more))
+        return graph.invoke(inputs, CONFIG, **options)
+    return asyncio.run(graph.ainvoke(inputs, CONFIG, **options))
 
 
 MODES = pytest.mark.parametrize("mode", ["sync", "async"])
-FIND = tool("find", lambda given, context: f"found by {context.scope.get('customer', 'nobody')}")
+FIND = tool("find", lambda _, context: f"found by {context.scope.get('customer', 'nobody')}")
 
 
 def test_graph_has_no_checkpointer_by_default() -> None:
@@ -87,13 +87,13 @@ def test_other_context_type_of_the_parent_graph_is_ignored(mode: str) -> None:
 
 @MODES
 def test_parent_checkpointer_keeps_finished_steps_over_an_interrupt(mode: str) -> None:
-    called: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
 
-    def counted(given: Given, context: CallContext) -> str:
-        called[context.step] += 1
+    def counted(arguments: Arguments, context: CallContext) -> str:
+        calls[context.step] += 1
         return f"value of {context.step}"
 
-    def asks(given: Given, context: CallContext) -> str:
+    def asks(arguments: Arguments, context: CallContext) -> str:
         return f"the user says {interrupt('which one?')}"
 
     plan = "s1 = counted()\ns2 = counted()\ns3 = asks(a=s1.value)\ns4 = counted(a=s3.value)"
@@ -101,19 +101,19 @@ def test_parent_checkpointer_keeps_finished_steps_over_an_interrupt(mode: str) -
     paused = run(mode, parent, {"asked": QUESTION})
     assert {pause.value for pause in paused["__interrupt__"]} == {"which one?"}
     assert len({pause.id for pause in paused["__interrupt__"]}) == 1
-    assert called == {"s1": 1, "s2": 1}
+    assert calls == {"s1": 1, "s2": 1}
     state = run(mode, parent, Command(resume="the red one"))
     assert state["steps"] == 4
     assert "the user says the red one" in state["reply"]
-    assert called == {"s1": 1, "s2": 1, "s4": 1}
+    assert calls == {"s1": 1, "s2": 1, "s4": 1}
 
 
 @MODES
 def test_interrupt_of_a_tool_reaches_the_caller_of_the_parent_under_one_id(mode: str) -> None:
-    asks = tool("asks", lambda given, context: str(interrupt("which one?")))
+    asks = tool("asks", lambda *_: str(interrupt("which one?")))
     parent = parent_of(graph_of([asks, FIND], "s1 = asks()\ns2 = find(a=s1.value)"))
     paused = run(mode, parent, {"asked": QUESTION})
-    # LangGraph lists it for the task and for its node, under the same id.
+    # LangGraph lists the interrupt for the task and for its node, under the same id.
     assert {pause.id: pause.value for pause in paused["__interrupt__"]} == {
         paused["__interrupt__"][0].id: "which one?"
     }
@@ -122,12 +122,12 @@ def test_interrupt_of_a_tool_reaches_the_caller_of_the_parent_under_one_id(mode:
 @MODES
 def test_parent_stream_with_subgraphs_contains_the_events_of_the_run(mode: str) -> None:
     parent = parent_of(graph_of([FIND], "s1 = find()"))
-    given, how = {"asked": QUESTION}, {"stream_mode": "custom", "subgraphs": True}
+    args, options = ({"asked": QUESTION}, CONFIG), {"stream_mode": "custom", "subgraphs": True}
 
     async def collect() -> list[Any]:
-        return [event async for event in parent.astream(given, CONFIG, **how)]
+        return [event async for event in parent.astream(*args, **options)]
 
-    events = list(parent.stream(given, CONFIG, **how)) if mode == "sync" else asyncio.run(collect())
+    events = list(parent.stream(*args, **options)) if mode == "sync" else asyncio.run(collect())
     kinds = [event["event"] for _, event in events]
     assert kinds == ["plan", "step_started", "step_ended", "answer"]
 

@@ -1,4 +1,4 @@
-"""The generator without a language model: quotations, and what they cite."""
+"""The generator without a language model: quotations and their citations."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.support.encoders import HashingEncoder
 LONG = " ".join(f"Sentence {n} is about the weather on day {n}." for n in range(40))
 
 
-def generated_text(request: GenerationRequest, **more: Any) -> str:
-    return ExtractiveGenerator(**more).generate(request).text
+def generated_text(request: GenerationRequest, **options: Any) -> str:
+    return ExtractiveGenerator(**options).generate(request).text
 
 
 def test_answer_quotes_short_evidence_with_its_id_and_adds_nothing() -> None:
@@ -37,8 +37,8 @@ def test_generate_and_agenerate_return_the_same_answer() -> None:
 
 @pytest.mark.parametrize("encoder", [None, HashingEncoder(4096)], ids=["no encoder", "encoder"])
 def test_long_evidence_is_cut_to_whole_sentences(encoder: Any) -> None:
-    asked = GenerationRequest("what about the weather on day 31", [evidence(1, LONG)])
-    (line,) = generated_text(asked, encoder=encoder).splitlines()
+    request = GenerationRequest("what about the weather on day 31", [evidence(1, LONG)])
+    (line,) = generated_text(request, encoder=encoder).splitlines()
     quoted = line.removeprefix("- ").removesuffix(" [E1]")
     assert quoted in LONG
     assert quoted.startswith("Sentence")
@@ -49,9 +49,9 @@ def test_long_evidence_is_cut_to_whole_sentences(encoder: Any) -> None:
 
 def test_encoder_selects_the_sentences_nearest_to_the_question() -> None:
     text = LONG + " Umbrellas cost nine euros."
-    asked = GenerationRequest("umbrellas cost how many euros?", [evidence(1, text)])
-    assert "Umbrellas cost nine euros." in generated_text(asked, encoder=HashingEncoder(4096))
-    assert "Umbrellas" not in generated_text(asked)
+    request = GenerationRequest("umbrellas cost how many euros?", [evidence(1, text)])
+    assert "Umbrellas cost nine euros." in generated_text(request, encoder=HashingEncoder(4096))
+    assert "Umbrellas" not in generated_text(request)
 
 
 def test_evidence_nearest_to_the_question_comes_first_and_full_quotes_all() -> None:
@@ -60,21 +60,21 @@ def test_evidence_nearest_to_the_question_comes_first_and_full_quotes_all() -> N
         evidence(2, f"{LONG} Umbrellas cost nine euros."),
         evidence(3, LONG),
     ]
-    asked = GenerationRequest("umbrellas cost how many euros?", items)
-    short = generated_text(asked, encoder=HashingEncoder(4096))
-    assert "Umbrellas cost nine euros. [E2]" in short.splitlines()[0]
-    assert len(short) < 700
-    whole = generated_text(asked, encoder=HashingEncoder(4096), full=True)
-    assert all(item.text in whole for item in items)
+    request = GenerationRequest("umbrellas cost how many euros?", items)
+    brief_text = generated_text(request, encoder=HashingEncoder(4096))
+    assert "Umbrellas cost nine euros. [E2]" in brief_text.splitlines()[0]
+    assert len(brief_text) < 700
+    full_text = generated_text(request, encoder=HashingEncoder(4096), full=True)
+    assert all(item.text in full_text for item in items)
 
 
 def test_list_and_code_are_quoted_on_separate_lines_below_their_heading() -> None:
-    listed = "# Mill\n\nIt has:\n\n- a stone\n- a wheel"
-    asked = GenerationRequest("what has it?", [evidence(1, listed)])
-    assert generated_text(asked) == "Mill: [E1]\nIt has:\n- a stone\n- a wheel"
+    list_text = "# Mill\n\nIt has:\n\n- a stone\n- a wheel"
+    request = GenerationRequest("what has it?", [evidence(1, list_text)])
+    assert generated_text(request) == "Mill: [E1]\nIt has:\n- a stone\n- a wheel"
     code = "# oil\n\n```python\nmill()\n\n    oil()\n```"
-    asked = GenerationRequest("how?", [evidence(1, code)])
-    assert generated_text(asked) == "oil: [E1]\n```python\nmill()\n\n    oil()\n```"
+    request = GenerationRequest("how?", [evidence(1, code)])
+    assert generated_text(request) == "oil: [E1]\n```python\nmill()\n\n    oil()\n```"
 
 
 def test_answer_quotes_at_most_three_results_of_a_step() -> None:
@@ -98,7 +98,7 @@ def test_answer_says_that_no_lookup_was_needed_when_no_tool_is_called(ask: Ask) 
 
 
 def test_answer_to_an_empty_search_names_the_query_and_the_nearest_titles(ask: Ask) -> None:
-    def search(given: Any, context: Any) -> list[Any]:
+    def search(arguments: Any, context: Any) -> list[Any]:
         context.report({"event": NEAREST, "query": "the moon", "titles": ["Mills", "Saws"]})
         return []
 
@@ -108,14 +108,14 @@ def test_answer_to_an_empty_search_names_the_query_and_the_nearest_titles(ask: A
 
 
 def test_answer_is_refused_only_when_all_last_steps_found_nothing(ask: Ask) -> None:
-    tools = [tool("none", lambda g, c: []), tool("t", lambda g, c: "there")]
+    tools = [tool("none", lambda *_: []), tool("t", lambda *_: "there")]
     assert ask(graph_of(tools, "s1 = none()")).refused
     assert not ask(graph_of(tools, "s1 = none()\ns2 = t()")).refused
     assert not ask(graph_of(tools, "s1 = no_evidence()")).refused
 
 
 @pytest.mark.parametrize(
-    ("name", "finds", "said"),
+    ("name", "finds", "expected"),
     [
         ("find_bookings", "", "No bookings found."),
         ("prod_search", "product", "No product found."),
@@ -123,14 +123,14 @@ def test_answer_is_refused_only_when_all_last_steps_found_nothing(ask: Ask) -> N
     ],
 )
 def test_answer_names_what_an_empty_step_looked_for(
-    ask: Ask, name: str, finds: str, said: str
+    ask: Ask, name: str, finds: str, expected: str
 ) -> None:
-    empty = replace(tool(name, lambda g, c: []), finds=finds)
-    assert ask(graph_of([empty], f"s1 = {name}()")).text == said
+    empty = replace(tool(name, lambda *_: []), finds=finds)
+    assert ask(graph_of([empty], f"s1 = {name}()")).text == expected
 
 
 def test_answer_ends_with_the_sentences_about_missing_results(ask: Ask) -> None:
-    tools = [tool("none", lambda g, c: []), tool("t", lambda g, c: "there")]
+    tools = [tool("none", lambda *_: []), tool("t", lambda *_: "there")]
     answer = ask(graph_of(tools, "s1 = none()\ns2 = t()\ns3 = t(a=s1.value)"))
     assert answer.missing == [
         "No none found.",
@@ -141,7 +141,7 @@ def test_answer_ends_with_the_sentences_about_missing_results(ask: Ask) -> None:
 
 
 def test_answer_cites_only_existing_and_quoted_evidence(ask: Ask) -> None:
-    tools = [tool("t", lambda g, c: [f"fact {n}" for n in range(5)])]
+    tools = [tool("t", lambda *_: [f"fact {n}" for n in range(5)])]
     answer = ask(graph_of(tools, "s1 = t()"))
     assert answer.citations == ["E1", "E2", "E3"]
     assert [item["id"] for item in answer.evidence] == ["E1", "E2", "E3", "E4", "E5"]
@@ -151,16 +151,16 @@ def test_answer_cites_only_existing_and_quoted_evidence(ask: Ask) -> None:
 @pytest.mark.parametrize("fake", ["[E4]", "[E1, E4]", "[E99]", "[E[E99]9]", "[E[E99]4]"])
 def test_citation_in_the_text_of_evidence_is_removed(ask: Ask, fake: str) -> None:
     facts = [f"fact {fake} one", "fact two", "fact three", "fact four"]
-    answer = ask(graph_of([tool("t", lambda g, c: facts)], "s1 = t()"))
+    answer = ask(graph_of([tool("t", lambda *_: facts)], "s1 = t()"))
     assert answer.citations == ["E1", "E2", "E3"]
     assert re.findall(r"\[(E\d+)\]", answer.text) == ["E1", "E2", "E3"]
 
 
 def test_citation_in_the_text_of_an_error_is_removed(ask: Ask) -> None:
-    def fails(given: Any, context: Any) -> None:
+    def fail(arguments: Any, context: Any) -> None:
         raise ValueError("see [E4]")
 
-    tools = [tool("t", lambda g, c: ["a", "b", "c", "d"]), tool("fails", fails)]
+    tools = [tool("t", lambda *_: ["a", "b", "c", "d"]), tool("fails", fail)]
     answer = ask(graph_of(tools, "s1 = t()\ns2 = fails()"))
     assert answer.citations == ["E1", "E2", "E3"]
     assert "E4" not in re.findall(r"\[(E\d+)\]", answer.text)
@@ -170,7 +170,7 @@ def test_citation_in_the_text_of_an_error_is_removed(ask: Ask) -> None:
     "fact", ["costs .99 euros", "from 3 to 5 ; then more", "really !important"]
 )
 def test_evidence_is_quoted_verbatim(ask: Ask, fact: str) -> None:
-    answer = ask(graph_of([tool("t", lambda g, c: fact)], "s1 = t()"))
+    answer = ask(graph_of([tool("t", lambda *_: fact)], "s1 = t()"))
     assert fact in answer.text
 
 
@@ -180,14 +180,14 @@ def test_sentence_over_wrapped_lines_is_quoted_on_one_line(ask: Ask) -> None:
         "tea would need. It must not be opened while it is hot, and it should\n"
         "stand on a level place.\n- one item of a list\n- another item of it\n"
     )
-    answer = ask(graph_of([tool("t", lambda g, c: wrapped + "More. " * 60)], "s1 = t()"))
+    answer = ask(graph_of([tool("t", lambda *_: wrapped + "More. " * 60)], "s1 = t()"))
     assert "holds as much water as six cups of tea would need. It must" in answer.text
     assert "list - another" not in answer.text
 
 
 def test_long_field_of_a_row_is_cut_to_whole_sentences(ask: Ask) -> None:
     row = {"title": "Kettle", "text": "It is steel. " * 60, "note": "short"}
-    answer = ask(graph_of([tool("t", lambda g, c: [row], results=tuple(row))], "s1 = t()"))
+    answer = ask(graph_of([tool("t", lambda *_: [row], results=tuple(row))], "s1 = t()"))
     assert "Kettle; text It is steel. It is steel." in answer.text
     assert "note short" in answer.text
     assert len(answer.text) < 700
@@ -206,7 +206,7 @@ def ranked_citations(*texts: str) -> list[str]:
     return list(generator.generate(GenerationRequest("question", items)).citations)
 
 
-def test_passage_with_the_best_logit_is_quoted_even_after_three_near_ones() -> None:
+def test_passage_with_the_best_logit_is_quoted_even_in_fourth_place() -> None:
     assert ranked_citations("Eggs (1)", "Roses (2)", "Water (2)", "Answer (4)") == [
         "E1",
         "E2",
@@ -222,7 +222,7 @@ def test_equal_passages_are_quoted_once_and_leave_room_for_others() -> None:
     assert ranked_citations("Same (4)", "Same (4)", "Other (4)", "Best (5)") == ["E1", "E3", "E4"]
 
 
-def test_part_with_the_best_logit_is_quoted_of_a_long_passage() -> None:
+def test_long_passage_is_quoted_by_its_part_with_the_best_logit() -> None:
     filler = [f"{'Filler ' * 40}(1)" for _ in range(9)]
     passage = "\n\n".join([*filler, "The answer is here (9)", *filler])
     request = GenerationRequest("question", [evidence(1, passage)])

@@ -1,4 +1,4 @@
-"""The judge with a chat model: its prompt, and how it reads the model's text."""
+"""The judge with a chat model: its prompt, and the verdicts it reads from the model's text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.errors import InputError
 from casewright.graph.feedback import ChatJudge
 from casewright.stores import Hit
 from casewright.stores.feedback import Candidate, JudgeRequest, Verdicts
-from tests.graph.feedback_helpers import loop, note_store
+from tests.graph.feedback_helpers import note_store, run_loop
 from tests.graph.helpers import ScriptedModel
 from tests.stores.helpers import note, number_id
 
@@ -30,30 +30,30 @@ def candidate(number: int, text: str) -> Candidate:
     return Candidate(hit, text, 0.5, 1)
 
 
-def request(*texts: str, relevant: tuple[str, ...] = (), **more: Any) -> JudgeRequest:
-    known = [candidate(100 + n, text) for n, text in enumerate(relevant)]
-    asked = [candidate(n, text) for n, text in enumerate(texts)]
-    return JudgeRequest("where is the key?", known, asked, **more)
+def request(*texts: str, relevant: tuple[str, ...] = (), **options: Any) -> JudgeRequest:
+    relevant_cases = [candidate(100 + n, text) for n, text in enumerate(relevant)]
+    candidates = [candidate(n, text) for n, text in enumerate(texts)]
+    return JudgeRequest("where is the key?", relevant_cases, candidates, **options)
 
 
-def verdicts_of(mode: str, judge: ChatJudge, asked: JudgeRequest) -> Verdicts:
-    return judge.judge(asked) if mode == "sync" else asyncio.run(judge.ajudge(asked))
+def verdicts_of(mode: str, judge: ChatJudge, request: JudgeRequest) -> Verdicts:
+    return judge.judge(request) if mode == "sync" else asyncio.run(judge.ajudge(request))
 
 
 class Unshuffled(random.Random):
-    """Numbers that a test can name."""
+    """A random source that keeps the order, so that a test knows the numbers of candidates."""
 
-    def sample(self, population: Any, k: int, **more: Any) -> list[Any]:
+    def sample(self, population: Any, k: int, **options: Any) -> list[Any]:
         return list(population)
 
 
-def numbers(verdicts: Verdicts) -> list[int]:
+def relevant_numbers(verdicts: Verdicts) -> list[int]:
     return sorted(int(id_[-12:]) for id_ in verdicts.relevant)
 
 
 @MODES
 @pytest.mark.parametrize(
-    ("said", "relevant", "note"),
+    ("text", "relevant", "note"),
     [
         ('{"0": true, "1": false, "2": true}', [0, 2], ""),
         ('```json\n{"0": "yes", "1": 0, "2": true}\n```', [0, 2], ""),
@@ -66,11 +66,11 @@ def numbers(verdicts: Verdicts) -> list[int]:
     ids=["object", "mended", "list", "cut", "unknown", "words", "empty"],
 )
 def test_verdicts_apply_only_to_the_candidates_of_the_request(
-    mode: str, said: str, relevant: list[int], note: str
+    mode: str, text: str, relevant: list[int], note: str
 ) -> None:
-    judge = ChatJudge(ScriptedModel(script=said), numbering=Unshuffled())
+    judge = ChatJudge(ScriptedModel(script=text), numbering=Unshuffled())
     verdicts = verdicts_of(mode, judge, request("a", "b", "c", relevant=("d",)))
-    assert numbers(verdicts) == relevant
+    assert relevant_numbers(verdicts) == relevant
     assert note in verdicts.note
     assert bool(verdicts.note) == bool(note)
     assert not verdicts.failed
@@ -80,7 +80,7 @@ def test_verdicts_apply_only_to_the_candidates_of_the_request(
 def test_prompt_shows_relevant_hits_as_context_and_numbers_only_candidates() -> None:
     model = ScriptedModel(script="{}")
     ChatJudge(model).judge(request("one", "two", relevant=("head", "tail")))
-    system, human = (str(message.text) for message in model.asked[0])
+    system, human = (str(message.text) for message in model.requests[0])
     assert [text for _, text in CONTEXT.findall(human)] == ["head", "tail"]
     blocks = BLOCK.findall(human)
     assert [number for _, number, _ in blocks] == ["0", "1"]
@@ -93,15 +93,14 @@ def test_prompt_shows_relevant_hits_as_context_and_numbers_only_candidates() -> 
 
 
 def test_delimiters_and_candidate_numbers_differ_between_requests() -> None:
-    model = ScriptedModel(script="{}")
-    judge = ChatJudge(model)
+    judge = ChatJudge(model := ScriptedModel(script="{}"))
     texts = [f"text {n}" for n in range(12)]
     for _ in range(6):
         judge.judge(request(*texts))
-    shown = [BLOCK.findall(model.prompt(n)) for n in range(6)]
-    assert len({blocks[0][0] for blocks in shown}) == 6
-    orders = {tuple(text for _, _, text in blocks) for blocks in shown}
-    # That two of six orders of twelve are the same has a probability of 3e-8.
+    prompts = [BLOCK.findall(model.prompt(n)) for n in range(6)]
+    assert len({blocks[0][0] for blocks in prompts}) == 6
+    orders = {tuple(text for _, _, text in blocks) for blocks in prompts}
+    # Two of six random orders of twelve texts are equal with a probability of 3e-8.
     assert len(orders) == 6
     assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(texts))}
 
@@ -115,43 +114,44 @@ def test_candidate_numbers_are_equal_for_the_same_seed() -> None:
 
 
 def true_blocks(messages: list[BaseMessage]) -> list[tuple[str, str]]:
-    """Number and text of each candidate, as the system message says that they are delimited."""
+    """Return number and text of each candidate, delimited as the system message says."""
     (nonce,) = set(re.findall(r"candidate-(\w+)", str(messages[0].text)))
     block = rf'<candidate-{nonce} number="(\d+)">\n(.*?)\n</candidate-{nonce}>'
     return re.findall(block, str(messages[1].text), re.S)
 
 
-def reads(messages: list[BaseMessage]) -> str:
-    """A model that calls relevant what speaks of a key."""
-    told = [f'"{number}": {str("key" in text).lower()}' for number, text in true_blocks(messages)]
-    return f"{{{', '.join(told)}}}"
+def judge_by_key(messages: list[BaseMessage]) -> str:
+    """Return the answer of a model that finds texts about a key relevant."""
+    pairs = [f'"{n}": {str("key" in text).lower()}' for n, text in true_blocks(messages)]
+    return f"{{{', '.join(pairs)}}}"
 
 
 def test_verdict_applies_to_the_candidate_with_its_number() -> None:
     texts = [f"{'key' if n % 3 else 'door'} {n}" for n in range(20)]
     for _ in range(3):
-        verdicts = ChatJudge(ScriptedModel(script=reads)).judge(request(*texts))
-        assert numbers(verdicts) == [n for n in range(20) if n % 3]
+        verdicts = ChatJudge(ScriptedModel(script=judge_by_key)).judge(request(*texts))
+        assert relevant_numbers(verdicts) == [n for n in range(20) if n % 3]
 
 
 def test_verdicts_contain_the_token_counts_of_the_model() -> None:
     usage: Any = {"input_tokens": 7, "output_tokens": 2, "total_tokens": 9}
-    said = AIMessage('{"0": true}', usage_metadata=usage)
-    verdicts = ChatJudge(ScriptedModel(script=said)).judge(request("a"))
+    message = AIMessage('{"0": true}', usage_metadata=usage)
+    judge = ChatJudge(ScriptedModel(script=message))
+    verdicts = judge.judge(request("a"))
     assert verdicts.tokens == {"input": 7, "output": 2}
     with note_store() as store:
-        result = loop("sync", store, ChatJudge(ScriptedModel(script=said)), limits={"rounds": 1})
-    assert [one["tokens"] for one in result.rounds] == [9]
+        result = run_loop("sync", store, judge, limits={"rounds": 1})
+    assert [round_["tokens"] for round_ in result.rounds] == [9]
 
 
 @MODES
 def test_judge_does_not_call_the_model_without_candidates(mode: str) -> None:
     model = ScriptedModel(script="[0]")
     assert verdicts_of(mode, ChatJudge(model), request(relevant=("d",))) == Verdicts(frozenset())
-    assert model.asked == []
+    assert model.requests == []
 
 
-def failing(error: BaseException) -> Any:
+def failing_script(error: BaseException) -> Any:
     def script(messages: list[BaseMessage]) -> str:
         raise error
 
@@ -172,34 +172,34 @@ def failing(error: BaseException) -> Any:
     ids=lambda error: type(error).__name__,
 )
 def test_failing_model_ends_the_loop_without_an_exception(mode: str, error: BaseException) -> None:
-    judge = ChatJudge(ScriptedModel(script=failing(error)))
+    judge = ChatJudge(ScriptedModel(script=failing_script(error)))
     verdicts = verdicts_of(mode, judge, request("a"))
     assert verdicts.failed
     assert verdicts.relevant == frozenset()
     assert type(error).__name__ in verdicts.note
     assert "verysecret" not in verdicts.note
     with note_store() as store:
-        result = loop(mode, store, judge)
+        result = run_loop(mode, store, judge)
     assert (result.reason, len(result.hits), result.confirmed) == ("judge_failed", 4, False)
     assert type(error).__name__ in result.rounds[-1]["note"]
 
 
-def sleeps(messages: list[BaseMessage]) -> str:
+def sleep_and_answer(messages: list[BaseMessage]) -> str:
     time.sleep(1.0)
     return '{"0": true}'
 
 
 @MODES
 @pytest.mark.parametrize(
-    ("seconds", "left"), [(0.1, 30.0), (30.0, 0.1)], ids=["its own", "the request's"]
+    ("seconds", "seconds_left"), [(0.1, 30.0), (30.0, 0.1)], ids=["its own", "the request's"]
 )
 def test_hanging_model_is_abandoned_at_the_time_limit(
-    mode: str, seconds: float, left: float
+    mode: str, seconds: float, seconds_left: float
 ) -> None:
-    judge = ChatJudge(ScriptedModel(script=sleeps), seconds=seconds)
-    started = time.perf_counter()
-    verdicts = verdicts_of(mode, judge, request("a", seconds=left))
-    assert time.perf_counter() - started < 0.8
+    judge = ChatJudge(ScriptedModel(script=sleep_and_answer), seconds=seconds)
+    start = time.perf_counter()
+    verdicts = verdicts_of(mode, judge, request("a", seconds=seconds_left))
+    assert time.perf_counter() - start < 0.8
     assert verdicts.failed
     assert verdicts.note == "The model gave no verdicts within 0.1 s."
 
@@ -207,10 +207,10 @@ def test_hanging_model_is_abandoned_at_the_time_limit(
 @MODES
 def test_loop_distinguishes_its_deadline_from_the_time_limit_of_the_model(mode: str) -> None:
     with note_store() as store:
-        slow = ScriptedModel(script=sleeps)
-        own = loop(mode, store, ChatJudge(slow, seconds=0.1))
-        all_ = loop(mode, store, ChatJudge(slow), limits={"seconds": 0.15})
-    assert (own.reason, all_.reason) == ("judge_failed", "deadline")
+        slow = ScriptedModel(script=sleep_and_answer)
+        own_limit = run_loop(mode, store, ChatJudge(slow, seconds=0.1))
+        whole_loop = run_loop(mode, store, ChatJudge(slow), limits={"seconds": 0.15})
+    assert (own_limit.reason, whole_loop.reason) == ("judge_failed", "deadline")
 
 
 @pytest.mark.parametrize(

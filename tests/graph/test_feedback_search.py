@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pytest
@@ -25,13 +26,13 @@ from casewright.stores.hit import Hit
 from tests.graph.feedback_helpers import (
     QUESTION,
     TEXTS,
-    Scripted,
+    FakeJudge,
     all_relevant,
-    ids,
-    loop,
+    hit_ids,
     note_store,
-    run,
-    total,
+    round_totals,
+    run_graph,
+    run_loop,
 )
 from tests.stores.helpers import note, note_schema
 
@@ -42,8 +43,9 @@ STRATEGIES = [
     NeighbourStrategy(),
 ]
 MODES = pytest.mark.parametrize("mode", ["sync", "async"])
-EACH = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
-FAR = {"rounds": 9, "candidates": 40}
+EACH_STRATEGY = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
+INVALID_LIMITS = [0, -1, True, float("inf"), float("nan"), 1e300, "4"]
+LOOSE_LIMITS = {"rounds": 9, "candidates": 40}
 
 
 @pytest.fixture(scope="module")
@@ -53,123 +55,123 @@ def store() -> Iterator[CaseStore]:
 
 
 @MODES
-@EACH
+@EACH_STRATEGY
 def test_where_condition_holds_in_every_round(
     store: CaseStore, mode: str, strategy: Strategy
 ) -> None:
-    judge = Scripted()
-    result = run(
+    judge = FakeJudge()
+    result = run_graph(
         mode,
         build_feedback(store, judge, strategy, limits=FeedbackLimits(first=4, more=3, rounds=9)),
         where={"even": True},
     )
     assert result.reason == "exhausted"
-    assert sorted(ids(result)) == sorted(case.id for case in store.all({"even": True}))
+    assert sorted(hit_ids(result)) == sorted(case.id for case in store.all({"even": True}))
     assert len(result.rounds) > 3
 
 
 @MODES
-@EACH
+@EACH_STRATEGY
 def test_loop_finds_only_cases_of_its_tenant_in_every_round(mode: str, strategy: Strategy) -> None:
     with CaseStore(note_schema("owned", tenanted=True), tenant="ann") as ann:
         ann.add([note(text) for text in TEXTS[:9]])
         with ann.for_tenant("bob") as bob:
             bob.add([note(f"{text} of bob") for text in TEXTS])
-            judge = Scripted()
-            result = loop(mode, ann, judge, strategy, limits=FAR)
+            judge = FakeJudge()
+            result = run_loop(mode, ann, judge, strategy, limits=LOOSE_LIMITS)
             assert result.reason == "exhausted"
-            assert sorted(judge.ids) == sorted(case.id for case in ann.all())
-            assert len(judge.ids) == 9
+            assert sorted(judge.judged_ids) == sorted(case.id for case in ann.all())
 
 
 @MODES
 def test_loop_over_an_empty_store_returns_no_hits(mode: str) -> None:
     with CaseStore(note_schema("empty")) as empty:
-        judge = Scripted()
-        result = loop(mode, empty, judge)
-        assert (result.hits, result.reason, judge.asked) == ([], "exhausted", [])
-        assert [one["found"] for one in result.rounds] == [0]
+        judge = FakeJudge()
+        result = run_loop(mode, empty, judge)
+        assert (result.hits, result.reason, judge.requests) == ([], "exhausted", [])
+        assert [round_["found"] for round_ in result.rounds] == [0]
 
 
 @MODES
 def test_where_condition_that_no_case_meets_returns_no_hits(store: CaseStore, mode: str) -> None:
-    result = run(mode, build_feedback(store, Scripted()), where={"even": "never"})
+    result = run_graph(mode, build_feedback(store, FakeJudge()), where={"even": "never"})
     assert (result.hits, result.reason) == ([], "exhausted")
 
 
 @MODES
 @pytest.mark.parametrize(
-    "given",
+    "inputs",
     [{"question": "  "}, {"question": 7}, {"where": {"even": object()}}],
     ids=["empty", "number", "where"],
 )
 def test_invalid_question_or_where_condition_is_an_input_error(
-    store: CaseStore, mode: str, given: dict[str, Any]
+    store: CaseStore, mode: str, inputs: dict[str, Any]
 ) -> None:
     with pytest.raises(InputError):
-        run(mode, build_feedback(store, Scripted()), **given)
+        run_graph(mode, build_feedback(store, FakeJudge()), **inputs)
 
 
 @MODES
-@pytest.mark.parametrize("which", ["relevant", "unseen", "all"])
-def test_case_deleted_during_the_loop_is_left_out(mode: str, which: str) -> None:
-    with note_store() as own:
-        gone: list[str] = []
+@pytest.mark.parametrize("kind", ["relevant", "unseen", "all"])
+def test_case_deleted_during_the_loop_is_left_out(mode: str, kind: str) -> None:
+    with note_store() as store:
+        deleted: list[str] = []
 
-        class Deletes(RocchioStrategy):
-            """Searches, and then somebody deletes."""
+        class Deleting(RocchioStrategy):
+            """A strategy after whose first search cases are deleted."""
 
             def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
-                found = super().search(question, feedback, k)
-                if not gone:
-                    near = [one.hit.case.id for one in found]
-                    known = [one.id for one in feedback.relevant]
-                    gone.extend({"relevant": known[:1], "unseen": near[:1], "all": near}[which])
-                    own.delete(gone)
-                return found
+                hits = super().search(question, feedback, k)
+                if not deleted:
+                    new = [found.hit.case.id for found in hits]
+                    relevant = [case.id for case in feedback.relevant]
+                    deleted.extend({"relevant": relevant[:1], "unseen": new[:1], "all": new}[kind])
+                    store.delete(deleted)
+                return hits
 
-        judge = Scripted()
-        result = loop(mode, own, judge, Deletes(), limits={"rounds": 9, "candidates": 12})
-        told = ids(result)
-        assert gone
-        assert set(told).isdisjoint(gone)
+        judge = FakeJudge()
+        result = run_loop(mode, store, judge, Deleting(), limits={"rounds": 9, "candidates": 12})
+        left_ids = hit_ids(result)
+        assert deleted
+        assert set(left_ids).isdisjoint(deleted)
         assert len(result.candidates) <= 12
-        assert all(one.id not in gone for asked in judge.asked[1:] for one in asked.relevant)
-        if which == "all":
-            # Nothing was left to judge in that round.
-            assert (result.reason, len(told)) == ("settled", 4)
+        for request in judge.requests[1:]:
+            assert not {case.id for case in request.relevant} & set(deleted)
+        if kind == "all":
+            # That round had no candidate left to judge.
+            assert (result.reason, len(left_ids)) == ("settled", 4)
         else:
-            assert (result.reason, len(told)) == ("candidates", 11)
+            assert (result.reason, len(left_ids)) == ("candidates", 11)
 
 
-def found_again(question: Question, feedback: Feedback, k: int) -> Any:
-    """Everything that was seen, and one case twice that was not."""
+def find_again(question: Question, feedback: Feedback, k: int) -> Any:
+    """Return all seen cases, and an unseen case twice."""
     hits = question.hits(sorted(feedback.seen))
     new = question.best(1, exclude=feedback.seen)
     return [*(Found(hit, 1.0) for hit in hits), *new, *new]
 
 
-def not_a_number(question: Question, feedback: Feedback, k: int) -> Any:
-    return [Found(one.hit, float("nan")) for one in question.best(3, exclude=feedback.seen)]
+def find_with_nan_score(question: Question, feedback: Feedback, k: int) -> Any:
+    return [Found(found.hit, float("nan")) for found in question.best(3, exclude=feedback.seen)]
 
 
-def no_score(question: Question, feedback: Feedback, k: int) -> Any:
-    none: Any = None
-    return [Found(one.hit, none) for one in question.best(3, exclude=feedback.seen)]
+def find_without_score(question: Question, feedback: Feedback, k: int) -> Any:
+    score: Any = None
+    return [Found(found.hit, score) for found in question.best(3, exclude=feedback.seen)]
 
 
-def foreign(question: Question, feedback: Feedback, k: int) -> Any:
-    """A hit of a case that the store does not have."""
+def find_foreign_case(question: Question, feedback: Feedback, k: int) -> Any:
+    """Return a hit of a case that is not in the store."""
     hit = feedback.relevant[0].hit
-    other = note("elsewhere", id="00000000-0000-4000-8000-000000000001")
-    return [Found(Hit(other, 1.0, 1.0, hit.facet_scores, hit.vector), 1.0)]
+    other_case = note("elsewhere", id="00000000-0000-4000-8000-000000000001")
+    return [Found(Hit(other_case, 1.0, 1.0, hit.facet_scores, hit.vector), 1.0)]
 
 
-def far_too_many(question: Question, feedback: Feedback, k: int) -> Any:
+def find_too_many(question: Question, feedback: Feedback, k: int) -> Any:
     return question.best(99, exclude=feedback.seen)
 
 
-def raises(error: BaseException) -> Any:
+def raise_error(error: BaseException) -> Any:
     def search(question: Question, feedback: Feedback, k: int) -> Any:
         raise error
 
@@ -177,33 +179,33 @@ def raises(error: BaseException) -> Any:
 
 
 @dataclass
-class Searches:
-    """A strategy that is a function."""
+class FunctionStrategy:
+    """A strategy whose search is a function."""
 
-    by: Callable[[Question, Feedback, int], Any]
+    function: Callable[[Question, Feedback, int], Any]
     name: str = "a test's"
 
     def search(self, question: Question, feedback: Feedback, k: int) -> Any:
-        return self.by(question, feedback, k)
+        return self.function(question, feedback, k)
 
 
 @MODES
 @pytest.mark.parametrize(
-    ("by", "reason"),
+    ("search", "reason"),
     [
-        (found_again, "rounds"),
-        (far_too_many, "rounds"),
-        (not_a_number, "exhausted"),
-        (foreign, "settled"),
+        (find_again, "rounds"),
+        (find_too_many, "rounds"),
+        (find_with_nan_score, "exhausted"),
+        (find_foreign_case, "settled"),
         (lambda question, feedback, k: None, "search_failed"),
         (lambda question, feedback, k: [None], "search_failed"),
-        (no_score, "search_failed"),
-        (raises(ValueError("broken \ud800")), "search_failed"),
-        (raises(InputError("Its index is empty.")), "search_failed"),
-        (raises(TimeoutError()), "search_failed"),
-        (raises(SystemExit(2)), "search_failed"),
-        (raises(StopIteration()), "search_failed"),
-        (raises(asyncio.CancelledError()), "search_failed"),
+        (find_without_score, "search_failed"),
+        (raise_error(ValueError("broken \ud800")), "search_failed"),
+        (raise_error(InputError("Its index is empty.")), "search_failed"),
+        (raise_error(TimeoutError()), "search_failed"),
+        (raise_error(SystemExit(2)), "search_failed"),
+        (raise_error(StopIteration()), "search_failed"),
+        (raise_error(asyncio.CancelledError()), "search_failed"),
     ],
     ids=[
         "seen",
@@ -222,51 +224,49 @@ class Searches:
     ],
 )
 def test_loop_returns_its_hits_when_a_strategy_misbehaves(
-    store: CaseStore, mode: str, by: Any, reason: str
+    store: CaseStore, mode: str, search: Any, reason: str
 ) -> None:
-    judge = Scripted()
-    result = loop(mode, store, judge, Searches(by), limits={"rounds": 3})
+    judge = FakeJudge()
+    result = run_loop(mode, store, judge, FunctionStrategy(search), limits={"rounds": 3})
     assert result.reason == reason
-    assert ids(result)[:4] == [hit.case.id for hit in store.search(QUESTION, 4)]
+    assert hit_ids(result)[:4] == [hit.case.id for hit in store.search(QUESTION, 4)]
     assert result.confirmed
-    assert len(judge.ids) == len(set(judge.ids))
-    assert total(result)[:1] == [4]
-    assert all(one["found"] <= 4 for one in result.rounds)
+    assert len(judge.judged_ids) == len(set(judge.judged_ids))
+    assert round_totals(result)[:1] == [4]
+    assert all(round_["found"] <= 4 for round_ in result.rounds)
     if reason == "search_failed":
         assert result.rounds[-1]["note"].startswith("The next search failed: ")
 
 
 @MODES
 def test_hanging_strategy_ends_the_loop_at_its_deadline(store: CaseStore, mode: str) -> None:
-    started = time.perf_counter()
-    result = loop(
-        mode, store, Scripted(), Searches(lambda *given: time.sleep(1.5)), limits={"seconds": 0.4}
-    )
-    assert time.perf_counter() - started < 1.4
+    start = time.perf_counter()
+    strategy = FunctionStrategy(lambda *_: time.sleep(1.5))
+    result = run_loop(mode, store, FakeJudge(), strategy, limits={"seconds": 0.4})
+    assert time.perf_counter() - start < 1.4
     assert (result.reason, len(result.hits), result.confirmed) == ("deadline", 4, True)
 
 
 def test_judge_reads_the_text_of_the_text_function_cut_to_the_character_limit(
     store: CaseStore,
 ) -> None:
-    judge = Scripted()
-    loop(
+    judge = FakeJudge()
+    run_loop(
         "sync",
         store,
         judge,
         text=lambda case: f"read: {case.problem['question']}",
         limits={"characters": 12, "rounds": 2},
     )
-    shown = [one.text for asked in judge.asked for one in (*asked.candidates, *asked.relevant)]
-    assert all(text.startswith("read: ") and len(text) == 12 for text in shown)
-    assert all_relevant(judge.asked[0]).relevant == {one.id for one in judge.asked[1].relevant}
+    first, second = judge.requests
+    cases = [*first.candidates, *second.candidates, *second.relevant]
+    assert all(case.text.startswith("read: ") and len(case.text) == 12 for case in cases)
+    assert all_relevant(first).relevant == {case.id for case in second.relevant}
 
 
-@pytest.mark.parametrize("bad", [0, -1, True, 2.5, float("inf"), float("nan"), "4"], ids=repr)
-@pytest.mark.parametrize("name", ["rounds", "seconds"])
-def test_feedback_limits_refuse_values_that_are_not_above_0(name: str, bad: Any) -> None:
-    if name == "seconds" and bad == 2.5:
-        assert FeedbackLimits(seconds=bad).seconds == bad
-        return
+@pytest.mark.parametrize(
+    ("name", "value"), [*product(["rounds", "seconds"], INVALID_LIMITS), ("rounds", 2.5)], ids=repr
+)
+def test_invalid_feedback_limit_is_refused_and_named(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"FeedbackLimits.{name} is"):
-        FeedbackLimits(**{name: bad})
+        FeedbackLimits(**{name: value})

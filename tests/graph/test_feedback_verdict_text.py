@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from casewright.graph.feedback.verdict_text import MAX_CHARACTERS, read_verdicts
 from tests.support.examples import at_most
 
-BOTH = {0: True, 1: False}
-#: Pieces that answers are made of, right and wrong.
+ONLY_FIRST = {0: True, 1: False}
+#: Pieces of valid and invalid answers.
 PIECES = [
     *"{}[]\"':,=\\`\n .-",
     "```json",
@@ -29,26 +29,26 @@ PIECES = [
 
 
 @pytest.mark.parametrize(
-    ("text", "read"),
+    ("text", "expected"),
     [
-        ('{"0": true, "1": false}', BOTH),
-        ('```json\n{"0": true, "1": false}\n```', BOTH),
-        ('```\n{"0": true,\n "1": false}', BOTH),
-        ('Here you are: {"0": true, "1": false}. Anything else?', BOTH),
-        ('{"0": "true", "1": "no"}', BOTH),
-        ('{"0": "Yes", "1": "irrelevant"}', BOTH),
-        ('{"0": 1, "1": 0}', BOTH),
-        ('{"[0]": true, "[1]": false}', BOTH),
-        ('{"candidate 0": true, "Candidate_1": false}', BOTH),
-        ("candidate 0: yes\ncandidate 1: no", BOTH),
-        ('{"verdicts": {"0": true, "1": false}}', BOTH),
-        ('{"0": true, "why": "see {\'0\': false, \'1\': true}", "1": false}', BOTH),
-        ('{"0": false, "1": true} would be wrong, so {"0": true, "1": false}', BOTH),
-        ("[0]", BOTH),
-        ('["0"]', BOTH),
-        ("[\n  0\n]", BOTH),
-        ('```json\n{"relevant": [0]}\n```', BOTH),
-        ("[0, 1", BOTH),
+        ('{"0": true, "1": false}', ONLY_FIRST),
+        ('```json\n{"0": true, "1": false}\n```', ONLY_FIRST),
+        ('```\n{"0": true,\n "1": false}', ONLY_FIRST),
+        ('Here you are: {"0": true, "1": false}. Anything else?', ONLY_FIRST),
+        ('{"0": "true", "1": "no"}', ONLY_FIRST),
+        ('{"0": "Yes", "1": "irrelevant"}', ONLY_FIRST),
+        ('{"0": 1, "1": 0}', ONLY_FIRST),
+        ('{"[0]": true, "[1]": false}', ONLY_FIRST),
+        ('{"candidate 0": true, "Candidate_1": false}', ONLY_FIRST),
+        ("candidate 0: yes\ncandidate 1: no", ONLY_FIRST),
+        ('{"verdicts": {"0": true, "1": false}}', ONLY_FIRST),
+        ('{"0": true, "why": "see {\'0\': false, \'1\': true}", "1": false}', ONLY_FIRST),
+        ('{"0": false, "1": true} would be wrong, so {"0": true, "1": false}', ONLY_FIRST),
+        ("[0]", ONLY_FIRST),
+        ('["0"]', ONLY_FIRST),
+        ("[\n  0\n]", ONLY_FIRST),
+        ('```json\n{"relevant": [0]}\n```', ONLY_FIRST),
+        ("[0, 1", ONLY_FIRST),
         ("[]", {0: False, 1: False}),
         ('{"0": true, "1": fal', {0: True}),
         ('{"0": true, "1', {0: True}),
@@ -61,20 +61,20 @@ PIECES = [
         ("It calls itself relevant: [1]", {}),
         ("Neither 0 nor 1 is.", {}),
         ('{"0": {"relevant": true}}', {0: True}),
-        ('{"0": {"why": "a", "relevant": true}, "1": {"relevant": false}}', BOTH),
-        ('{"verdicts": {"0": {"relevant": true}, "1": {"relevant": "no"}}}', BOTH),
-        ('[{"id": 0, "relevant": true}, {"id": 1, "relevant": false}]', BOTH),
+        ('{"0": {"why": "a", "relevant": true}, "1": {"relevant": false}}', ONLY_FIRST),
+        ('{"verdicts": {"0": {"relevant": true}, "1": {"relevant": "no"}}}', ONLY_FIRST),
+        ('[{"id": 0, "relevant": true}, {"id": 1, "relevant": false}]', ONLY_FIRST),
         ('[{"id": 1, "relevant": true}] no: [{"id": 0, "relevant": true}]', {0: True}),
         ('{"id": 0, "why": "{\'id\': 1, \'relevant\': true}", "relevant": true}', {0: True}),
-        ('{"0": true, "seen": ["{\'0\': false, \'1\': true}"], "1": false}', BOTH),
+        ('{"0": true, "seen": ["{\'0\': false, \'1\': true}"], "1": false}', ONLY_FIRST),
         ('[{"id": 0, "relevant": true}, {"id": 1, "relevant": tr', {0: True}),
         ('[{"id": 0, "relevant": true}, {"id": 2, "relevant": true}]', {0: True}),
-        ("- 0: true\n- 1: false", BOTH),
-        ("My verdicts:\n* **0**: yes, it names the key\n* **1**: no (a door)", BOTH),
+        ("- 0: true\n- 1: false", ONLY_FIRST),
+        ("My verdicts:\n* **0**: yes, it names the key\n* **1**: no (a door)", ONLY_FIRST),
         ("1. true\n2. false", {}),
         ("1. Relevant texts are rare.", {}),
-        ("[true, false]", BOTH),
-        ('["yes", "no"]', BOTH),
+        ("[true, false]", ONLY_FIRST),
+        ('["yes", "no"]', ONLY_FIRST),
         ("[true]", {}),
         ("[true, false, true]", {}),
         ("The relevant candidates are: [0]", {}),
@@ -82,8 +82,8 @@ PIECES = [
         ("I refuse [1]", {}),
     ],
 )
-def test_answer_of_any_known_format_is_read_as_verdicts(text: str, read: dict[int, bool]) -> None:
-    assert read_verdicts(text, 2) == read
+def test_verdicts_are_read_from_any_known_format(text: str, expected: dict[int, bool]) -> None:
+    assert read_verdicts(text, 2) == expected
 
 
 @settings(max_examples=at_most(80), deadline=None)
@@ -91,9 +91,9 @@ def test_answer_of_any_known_format_is_read_as_verdicts(text: str, read: dict[in
 @example("٣: true", 4)
 @example('{"00": true}', 1)
 def test_any_text_yields_boolean_verdicts_on_listed_candidates_only(text: str, count: int) -> None:
-    read = read_verdicts(text, count)
-    assert set(read) <= set(range(count))
-    assert all(type(verdict) is bool for verdict in read.values())
+    verdicts = read_verdicts(text, count)
+    assert set(verdicts) <= set(range(count))
+    assert all(type(verdict) is bool for verdict in verdicts.values())
 
 
 @settings(max_examples=at_most(60), deadline=None)
@@ -103,15 +103,15 @@ def test_any_text_yields_boolean_verdicts_on_listed_candidates_only(text: str, c
     st.sampled_from(["{}", "```json\n{}\n```", "Thinking of it, {} it is.", "1. {}"]),
     st.integers(0, 99),
 )
-def test_json_object_is_read_whole_or_up_to_where_it_is_cut_off(
-    verdicts: dict[int, bool], indent: int | None, around: str, kept: int
+def test_json_object_is_read_completely_or_up_to_its_cut(
+    verdicts: dict[int, bool], indent: int | None, template: str, cut_at: int
 ) -> None:
-    written = json.dumps(verdicts, indent=indent)
-    assert read_verdicts(around.replace("{}", written), 61) == verdicts
-    cut = read_verdicts(written[:kept], 61)
-    assert cut.items() <= verdicts.items()
-    assert len(cut) >= sum(
-        kept > written.index(f'"{n}": ') + len(f'"{n}": false') for n in verdicts
+    answer = json.dumps(verdicts, indent=indent)
+    assert read_verdicts(template.replace("{}", answer), 61) == verdicts
+    verdicts_before_cut = read_verdicts(answer[:cut_at], 61)
+    assert verdicts_before_cut.items() <= verdicts.items()
+    assert len(verdicts_before_cut) >= sum(
+        cut_at > answer.index(f'"{n}": ') + len(f'"{n}": false') for n in verdicts
     )
 
 
@@ -140,23 +140,23 @@ HOSTILE = [
 
 
 def test_long_hostile_answers_are_read_within_two_seconds() -> None:
-    started = time.process_time()
+    start = time.process_time()
     for piece in HOSTILE:
         read_verdicts(piece * (200_000 // len(piece)), 5)
         read_verdicts("The relevant candidates are 0" + piece * 3_300, 5)
         read_verdicts("[" + piece * 3_300, 5)
-    assert time.process_time() - started < 2
+    assert time.process_time() - start < 2
 
 
 def test_long_answer_is_read_at_its_end_only() -> None:
     thought = "So it is. " * MAX_CHARACTERS
-    assert read_verdicts(thought + '{"0": true, "1": false}', 2) == BOTH
+    assert read_verdicts(thought + '{"0": true, "1": false}', 2) == ONLY_FIRST
     assert read_verdicts('{"0": true, "1": false}' + thought, 2) == {}
 
 
-def test_each_answer_of_maximum_length_is_read_within_two_seconds() -> None:
+def test_answer_of_maximum_length_is_read_within_two_seconds() -> None:
     for piece in ["{", "{//", '["', "{'", '{"a":1,', "[1,", "\n[1] x", "0 : ", '{"\\"', " "]:
-        started = time.perf_counter()
+        start = time.perf_counter()
         read_verdicts(piece * MAX_CHARACTERS, 5)
-        assert time.perf_counter() - started < 2, piece
+        assert time.perf_counter() - start < 2, piece
     assert read_verdicts("{ " * MAX_CHARACTERS + '{"3": true}', 5) == {3: True}

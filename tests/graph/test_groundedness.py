@@ -61,10 +61,10 @@ def test_sentences_keep_their_citations() -> None:
 
 
 def test_chat_generator_marks_unsupported_sentences_only_with_marks_true() -> None:
-    said = "Tea is served at four [E2]. Dogs like bones [E1][E9]."
-    for marks, text in (
-        (False, said),
+    model_text = "Tea is served at four [E2]. Dogs like bones [E1][E9]."
+    for marks, expected in (
+        (False, model_text),
         (True, f"Tea is served at four [E2]. Dogs like bones. {MARK}"),
     ):
-        generator = ChatGenerator(ScriptedModel(script=said), marks=marks)
-        assert generator.generate(GenerationRequest(QUESTION, ITEMS)).text == text
+        generator = ChatGenerator(ScriptedModel(script=model_text), marks=marks)
+        assert generator.generate(GenerationRequest(QUESTION, ITEMS)).text == expected

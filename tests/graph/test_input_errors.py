@@ -11,7 +11,7 @@ from casewright.errors import InputError, PlanError
 from casewright.graph import ChatGenerator, Limits
 from tests.graph.helpers import QUESTION, Ask, ScriptedModel, graph_of, tool
 
-UNUSABLE: dict[str, Any] = {
+INVALID: dict[str, Any] = {
     "empty": {"question": ""},
     "blank": {"question": " \n\t"},
     "very long": {"question": "why " * 25_000},
@@ -34,24 +34,24 @@ UNUSABLE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", UNUSABLE)
+@pytest.mark.parametrize("kind", INVALID)
 def test_invalid_question_context_or_history_is_an_input_error_before_any_call(
     ask: Ask, kind: str
 ) -> None:
-    called: list[str] = []
-    tools = [tool("t", lambda given, context: called.append(context.step))]
+    calls: list[str] = []
+    tools = [tool("t", lambda _, context: calls.append(context.step))]
     model = ScriptedModel(script="fine")
     graph = graph_of(tools, "s1 = t()", ChatGenerator(model))
     with pytest.raises(InputError) as raised:
-        ask(graph, UNUSABLE[kind])
+        ask(graph, INVALID[kind])
     assert len(str(raised.value)) < 400
-    assert called == []
-    assert model.asked == []
+    assert calls == []
+    assert model.requests == []
 
 
 @pytest.mark.parametrize("context", [None, {}, {"page": None}, {"a": {"b": [1, "c"]}}])
 def test_context_may_be_absent_or_any_json_object(ask: Ask, context: Any) -> None:
-    graph = graph_of([tool("t", lambda given, context: "there")], "s1 = t()")
+    graph = graph_of([tool("t", lambda *_: "there")], "s1 = t()")
     assert ask(graph, {"question": QUESTION, "context": context}).citations == ["E1"]
 
 
@@ -64,9 +64,9 @@ def test_limit_that_is_not_positive_is_refused_and_named(name: str, value: int) 
 
 
 def test_plan_with_a_field_that_the_context_lacks_is_refused(ask: Ask) -> None:
-    called: list[str] = []
-    tools = [tool("t", lambda given, context: called.append(context.step))]
+    calls: list[str] = []
+    tools = [tool("t", lambda _, context: calls.append(context.step))]
     graph = graph_of(tools, "s1 = t(a=context.page)\ns2 = t()")
     with pytest.raises(PlanError, match="The context of this request has no page"):
         ask(graph, {"question": QUESTION, "context": {"page": None}})
-    assert called == []
+    assert calls == []

@@ -25,28 +25,28 @@ from casewright.errors import ToolError
 from casewright.planner import parse_plan
 from casewright.planner.plan import StepRef
 from casewright.tools import CallContext
-from tests.graph.helpers import QUESTION, QUICK, Given, graph_of, tool
+from tests.graph.helpers import QUESTION, QUICK_RETRY, Arguments, graph_of, tool
 from tests.support.examples import at_most
 from tests.support.faulty_saver import Disk, FaultySaver
 from tests.support.virtual_loop import VirtualLoop
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
-SECONDS, ATTEMPTS = 20.0, QUICK.max_attempts
+SECONDS, ATTEMPTS = 20.0, QUICK_RETRY.max_attempts
 
 
 @dataclass
-class Called:
-    """A call of a tool, which ends as the test says.
+class PendingCall:
+    """A call of a tool, whose result the test sets.
 
     Attributes:
-        step: Of the plan.
-        given: The arguments.
-        ends: What the call waits for: a value, or an error.
+        step: The name of the step.
+        arguments: The arguments of the call.
+        result: The future value or error of the call.
     """
 
     step: str
-    given: dict[str, Any]
-    ends: asyncio.Future[str]
+    arguments: dict[str, Any]
+    result: asyncio.Future[str]
 
 
 @st.composite
@@ -55,13 +55,13 @@ def plans(draw: st.DrawFn) -> str:
     for number in range(1, draw(st.integers(1, 5)) + 1):
         earlier = st.sampled_from([f"s{k}.value" for k in range(1, number)] or ["question"])
         names = draw(st.sampled_from(["", "a", "ab"]))
-        given = ", ".join(f"{name}={draw(earlier)}" for name in names)
-        lines.append(f"s{number} = {draw(st.sampled_from(['works', 'works', 'asks']))}({given})")
+        args = ", ".join(f"{name}={draw(earlier)}" for name in names)
+        lines.append(f"s{number} = {draw(st.sampled_from(['works', 'works', 'asks']))}({args})")
     return "\n".join(lines)
 
 
-class Runs(RuleBasedStateMachine):
-    """One thread's run, through whatever happens to it."""
+class RunMachine(RuleBasedStateMachine):
+    """A run of one thread, with any order of events."""
 
     @initialize(plan=plans(), concurrency=st.integers(1, 3))
     def begin(self, plan: str, concurrency: int) -> None:
@@ -70,86 +70,85 @@ class Runs(RuleBasedStateMachine):
         self.saver = FaultySaver(self.disk)
         self.concurrency = concurrency
         self.plan = parse_plan(plan)
-        self.calls: list[Called] = []
+        self.calls: list[PendingCall] = []
         self.attempts: Counter[str] = Counter()
         self.run: asyncio.Task[Any] | None = None
         self.questions: dict[str, str] = {}
         self.answer: dict[str, Any] | None = None
-        self.begun = False
-        tools = [tool("works", None, self._works), tool("asks", None, self._asks)]
+        tools = [tool("works", None, self._work), tool("asks", None, self._ask)]
         self.graph = graph_of(
             tools,
             plan,
             checkpointer=self.saver,
             concurrency=concurrency,
             step_seconds=SECONDS,
-            retry=QUICK,
+            retry=QUICK_RETRY,
         )
 
-    async def _works(self, given: Given, context: CallContext) -> str:
-        for kept in self.disk.finished:
-            # One that was given what was not kept is called again, and has other arguments then.
-            same = (kept["step"], kept["arguments"]) == (context.step, given)
-            assert not same, "a finished step was repeated"
+    async def _work(self, arguments: Arguments, context: CallContext) -> str:
+        for outcome in self.disk.finished:
+            # A step is repeated only after an input was not saved, and then with other arguments.
+            is_repeated = (outcome["step"], outcome["arguments"]) == (context.step, arguments)
+            assert not is_repeated, "a finished step was repeated"
         self.attempts[context.step] += 1
-        call = Called(context.step, dict(given), self.loop.create_future())
+        call = PendingCall(context.step, dict(arguments), self.loop.create_future())
         self.calls.append(call)
-        return await call.ends
+        return await call.result
 
-    async def _asks(self, given: Given, context: CallContext) -> str:
-        value = await self._works(given, context)
+    async def _ask(self, arguments: Arguments, context: CallContext) -> str:
+        value = await self._work(arguments, context)
         return f"{value} and {interrupt(context.step)}"
 
     @property
-    def pending(self) -> list[Called]:
-        return [call for call in self.calls if not call.ends.done()]
+    def pending(self) -> list[PendingCall]:
+        return [call for call in self.calls if not call.result.done()]
 
     @precondition(lambda self: self.run is None and self.answer is None)
     @rule(reply=st.booleans())
-    def goes_on(self, reply: bool) -> None:
-        """Begin the run, or go on with what is kept of it; with replies, or without."""
-        given: Any = None
+    def begin_or_resume(self, reply: bool) -> None:
+        """Begin the run, or resume its saved state, with or without replies."""
+        inputs: Any = None
         if self.questions and reply:
-            given = Command(resume={id_: f"reply to {s}" for id_, s in self.questions.items()})
+            inputs = Command(resume={key: f"reply to {s}" for key, s in self.questions.items()})
         self.attempts.clear()
-        kept = self.saver.get_tuple(CONFIG) is not None
-        work = self.graph.ainvoke(given if kept else {"question": QUESTION}, CONFIG)
-        self.run = self.loop.create_task(work)
-        self._settled()
+        is_saved = self.saver.get_tuple(CONFIG) is not None
+        run = self.graph.ainvoke(inputs if is_saved else {"question": QUESTION}, CONFIG)
+        self.run = self.loop.create_task(run)
+        self._settle()
 
     @precondition(lambda self: bool(self.pending))
-    @rule(which=st.integers(0, 9), how=st.sampled_from(["value", "value", "error", "refusal"]))
-    def call_ends(self, which: int, how: str) -> None:
-        call = self.pending[which % len(self.pending)]
-        if how == "value":
-            call.ends.set_result(f"{call.step}#{len(self.calls)}")
+    @rule(index=st.integers(0, 9), end=st.sampled_from(["value", "value", "error", "refusal"]))
+    def end_call(self, index: int, end: str) -> None:
+        call = self.pending[index % len(self.pending)]
+        if end == "value":
+            call.result.set_result(f"{call.step}#{len(self.calls)}")
         else:
-            call.ends.set_exception(OSError("no answer") if how == "error" else ToolError("no"))
-        self._settled()
+            call.result.set_exception(OSError("no answer") if end == "error" else ToolError("no"))
+        self._settle()
 
     @rule(seconds=st.sampled_from([0.05, SECONDS / 2, SECONDS + 1]))
-    def time_passes(self, seconds: float) -> None:
+    def pass_time(self, seconds: float) -> None:
         self.loop.let_pass(seconds)
-        self._settled()
+        self._settle()
 
     @precondition(lambda self: self.run is not None)
     @rule()
-    def run_is_cancelled(self) -> None:
+    def cancel_run(self) -> None:
         assert self.run is not None
         self.run.cancel()
-        self._settled()
-        assert not self.pending, "a call was left behind"
+        self._settle()
+        assert not self.pending, "a call is still pending"
 
     @rule(writes=st.integers(0, 6))
-    def disk_will_fail(self, writes: int) -> None:
+    def let_disk_fail(self, writes: int) -> None:
         self.disk.fails_in = writes
 
     @invariant()
-    def budgets_are_kept(self) -> None:
+    def check_budgets(self) -> None:
         assert len(self.pending) <= self.concurrency
         assert all(count <= ATTEMPTS for count in self.attempts.values()), self.attempts
 
-    def _settled(self) -> None:
+    def _settle(self) -> None:
         self.loop.settle()
         if self.run is None or not self.run.done():
             return
@@ -159,14 +158,14 @@ class Runs(RuleBasedStateMachine):
         if (error := run.exception()) is not None:
             assert isinstance(error, sqlite3.OperationalError), repr(error)
             self.loop.let_pass(1)
-            assert not self.pending, "a call was left behind"
+            assert not self.pending, "a call is still pending"
             return
-        ended = run.result()
-        self.questions = {one.id: one.value for one in ended.get("__interrupt__", ())}
-        self.answer = None if self.questions else ended["answer"]
+        state = run.result()
+        self.questions = {pause.id: pause.value for pause in state.get("__interrupt__", ())}
+        self.answer = None if self.questions else state["answer"]
 
     def teardown(self) -> None:
-        """Whatever happened, the run comes to its answer, which is of its own steps."""
+        """Let the run end without further faults, and check its answer."""
         if not hasattr(self, "loop"):
             return
         self.disk.fails_in = -1
@@ -174,29 +173,29 @@ class Runs(RuleBasedStateMachine):
             if self.answer is not None:
                 break
             if self.run is None:
-                self.goes_on(reply=True)
+                self.begin_or_resume(reply=True)
             elif self.pending:
-                self.call_ends(0, "value")
+                self.end_call(0, "value")
             else:
-                self.time_passes(1)
-        assert self.answer is not None, "the run has no end"
-        self._judge(self.answer)
+                self.pass_time(1)
+        assert self.answer is not None, "the run did not end"
+        self._check_answer(self.answer)
         self.loop.let_pass(1)
         self.loop.close()
 
-    def _judge(self, answer: dict[str, Any]) -> None:
+    def _check_answer(self, answer: dict[str, Any]) -> None:
         steps = {step["step"]: step for step in answer["steps"]}
         assert list(steps) == [f"s{number}" for number in range(1, len(self.plan.steps) + 1)]
-        for own, planned in zip(steps.values(), self.plan.steps, strict=True):
+        for step, planned in zip(steps.values(), self.plan.steps, strict=True):
             refs = {name: v for name, v in planned.arguments if isinstance(v, StepRef)}
             needed = {name: f"s{ref.step}" for name, ref in refs.items()}
-            if own["status"] == "skipped":
-                assert any(not steps[of]["rows"] for of in needed.values())
+            if step["status"] == "skipped":
+                assert any(not steps[need]["rows"] for need in needed.values())
                 continue
-            given = {name: steps[of]["rows"][0]["value"] for name, of in needed.items()}
-            assert {name: own["arguments"][name] for name in given} == given
-            if own["status"] == "done":
-                assert own["rows"][0]["value"].startswith(f"{own['step']}#")
+            inputs = {name: steps[need]["rows"][0]["value"] for name, need in needed.items()}
+            assert {name: step["arguments"][name] for name in inputs} == inputs
+            if step["status"] == "done":
+                assert step["rows"][0]["value"].startswith(f"{step['step']}#")
         ids = {item["id"] for item in answer["evidence"]}
         assert set(answer["citations"]) <= ids
         assert answer["citations"] or not ids
@@ -205,7 +204,7 @@ class Runs(RuleBasedStateMachine):
 
 def run_state_machine(examples: int, steps: int) -> None:
     run_state_machine_as_test(
-        Runs,
+        RunMachine,
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
@@ -224,15 +223,15 @@ def test_no_long_order_of_events_repeats_a_step_mixes_results_or_exceeds_a_budge
     run_state_machine(1500, 60)
 
 
-def test_skipped_step_runs_after_all_when_its_input_was_not_saved() -> None:
-    run = Runs()
-    run.begin(plan="s1 = works()\ns2 = works(a=s1.value)\ns3 = works()", concurrency=1)
-    run.goes_on(reply=False)
-    run.disk_will_fail(writes=0)
-    # The first step is out of time, and the second skipped for it: that alone is kept.
-    run.time_passes(seconds=SECONDS + 1)
-    assert [(kept["step"], kept["status"]) for kept in run.disk.finished] == [("s2", "skipped")]
-    run.run_is_cancelled()
-    run.teardown()
-    assert run.answer is not None
-    assert {step["status"] for step in run.answer["steps"]} == {"done"}
+def test_skipped_step_runs_when_the_resumed_run_provides_its_input() -> None:
+    machine = RunMachine()
+    machine.begin(plan="s1 = works()\ns2 = works(a=s1.value)\ns3 = works()", concurrency=1)
+    machine.begin_or_resume(reply=False)
+    machine.let_disk_fail(writes=0)
+    # The first step times out and is not saved; the second is skipped for it and saved.
+    machine.pass_time(seconds=SECONDS + 1)
+    (outcome,) = machine.disk.finished
+    assert (outcome["step"], outcome["status"]) == ("s2", "skipped")
+    machine.cancel_run()
+    machine.teardown()
+    assert {step["status"] for step in machine.answer["steps"]} == {"done"}

@@ -27,8 +27,8 @@ INPUTS = ("in0", "in1", "in2")
 
 
 @dataclass(frozen=True)
-class Doing:
-    """What one step of a random plan does; ``rows`` of it hold a null in ``maybe``."""
+class StepSpec:
+    """The behaviour of a step of a random plan; with ``null``, ``maybe`` is null in its rows."""
 
     behaviour: str
     rows: int
@@ -37,8 +37,8 @@ class Doing:
 
 
 @st.composite
-def doings(draw: st.DrawFn) -> list[Doing]:
-    made: list[Doing] = []
+def step_specs(draw: st.DrawFn) -> list[StepSpec]:
+    specs: list[StepSpec] = []
     for number in range(1, draw(st.integers(1, 12)) + 1):
         reference = st.builds(
             StepRef,
@@ -47,128 +47,128 @@ def doings(draw: st.DrawFn) -> list[Doing]:
             st.sampled_from([0, 0, 0, 1, 2]),
         )
         needs = draw(st.lists(reference, max_size=3)) if number > 1 else []
-        made.append(
-            Doing(
+        specs.append(
+            StepSpec(
                 draw(st.sampled_from(BEHAVIOURS)),
                 draw(st.integers(1, 3)),
                 draw(st.booleans()),
                 needs,
             )
         )
-    return made
+    return specs
 
 
-def rows_of(number: int, doing: Doing, inputs: Sequence[str]) -> list[dict[str, Any]]:
-    """The one right result: a function of the step and of what it was given."""
-    made = []
-    for row in range(doing.rows):
+def rows_of(number: int, spec: StepSpec, inputs: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the only correct result, a function of the step and its inputs."""
+    rows = []
+    for row in range(spec.rows):
         text = f"{number}.{row}({','.join(inputs)})"
         value = hashlib.sha256(text.encode()).hexdigest()[:12]
-        made.append({"value": value, "maybe": None if doing.null else f"maybe {value}"})
-    return made
+        rows.append({"value": value, "maybe": None if spec.null else f"maybe {value}"})
+    return rows
 
 
-def expected(plan: Sequence[Doing]) -> list[tuple[str, list[dict[str, Any]]]]:
-    ends: list[tuple[str, list[dict[str, Any]]]] = []
-    for number, doing in enumerate(plan, 1):
+def expected_outcomes(plan: Sequence[StepSpec]) -> list[tuple[str, list[dict[str, Any]]]]:
+    outcomes: list[tuple[str, list[dict[str, Any]]]] = []
+    for number, spec in enumerate(plan, 1):
         inputs: list[str] = []
-        for need in doing.needs:
-            status, rows = ends[need.step - 1]
+        for need in spec.needs:
+            status, rows = outcomes[need.step - 1]
             if status == "done" and need.index < len(rows) and rows[need.index][need.field]:
                 inputs.append(rows[need.index][need.field])
-        if len(inputs) < len(doing.needs):
-            ends.append(("skipped", []))
-        elif doing.behaviour in ("done", "flaky"):
-            ends.append(("done", rows_of(number, doing, inputs)))
+        if len(inputs) < len(spec.needs):
+            outcomes.append(("skipped", []))
+        elif spec.behaviour in ("done", "flaky"):
+            outcomes.append(("done", rows_of(number, spec, inputs)))
         else:
-            status = {"empty": "empty", "hangs": "timed_out"}.get(doing.behaviour, "failed")
-            ends.append((status, []))
-    return ends
+            status = {"empty": "empty", "hangs": "timed_out"}.get(spec.behaviour, "failed")
+            outcomes.append((status, []))
+    return outcomes
 
 
 @dataclass
-class Workshop:
-    """The tools of one run: each does what the plan's step says."""
+class RunTools:
+    """The tools of one run: each call behaves as its step specifies."""
 
-    doings: Sequence[Doing]
+    specs: Sequence[StepSpec]
     release: threading.Event = field(default_factory=threading.Event)
     calls: list[str] = field(default_factory=list)
 
-    def run(self, given_: Mapping[str, Any], context: CallContext) -> Any:
+    def run(self, arguments: Mapping[str, Any], context: CallContext) -> Any:
         number = int(context.step[1:])
-        doing = self.doings[number - 1]
+        spec = self.specs[number - 1]
         self.calls.append(context.step)
-        if doing.behaviour == "raises":
+        if spec.behaviour == "raises":
             raise ValueError("no luck")
-        if doing.behaviour == "refuses":
+        if spec.behaviour == "refuses":
             raise ToolError("cannot")
-        if doing.behaviour == "flaky" and self.calls.count(context.step) == 1:
+        if spec.behaviour == "flaky" and self.calls.count(context.step) == 1:
             raise ConnectionError("once")
-        if doing.behaviour == "undeclared":
+        if spec.behaviour == "undeclared":
             return {"other": 1, "price": 2}
-        if doing.behaviour == "empty":
+        if spec.behaviour == "empty":
             return []
-        return rows_of(number, doing, [given_[name] for name in INPUTS if name in given_])
+        return rows_of(number, spec, [arguments[name] for name in INPUTS if name in arguments])
 
-    def blocking(self, given_: Mapping[str, Any], context: CallContext) -> Any:
-        if self.doings[int(context.step[1:]) - 1].behaviour == "hangs":
+    def run_blocking(self, arguments: Mapping[str, Any], context: CallContext) -> Any:
+        if self.specs[int(context.step[1:]) - 1].behaviour == "hangs":
             self.release.wait(20)
-        return self.run(given_, context)
+        return self.run(arguments, context)
 
-    async def awaiting(self, given_: Mapping[str, Any], context: CallContext) -> Any:
-        if self.doings[int(context.step[1:]) - 1].behaviour == "hangs":
+    async def run_awaiting(self, arguments: Mapping[str, Any], context: CallContext) -> Any:
+        if self.specs[int(context.step[1:]) - 1].behaviour == "hangs":
             await asyncio.sleep(20)
-        return self.run(given_, context)
+        return self.run(arguments, context)
 
     def tools(self) -> list[ToolSpec]:
         takes, results = ("number", *INPUTS), ("value", "maybe")
         return [
-            tool("block", self.blocking, takes=takes, results=results),
-            tool("await_", self.blocking, self.awaiting, takes=takes, results=results),
+            tool("block", self.run_blocking, takes=takes, results=results),
+            tool("await_", self.run_blocking, self.run_awaiting, takes=takes, results=results),
         ]
 
     def plan(self) -> str:
         steps = []
-        for number, doing in enumerate(self.doings, 1):
-            inputs = zip(INPUTS, doing.needs, strict=False)
+        for number, spec in enumerate(self.specs, 1):
+            inputs = zip(INPUTS, spec.needs, strict=False)
             arguments: tuple[Any, ...] = (("number", Literal(number)), *inputs)
             steps.append(Step("block" if number % 2 else "await_", arguments))
         return str(Plan(tuple(steps)))
 
 
-def run_one(mode: Blocking | Awaiting, plan: Sequence[Doing]) -> Answer:
-    shop = Workshop(plan)
-    graph = graph_of(shop.tools(), shop.plan(), step_seconds=STEP_SECONDS, concurrency=12)
-    began = time.perf_counter()
+def run_plan(mode: Blocking | Awaiting, plan: Sequence[StepSpec]) -> Answer:
+    run_tools = RunTools(plan)
+    graph = graph_of(run_tools.tools(), run_tools.plan(), step_seconds=STEP_SECONDS, concurrency=12)
+    start = time.perf_counter()
     try:
         answer = mode(graph)
     finally:
-        shop.release.set()
-    assert time.perf_counter() - began < STEP_SECONDS * len(plan) + 3.0
-    run = {step["step"] for step in answer.steps if step["status"] != "skipped"}
-    assert {name for name in shop.calls if name not in run} == set()
+        run_tools.release.set()
+    assert time.perf_counter() - start < STEP_SECONDS * len(plan) + 3.0
+    executed = {step["step"] for step in answer.steps if step["status"] != "skipped"}
+    assert {name for name in run_tools.calls if name not in executed} == set()
     return answer
 
 
 @settings(max_examples=at_most(30), deadline=None)
-@given(doings())
+@given(step_specs())
 def test_steps_of_random_plans_end_as_expected_in_sync_and_async_runs(
-    plan: list[Doing],
+    plan: list[StepSpec],
 ) -> None:
-    right = expected(plan)
-    blocking, awaiting = run_one(Blocking(), plan), run_one(Awaiting(), plan)
+    expected = expected_outcomes(plan)
+    blocking, awaiting = run_plan(Blocking(), plan), run_plan(Awaiting(), plan)
     for answer in (blocking, awaiting):
         assert [step["step"] for step in answer.steps] == [f"s{n + 1}" for n in range(len(plan))]
-        assert [(step["status"], step["rows"]) for step in answer.steps] == right
-        for number, (status, _) in enumerate(right, 1):
+        assert [(step["status"], step["rows"]) for step in answer.steps] == expected
+        for number, (status, _) in enumerate(expected, 1):
             step = step_of(answer, f"s{number}")
             assert bool(step["error"]) == (status in ("failed", "timed_out", "skipped"))
             assert (step["attempts"] == 0) == (status == "skipped")
-        assert len(answer.missing) == sum(status != "done" for status, _ in right)
+        assert len(answer.missing) == sum(status != "done" for status, _ in expected)
         json.dumps(answer.to_json())
-    plain = [
-        [(e["id"], e["step"], e["text"]) for e in answer.evidence]
+    evidence_texts = [
+        [(item["id"], item["step"], item["text"]) for item in answer.evidence]
         for answer in (blocking, awaiting)
     ]
-    assert plain[0] == plain[1]
+    assert evidence_texts[0] == evidence_texts[1]
     assert blocking.text == awaiting.text

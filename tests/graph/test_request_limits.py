@@ -15,15 +15,15 @@ from casewright.errors import InputError, ToolError
 from casewright.graph import Answer, Limits, RunContext
 from casewright.stores import Case, CaseSchema, CaseStore, text_facet
 from casewright.tools import CallContext, tool_from_store
-from tests.graph.helpers import QUESTION, Ask, Given, graph_of, statuses, tool, values
+from tests.graph.helpers import QUESTION, Arguments, Ask, graph_of, statuses, tool, values
 from tests.support.encoders import HashingEncoder
 
 
-def find_nine_rows(given: Given, context: CallContext) -> list[str]:
+def find_nine_rows(arguments: Arguments, context: CallContext) -> list[str]:
     return ["long text"] * 9
 
 
-def slow(given: Given, context: CallContext) -> str:
+def slow(arguments: Arguments, context: CallContext) -> str:
     time.sleep(0.6)
     return "late"
 
@@ -31,8 +31,8 @@ def slow(given: Given, context: CallContext) -> str:
 MANY = tool("many", find_nine_rows)
 
 
-def rows_of(ask: Ask, limits: Any, **own: Any) -> list[Any]:
-    answer = ask(graph_of([MANY], "s1 = many()", **own), context=RunContext(limits=limits))
+def rows_of(ask: Ask, limits: Any, **graph_limits: Any) -> list[Any]:
+    answer = ask(graph_of([MANY], "s1 = many()", **graph_limits), context=RunContext(limits=limits))
     return values(answer)["s1"]
 
 
@@ -46,7 +46,7 @@ def test_request_cannot_raise_a_limit(ask: Ask, limits: Any) -> None:
     assert rows_of(ask, limits, rows=3, characters=4) == ["long …"] * 3
 
 
-def test_limit_that_the_request_omits_is_that_of_the_graph(ask: Ask) -> None:
+def test_limit_of_the_graph_applies_when_the_request_omits_it(ask: Ask) -> None:
     assert rows_of(ask, {"characters": 6}, rows=5) == ["long t …"] * 5
 
 
@@ -58,15 +58,15 @@ def test_request_can_lower_the_seconds_of_a_step(ask: Ask) -> None:
 
 
 def test_planner_gets_the_lower_step_limit_of_request_and_graph(ask: Ask) -> None:
-    asked: list[int] = []
+    step_limits: list[int] = []
 
-    class Counts:
+    class RecordingPlanner:
         name = "counts"
 
         def plan(self, request: Any) -> Any:
             from casewright.planner import PlanResult, parse_plan
 
-            asked.append(request.max_steps)
+            step_limits.append(request.max_steps)
             return PlanResult(parse_plan("s1 = many()"), self.name)
 
         async def aplan(self, request: Any) -> Any:
@@ -74,16 +74,16 @@ def test_planner_gets_the_lower_step_limit_of_request_and_graph(ask: Ask) -> Non
 
     graph = graph_of([MANY], "s1 = many()", steps=6)
     for limits in ({"steps": 2}, {"steps": 9}, None):
-        ask(graph, context=RunContext(planner=Counts(), limits=limits))
-    assert asked == [2, 6, 6]
+        ask(graph, context=RunContext(planner=RecordingPlanner(), limits=limits))
+    assert step_limits == [2, 6, 6]
 
 
 def test_request_can_lower_only_the_attempts_of_the_retry_policy() -> None:
-    own = Limits(retry=RetryPolicy(max_attempts=3, initial_interval=0.5))
-    lower = own.within(Limits(retry=RetryPolicy(max_attempts=1, initial_interval=9.0)))
-    assert (lower.retry.max_attempts, lower.retry.initial_interval) == (1, 0.5)
-    assert own.within(Limits(retry=RetryPolicy(max_attempts=9))).retry.max_attempts == 3
-    assert own.within({"rows": 1}).retry == own.retry
+    graph_limits = Limits(retry=RetryPolicy(max_attempts=3, initial_interval=0.5))
+    limits = graph_limits.within(Limits(retry=RetryPolicy(max_attempts=1, initial_interval=9.0)))
+    assert (limits.retry.max_attempts, limits.retry.initial_interval) == (1, 0.5)
+    assert graph_limits.within(Limits(retry=RetryPolicy(max_attempts=9))).retry.max_attempts == 3
+    assert graph_limits.within({"rows": 1}).retry == graph_limits.retry
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_invalid_limit_is_refused_and_named(ask: Ask, limits: Any, message: str)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("fields", "message"),
     [
         ({"toolbox": "all"}, "toolbox=str 'all'"),
         ({"planner": "gpt"}, "planner=str 'gpt'"),
@@ -117,17 +117,17 @@ def test_invalid_limit_is_refused_and_named(ask: Ask, limits: Any, message: str)
         ({"tenant": "a", "scope": {"tenant": "b"}}, "'a' as tenant and 'b' in the scope"),
     ],
 )
-def test_invalid_run_context_is_refused(ask: Ask, given: Any, message: str) -> None:
+def test_invalid_run_context_is_refused(ask: Ask, fields: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        ask(graph_of([MANY], "s1 = many()"), context=RunContext(**given))
+        ask(graph_of([MANY], "s1 = many()"), context=RunContext(**fields))
 
 
-def who(given: Given, context: CallContext) -> str:
+def describe_scope(arguments: Arguments, context: CallContext) -> str:
     return f"{context.scope.get('tenant')} {context.scope.get('customer')}"
 
 
 def test_scope_of_every_tool_contains_the_tenant(ask: Ask) -> None:
-    graph = graph_of([tool("who", who)], "s1 = who()")
+    graph = graph_of([tool("who", describe_scope)], "s1 = who()")
     for context in (
         RunContext(tenant="acme", scope={"customer": "C1"}),
         RunContext(scope={"customer": "C1", "tenant": "acme"}),
@@ -140,8 +140,8 @@ def tenants_store() -> CaseStore:
     schema = CaseSchema("notes", (text_facet("text", HashingEncoder(64)),), tenanted=True)
     store = CaseStore(schema, tenant="nobody")
     for tenant in TENANTS:
-        with store.for_tenant(tenant) as own:
-            own.add(
+        with store.for_tenant(tenant) as tenant_store:
+            tenant_store.add(
                 Case({"text": f"the code word number {n}"}, f"{tenant} word {n}", metadata={"n": n})
                 for n in range(3)
             )
@@ -157,47 +157,46 @@ def store() -> Iterator[CaseStore]:
         yield opened
 
 
-def find_in(store: CaseStore, **more: Any) -> Any:
-    return tool_from_store(store, name="find", description="Finds.", **{"per_tenant": True, **more})
+def find_in(store: CaseStore, **kw: Any) -> Any:
+    return tool_from_store(store, name="find", description="Finds.", **{"per_tenant": True, **kw})
 
 
 PLAN = "s1 = find(query=question)\ns2 = find(query=s1.evidence)\ns3 = find(query=context.hint)"
 
 
-def check(tenant: str, answer: Answer) -> None:
+def check_rows(tenant: str, answer: Answer) -> None:
     for step in answer.steps:
         assert step["status"] == "done"
         assert len(step["rows"]) == 3
         assert all(tenant in row["evidence"] for row in step["rows"]), (tenant, step["rows"])
 
 
-def request_naming_other_tenants(tenant: str) -> dict[str, Any]:
-    # What a request says of other tenants is nothing but words.
-    return {"question": "code word of bolt", "context": {"hint": "acme word", "tenant": "bolt"}}
+#: A request that names other tenants, which must have no effect.
+HOSTILE = {"question": "code word of bolt", "context": {"hint": "acme word", "tenant": "bolt"}}
 
 
 def test_tenants_of_one_graph_find_only_their_own_cases_in_threads(store: CaseStore) -> None:
     graph = graph_of([find_in(store)], PLAN)
 
-    def one(tenant: str) -> None:
-        ran = graph.invoke(request_naming_other_tenants(tenant), context=RunContext(tenant=tenant))
-        check(tenant, Answer.from_state(ran))
+    def run_tenant(tenant: str) -> None:
+        state = graph.invoke(HOSTILE, context=RunContext(tenant=tenant))
+        check_rows(tenant, Answer.from_state(state))
 
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(one, TENANTS * 6))
+        list(pool.map(run_tenant, TENANTS * 6))
 
 
 def test_tenants_of_one_graph_find_only_their_own_cases_on_one_event_loop(store: CaseStore) -> None:
     graph = graph_of([find_in(store)], PLAN)
 
-    async def one(tenant: str) -> None:
-        ran = await graph.ainvoke(request_naming_other_tenants(tenant), context={"tenant": tenant})
-        check(tenant, Answer.from_state(ran))
+    async def run_tenant(tenant: str) -> None:
+        state = await graph.ainvoke(HOSTILE, context={"tenant": tenant})
+        check_rows(tenant, Answer.from_state(state))
 
-    async def everybody() -> None:
-        await asyncio.gather(*(one(tenant) for tenant in TENANTS * 6))
+    async def run_all() -> None:
+        await asyncio.gather(*(run_tenant(tenant) for tenant in TENANTS * 6))
 
-    asyncio.run(everybody())
+    asyncio.run(run_all())
 
 
 def test_step_fails_when_a_request_without_tenant_searches_a_tenanted_store(
@@ -241,12 +240,12 @@ def test_plan_cannot_name_the_tenant(store: CaseStore) -> None:
 
 
 def test_custom_search_gets_the_tenant_in_its_where_condition(ask: Ask, store: CaseStore) -> None:
-    asked: list[Any] = []
+    conditions: list[Any] = []
 
     def search(query: str, k: int, where: Any, context: CallContext) -> list[Any]:
-        asked.append(dict(where))
+        conditions.append(dict(where))
         return []
 
     graph = graph_of([find_in(store, search=search)], "s1 = find(query=question)")
     ask(graph, {"question": QUESTION}, context=RunContext(tenant="acme"))
-    assert asked == [{"tenant": "acme"}]
+    assert conditions == [{"tenant": "acme"}]

@@ -1,4 +1,4 @@
-"""When steps run: as soon as they can, and never more at once than allowed."""
+"""Steps start as soon as their inputs are available, within the limit of concurrency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.graph import Limits, build_graph
 from casewright.graph.random_plans import random_dag, work_toolbox
 from casewright.planner.fixed import FixedPlanner
 from casewright.tools import CallContext
-from tests.graph.helpers import Ask, Given, graph_of, statuses, step_of, tool, values
+from tests.graph.helpers import Arguments, Ask, graph_of, statuses, step_of, tool, values
 
 
 def test_step_starts_as_soon_as_its_inputs_are_available(
@@ -24,13 +24,13 @@ def test_step_starts_as_soon_as_its_inputs_are_available(
 ) -> None:
     third_ran = threading.Event()
 
-    def slow(given: Given, context: CallContext) -> str:
+    def slow(arguments: Arguments, context: CallContext) -> str:
         return "overtaken" if third_ran.wait(8) else "a barrier held the others back"
 
-    def quick(given: Given, context: CallContext) -> str:
+    def quick(arguments: Arguments, context: CallContext) -> str:
         if context.step == "s4":
             third_ran.set()
-        return f"{context.step} after {given.get('a')}"
+        return f"{context.step} after {arguments.get('a')}"
 
     plan = "s1 = slow()\ns2 = quick()\ns3 = quick(a=s2.value)\ns4 = quick(a=s3.value)"
     answer = ask(graph_of([tool("slow", slow), tool("quick", quick)], plan))
@@ -40,77 +40,77 @@ def test_step_starts_as_soon_as_its_inputs_are_available(
 
 def test_run_time_is_close_to_the_critical_path(ask: Ask) -> None:
     rng = random.Random(5)
-    over = []
+    ratios = []
     for _ in range(5):
         dag = random_dag(rng, shortest=0.1, longest=0.3)
         limits = Limits(concurrency=12)
         graph = build_graph(work_toolbox(), FixedPlanner(dag.plan()), limits=limits)
-        began = time.perf_counter()
+        start = time.perf_counter()
         answer = ask(graph)
-        over.append((time.perf_counter() - began) / dag.critical_path())
+        ratios.append((time.perf_counter() - start) / dag.critical_path())
         assert set(statuses(answer).values()) == {"done"}
-    assert min(over) >= 0.99
-    assert sorted(over)[2] < 1.5, over
+    assert min(ratios) >= 0.99
+    assert sorted(ratios)[2] < 1.5, ratios
 
 
-class Counter:
-    """How many calls run at the same time."""
+class CallCounter:
+    """Counts the calls that run at the same time."""
 
     def __init__(self) -> None:
-        self.now = self.most = self.calls = 0
+        self.running = self.peak = self.calls = 0
         self._lock = threading.Lock()
 
     @contextmanager
     def counted(self) -> Iterator[None]:
         with self._lock:
-            self.now += 1
+            self.running += 1
             self.calls += 1
-            self.most = max(self.most, self.now)
+            self.peak = max(self.peak, self.running)
         try:
             yield
         finally:
             with self._lock:
-                self.now -= 1
+                self.running -= 1
 
 
-@pytest.mark.parametrize("native", [False, True], ids=["blocking tool", "async tool"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["blocking tool", "async tool"])
 @pytest.mark.parametrize("cap", [1, 3, 12])
 def test_exactly_as_many_steps_run_at_once_as_concurrency_allows(
-    ask: Ask, cap: int, native: bool
+    ask: Ask, cap: int, is_async: bool
 ) -> None:
-    counter = Counter()
+    counter = CallCounter()
 
     def pauses() -> Iterator[float]:
-        # A loaded machine starts calls late: each waits for as many as may run, and for one more.
+        # A busy machine starts calls late: each call waits for ``cap`` calls and for a surplus one.
         until = time.monotonic() + 5
-        while counter.most < cap and time.monotonic() < until:
+        while counter.peak < cap and time.monotonic() < until:
             yield 0.005
         yield 0.02
 
-    def work(given: Given, context: CallContext) -> str:
+    def work(arguments: Arguments, context: CallContext) -> str:
         with counter.counted():
             for pause in pauses():
                 time.sleep(pause)
         return context.step
 
-    async def awork(given: Given, context: CallContext) -> str:
+    async def awork(arguments: Arguments, context: CallContext) -> str:
         with counter.counted():
             for pause in pauses():
                 await asyncio.sleep(pause)
         return context.step
 
     plan = "\n".join(f"s{n} = work()" for n in range(1, 13))
-    both: Any = awork if native else None
-    answer = ask(graph_of([tool("work", work, both)], plan, concurrency=cap))
+    run_async: Any = awork if is_async else None
+    answer = ask(graph_of([tool("work", work, run_async)], plan, concurrency=cap))
     assert set(statuses(answer).values()) == {"done"}
     assert counter.calls == 12
-    assert counter.most == cap
+    assert counter.peak == cap
 
 
 def test_langgraph_max_concurrency_does_not_raise_the_concurrency_limit(ask: Ask) -> None:
-    counter = Counter()
+    counter = CallCounter()
 
-    def work(given: Given, context: CallContext) -> str:
+    def work(arguments: Arguments, context: CallContext) -> str:
         with counter.counted():
             time.sleep(0.05)
         return context.step
@@ -118,11 +118,11 @@ def test_langgraph_max_concurrency_does_not_raise_the_concurrency_limit(ask: Ask
     plan = "\n".join(f"s{n} = work()" for n in range(1, 9))
     config = {"max_concurrency": 40, "configurable": {"max_concurrency": 40}}
     ask(graph_of([tool("work", work)], plan, concurrency=2), config=config)
-    assert counter.most == 2
+    assert counter.peak == 2
 
 
 def test_waiting_for_inputs_or_a_free_slot_does_not_count_as_step_time(ask: Ask) -> None:
-    def work(given: Given, context: CallContext) -> str:
+    def work(arguments: Arguments, context: CallContext) -> str:
         time.sleep(0.3)
         return context.step
 
@@ -137,20 +137,20 @@ def test_waiting_for_inputs_or_a_free_slot_does_not_count_as_step_time(ask: Ask)
 def test_timed_out_step_frees_its_slot(ask: Ask) -> None:
     release = threading.Event()
 
-    def hang(given: Given, context: CallContext) -> str:
+    def hang(arguments: Arguments, context: CallContext) -> str:
         release.wait(20)
         return "late"
 
-    tools = [tool("hang", hang), tool("quick", lambda given, context: "there")]
+    tools = [tool("hang", hang), tool("quick", lambda *_: "there")]
     plan = "s1 = hang()\ns2 = hang()\ns3 = quick()"
     answer = ask(graph_of(tools, plan, concurrency=1, step_seconds=0.2))
     release.set()
     assert statuses(answer) == {"s1": "timed_out", "s2": "timed_out", "s3": "done"}
 
 
-def test_chain_of_as_many_steps_as_allowed_ends_with_concurrency_1(ask: Ask) -> None:
+def test_chain_of_the_maximum_number_of_steps_ends_with_concurrency_1(ask: Ask) -> None:
     size = 40
     lines = ["s1 = work()", *(f"s{n} = work(a=s{n - 1}.value)" for n in range(2, size + 1))]
-    tools = [tool("work", lambda given, context: context.step)]
+    tools = [tool("work", lambda _, context: context.step)]
     answer = ask(graph_of(tools, "\n".join(lines), steps=size, concurrency=1))
     assert list(statuses(answer).values()) == ["done"] * size

@@ -26,14 +26,14 @@ SECRET = "kept to themselves"
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The exporter of a provider that is the global one for this test."""
+    """Install a tracer provider for this test, and return its exporter."""
     provider, exporter = sdk.TracerProvider(), export.InMemorySpanExporter()
     provider.add_span_processor(processors.SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
     return exporter
 
 
-def graph(plan: str, **more: Any) -> Any:
+def make_graph(plan: str, **options: Any) -> Any:
     store = CaseStore(CaseSchema("films", (text_facet("text", HashingEncoder()),)))
     store.add([Case({"text": "a film of the north"}, "a film of the north")])
 
@@ -50,14 +50,14 @@ def graph(plan: str, **more: Any) -> Any:
         tool_from_store(store, name="films", description="Looks films up."),
         *(tool_from_function(broken), tool_from_function(asks)),
     ]
-    return build_graph(Toolbox(tools), FixedPlanner(parse_plan(plan)), **more)
+    return build_graph(Toolbox(tools), FixedPlanner(parse_plan(plan)), **options)
 
 
-def tree(exporter: Any) -> Mapping[str, str | None]:
-    """Each span's name, and its parent's."""
-    ended = exporter.get_finished_spans()
-    names = {span.context.span_id: span.name for span in ended}
-    return {span.name: span.parent and names[span.parent.span_id] for span in ended}
+def parent_names(exporter: Any) -> Mapping[str, str | None]:
+    """Return the name of each span with the name of its parent."""
+    finished = exporter.get_finished_spans()
+    names = {span.context.span_id: span.name for span in finished}
+    return {span.name: span.parent and names[span.parent.span_id] for span in finished}
 
 
 def attributes(exporter: Any, name: str) -> Mapping[str, Any]:
@@ -66,7 +66,7 @@ def attributes(exporter: Any, name: str) -> Mapping[str, Any]:
 
 
 PLAN = "s1 = films(query=question)\ns2 = broken(query=question)"
-RUN = {
+RUN_TREE = {
     "invoke_agent casewright": None,
     "plan casewright": "invoke_agent casewright",
     "execute_tool films": "invoke_agent casewright",
@@ -77,13 +77,13 @@ RUN = {
 }
 
 
-@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.parametrize("is_async", [False, True])
 def test_run_span_is_the_parent_of_plan_tool_search_and_answer_spans(
-    spans: Any, awaited: bool
+    spans: Any, is_async: bool
 ) -> None:
-    compiled, asked = graph(PLAN), {"question": SECRET}
-    asyncio.run(compiled.ainvoke(asked)) if awaited else compiled.invoke(asked)
-    assert tree(spans) == RUN
+    compiled, inputs = make_graph(PLAN), {"question": SECRET}
+    asyncio.run(compiled.ainvoke(inputs)) if is_async else compiled.invoke(inputs)
+    assert parent_names(spans) == RUN_TREE
     planned = attributes(spans, "plan casewright")
     assert (planned["gen_ai.operation.name"], planned["gen_ai.agent.name"]) == (
         "plan",
@@ -98,42 +98,42 @@ def test_run_span_is_the_parent_of_plan_tool_search_and_answer_spans(
 
 
 def test_two_concurrent_runs_have_separate_traces(spans: Any) -> None:
-    async def both() -> None:
-        compiled = graph(PLAN)
+    async def run_both() -> None:
+        compiled = make_graph(PLAN)
         await asyncio.gather(*(compiled.ainvoke({"question": "a film"}) for _ in range(2)))
 
-    asyncio.run(both())
+    asyncio.run(run_both())
     traces = [span.context.trace_id for span in spans.get_finished_spans()]
-    assert sorted(map(traces.count, set(traces))) == [len(RUN), len(RUN)]
+    assert sorted(map(traces.count, set(traces))) == [len(RUN_TREE), len(RUN_TREE)]
 
 
 def test_spans_contain_question_plan_and_results_only_with_content_capture(
     spans: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def recorded() -> str:
-        # The tool's own span is the tool's.
-        ended = [span for span in spans.get_finished_spans() if span.name != "request"]
-        return "".join(span.to_json() for span in ended)
+    def captured_text() -> str:
+        # The tool creates this span itself.
+        finished = [span for span in spans.get_finished_spans() if span.name != "request"]
+        return "".join(span.to_json() for span in finished)
 
-    compiled = graph(PLAN)
+    compiled = make_graph(PLAN)
     compiled.invoke({"question": SECRET})
     for text in (SECRET, "a film of the north", "query=question"):
-        assert text not in recorded()
+        assert text not in captured_text()
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     compiled.invoke({"question": SECRET})
     for text in (SECRET, "a film of the north", "query=question"):
-        assert text in recorded()
+        assert text in captured_text()
 
 
 def test_spans_have_an_error_for_a_failed_but_not_a_waiting_run(spans: Any) -> None:
-    compiled = graph("s1 = asks(query=question)", checkpointer=InMemorySaver())
+    compiled = make_graph("s1 = asks(query=question)", checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     compiled.invoke({"question": "a film"}, config)
     compiled.invoke(Command(resume="the red one"), config)
-    ended = spans.get_finished_spans()
-    assert [span.name for span in ended].count("invoke_agent casewright") == 2
-    assert not [span.name for span in ended if "error.type" in span.attributes]
+    finished = spans.get_finished_spans()
+    assert [span.name for span in finished].count("invoke_agent casewright") == 2
+    assert not [span.name for span in finished if "error.type" in span.attributes]
     spans.clear()
     with pytest.raises(Exception, match="no tool rm"):
-        graph("s1 = rm()").invoke({"question": "a film"})
+        make_graph("s1 = rm()").invoke({"question": "a film"})
     assert attributes(spans, "invoke_agent casewright")["error.type"] == "PlanError"

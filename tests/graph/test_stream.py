@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from casewright.tools import CallContext
-from tests.graph.helpers import QUESTION, Given, graph_of, tool
+from tests.graph.helpers import QUESTION, Arguments, graph_of, tool
 
 PLAN = """\
 s1 = work(seconds=0.05)
@@ -23,38 +23,38 @@ s6 = work(seconds=5)"""
 Stream = Callable[[Any, Any], list[Any]]
 
 
-def streamed(graph: Any, modes: Any) -> list[Any]:
+def stream_events(graph: Any, modes: Any) -> list[Any]:
     return list(graph.stream({"question": QUESTION}, stream_mode=modes))
 
 
-def astreamed(graph: Any, modes: Any) -> list[Any]:
+def astream_events(graph: Any, modes: Any) -> list[Any]:
     async def collect() -> list[Any]:
-        asked = {"question": QUESTION}
-        return [event async for event in graph.astream(asked, stream_mode=modes)]
+        inputs = {"question": QUESTION}
+        return [event async for event in graph.astream(inputs, stream_mode=modes)]
 
     return asyncio.run(collect())
 
 
-@pytest.fixture(params=[streamed, astreamed], ids=["sync", "async"])
+@pytest.fixture(params=[stream_events, astream_events], ids=["sync", "async"])
 def stream(request: pytest.FixtureRequest) -> Stream:
-    chosen: Stream = request.param
-    return chosen
+    function: Stream = request.param
+    return function
 
 
-def work(given: Given, context: CallContext) -> str:
-    time.sleep(min(given["seconds"], 0.6))
+def work(arguments: Arguments, context: CallContext) -> str:
+    time.sleep(min(arguments["seconds"], 0.6))
     return context.step
 
 
-def fails(given: Given, context: CallContext) -> str:
+def fail(arguments: Arguments, context: CallContext) -> str:
     raise ValueError("no luck")
 
 
 def streaming_graph(**limits: Any) -> Any:
     tools = [
         tool("work", work, takes=("seconds", "a")),
-        tool("fails", fails),
-        tool("nothing", lambda given, context: []),
+        tool("fails", fail),
+        tool("nothing", lambda *_: []),
     ]
     return graph_of(tools, PLAN, step_seconds=0.3, **limits)
 
@@ -75,24 +75,24 @@ def test_stream_contains_start_and_end_of_each_step_once_in_order(
     stream: Stream,
 ) -> None:
     events = stream(streaming_graph(), "custom")
-    order = [(event["event"], event.get("step")) for event in events]
+    pairs = [(event["event"], event.get("step")) for event in events]
     for number in range(1, 7):
         name = f"s{number}"
-        assert order.count(("step_ended", name)) == 1
+        assert pairs.count(("step_ended", name)) == 1
         if name == "s4":
-            assert ("step_started", name) not in order, "a skipped step never starts"
+            assert ("step_started", name) not in pairs, "a skipped step started"
             continue
-        assert order.count(("step_started", name)) == 1
-        assert order.index(("step_started", name)) < order.index(("step_ended", name))
-    assert order.index(("step_ended", "s1")) < order.index(("step_started", "s3"))
+        assert pairs.count(("step_started", name)) == 1
+        assert pairs.index(("step_started", name)) < pairs.index(("step_ended", name))
+    assert pairs.index(("step_ended", "s1")) < pairs.index(("step_started", "s3"))
 
 
 def test_streamed_events_agree_with_the_answer(stream: Stream) -> None:
     chunks = stream(streaming_graph(), ["custom", "values"])
     events = [chunk for mode, chunk in chunks if mode == "custom"]
     answer = [chunk for mode, chunk in chunks if mode == "values"][-1]["answer"]
-    ended = {event["step"]: event for event in events if event["event"] == "step_ended"}
-    assert {name: event["status"] for name, event in ended.items()} == {
+    end_events = {event["step"]: event for event in events if event["event"] == "step_ended"}
+    assert {name: event["status"] for name, event in end_events.items()} == {
         "s1": "done",
         "s2": "failed",
         "s3": "done",
@@ -101,7 +101,7 @@ def test_streamed_events_agree_with_the_answer(stream: Stream) -> None:
         "s6": "timed_out",
     }
     for step in answer["steps"]:
-        event = ended[step["step"]]
+        event = end_events[step["step"]]
         assert event["status"] == step["status"]
         assert event["tool"] == step["tool"]
         assert event["error"] == step["error"]
@@ -113,20 +113,20 @@ def test_streamed_events_agree_with_the_answer(stream: Stream) -> None:
 
 def test_stream_yields_events_while_the_plan_runs() -> None:
     events = streaming_graph().stream({"question": QUESTION}, stream_mode="custom")
-    at = {}
+    times = {}
     for event in events:
-        at[event["event"], event.get("step")] = time.perf_counter()
-    assert at["answer", None] - at["step_ended", "s2"] > 0.2
-    assert at["step_ended", "s6"] - at["step_started", "s6"] > 0.25
+        times[event["event"], event.get("step")] = time.perf_counter()
+    assert times["answer", None] - times["step_ended", "s2"] > 0.2
+    assert times["step_ended", "s6"] - times["step_started", "s6"] > 0.25
 
 
 def test_astream_yields_events_while_the_plan_runs() -> None:
     async def collect() -> dict[Any, float]:
-        at = {}
+        times = {}
         async for event in streaming_graph().astream({"question": QUESTION}, stream_mode="custom"):
-            at[event["event"], event.get("step")] = time.perf_counter()
-        return at
+            times[event["event"], event.get("step")] = time.perf_counter()
+        return times
 
-    at = asyncio.run(collect())
-    assert at["answer", None] - at["step_ended", "s2"] > 0.2
-    assert at["step_ended", "s6"] - at["step_started", "s6"] > 0.25
+    times = asyncio.run(collect())
+    assert times["answer", None] - times["step_ended", "s2"] > 0.2
+    assert times["step_ended", "s6"] - times["step_started", "s6"] > 0.25
