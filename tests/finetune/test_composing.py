@@ -39,12 +39,12 @@ def test_joined_messages_have_a_valid_plan_with_the_tools_of_their_parts(
 
 def test_each_message_is_used_once_alone_or_in_a_joined_message() -> None:
     for box in BOXES:
-        names = [
+        ids = [
             part
             for query in with_joined_queries(box.queries, 0.5, random.Random(2))
             for part in str(query.record.id).split("+")
         ]
-        assert sorted(names) == sorted(str(query.record.id) for query in box.queries)
+        assert sorted(ids) == sorted(str(query.record.id) for query in box.queries)
 
 
 def test_joined_plan_makes_a_shared_look_up_only_once() -> None:
