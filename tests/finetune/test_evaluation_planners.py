@@ -26,8 +26,8 @@ from tests.finetune.evaluating import (
     TOOLS,
     ScriptedPlanner,
     always,
-    gold_query,
     gold,
+    gold_query,
     items,
     tool,
 )
