@@ -147,12 +147,12 @@ def test_sheet_annotated_twice_gives_each_query_once(tmp_path: Path) -> None:
     assert [q.record.id for q in read_annotated(output)] == ["n1", "n2"]
 
 
-def test_an_empty_sheet_is_refused(tmp_path: Path) -> None:
+def test_empty_sheet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is empty"):
         sheet_lines(write_sheet(tmp_path, ""))
 
 
 def test_sheet_record_adds_empty_fields_to_a_query() -> None:
     assert sheet_record({"id": 3, "query": "a lamp"}) == record(3, "a lamp") | {"id": 3}
-    known = {"id": "a", "query": "b", "plan": LAMP, "tools_removed": ["own"]}
-    assert sheet_record(known) == {**known, "context": {}, "class": ""}
+    annotated = {"id": "a", "query": "b", "plan": LAMP, "tools_removed": ["own"]}
+    assert sheet_record(annotated) == {**annotated, "context": {}, "class": ""}

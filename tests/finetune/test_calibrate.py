@@ -30,7 +30,7 @@ from tests.finetune.scoring import CountingScorer, answer_logprob, following_mod
 from tests.support.encoders import HashingEncoder
 from tests.support.tiny_mistral import tiny_mistral
 
-#: λ_d of the sweep, coarse enough that settings differ.
+#: Values of λ_d, coarse enough that the selections differ.
 GRID = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 K = 4
 
@@ -155,7 +155,7 @@ def test_calibration_shows_no_question_a_case_of_its_group() -> None:
     calibrate(toy_store(), scorer, sweep=Sweep(6, lambdas_d=(0.0, 1.0)))
     assert any(prompt.demonstrations for prompt in scorer.prompts)
     for prompt in scorer.prompts:
-        assert prompt.question not in {shown.question for shown in prompt.demonstrations}
+        assert prompt.question not in {example.question for example in prompt.demonstrations}
         assert len(prompt.answers) == 3
 
 
@@ -210,8 +210,8 @@ def test_predicted_cost_of_a_calibration_equals_what_is_scored(tmp_path: Path) -
     assert len(scorer.prompts) == prepared.cost.questions
     assert sum(len(prompt.answers) for prompt in scorer.prompts) == prepared.cost.answers
     assert sum(len(a) for prompt in scorer.prompts for a in prompt.answers) == prepared.cost.tokens
-    done = prepare(toy_store(), recorded, sweep=Sweep(3, lambdas_d=(0.0, 0.5))).cost
-    assert (done.questions, done.answers, done.tokens) == (0, 0, 0)
+    cost = prepare(toy_store(), recorded, sweep=Sweep(3, lambdas_d=(0.0, 0.5))).cost
+    assert (cost.questions, cost.answers, cost.tokens) == (0, 0, 0)
 
 
 def test_quality_is_measured_once_and_weighed_by_lambda_b(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_measure_quality_refuses_a_store_with_another_quality_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("questions", "sweep", "word"),
+    ("questions", "sweep", "message"),
     [
         (QUESTIONS[:1], {}, "at least two"),
         ([*QUESTIONS, JudgedQuestion("x asked 1", ("a",))], {}, "cannot be compared"),
@@ -267,9 +267,9 @@ def test_measure_quality_refuses_a_store_with_another_quality_range() -> None:
     ids=["one question", "mixed", "no wrong answers"],
 )
 def test_calibration_refuses_questions_that_cannot_be_compared(
-    questions: list[JudgedQuestion], sweep: dict[str, Any], word: str
+    questions: list[JudgedQuestion], sweep: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=word):
+    with pytest.raises(InputError, match=message):
         calibrate(placed_store(), CountingScorer(), questions, Sweep(**sweep))
 
 
@@ -281,7 +281,7 @@ def test_calibration_refuses_cases_without_a_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "word"),
+    ("settings", "message"),
     [
         ({"lambdas_d": (0.5, 1.5)}, "1.5"),
         ({"lambdas_b": (-0.1,)}, "-0.1"),
@@ -292,8 +292,8 @@ def test_calibration_refuses_cases_without_a_group() -> None:
     ],
     ids=str,
 )
-def test_sweep_with_invalid_settings_is_refused(settings: dict[str, Any], word: str) -> None:
-    with pytest.raises(InputError, match=word):
+def test_sweep_with_invalid_settings_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         Sweep(**settings)
 
 

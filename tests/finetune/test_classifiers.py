@@ -112,8 +112,8 @@ def test_classifiers_never_use_extra_tools_of_a_request(
 
 
 def test_classifiers_give_a_toolbox_without_known_tools_the_fallback_plan() -> None:
-    known = [query for query in KNOWN if "no_evidence" not in query.plan.tools][:150]
-    result = train_classifiers(known, HASHING).plan(PlanRequest("Any news?", SHOP))
+    queries = [query for query in KNOWN if "no_evidence" not in query.plan.tools][:150]
+    result = train_classifiers(queries, HASHING).plan(PlanRequest("Any news?", SHOP))
     assert "No plan that the classifiers know" in result.fallback
     assert str(result.plan) == "s1 = find(query=question)"
 
@@ -184,10 +184,10 @@ def test_trained_classifiers_are_read_from_the_cache(
     monkeypatch.setenv("CASEWRIGHT_HOME", str(tmp_path))
     counts: list[int] = []
 
-    def train(known: list[AnnotatedQuery], *arguments: Any) -> ClassifierPlanner:
+    def train(queries: list[AnnotatedQuery], *arguments: Any) -> ClassifierPlanner:
         if len(arguments) == 1:
-            counts.append(len(known))
-        return train_classifiers(known, *arguments)
+            counts.append(len(queries))
+        return train_classifiers(queries, *arguments)
 
     monkeypatch.setattr(classifier_cache, "train_classifiers", train)
     queries = KNOWN[:60]

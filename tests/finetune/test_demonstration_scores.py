@@ -28,7 +28,7 @@ PROMPTS = [
     AnswerPrompt("why?", ("because",), (Demonstration("who?", "nobody at all " * 8),)),
     AnswerPrompt("why?", ("é", "ﬁ 日本", "at the end", "here"), (Demonstration("a", "b"),)),
 ]
-#: Largest difference between float32 in batches and one row at a time.
+#: Largest allowed difference between batched and single scores in float32.
 TOLERANCE = 2e-3
 
 
@@ -157,7 +157,7 @@ def test_score_keys_differ_by_weights_contexts_and_answers(model: LanguageModel)
 
 
 @pytest.mark.parametrize(
-    ("prompt", "word"),
+    ("prompt", "message"),
     [
         (AnswerPrompt("a", ()), "has no answers"),
         (AnswerPrompt("a", ("",)), "no text"),
@@ -167,10 +167,10 @@ def test_score_keys_differ_by_weights_contexts_and_answers(model: LanguageModel)
     ids=["no answer", "empty", "blank", "too long"],
 )
 def test_scorer_refuses_empty_answers_and_too_long_prompts(
-    model: LanguageModel, prompt: AnswerPrompt, word: str
+    model: LanguageModel, prompt: AnswerPrompt, message: str
 ) -> None:
     scorer = ModelScorer(model)
-    with pytest.raises(InputError, match=word):
+    with pytest.raises(InputError, match=message):
         list(scorer.score([prompt]))
-    with pytest.raises(InputError, match=word):
+    with pytest.raises(InputError, match=message):
         scorer.tokens([prompt])

@@ -53,15 +53,15 @@ def naive_extremes(initial: Vectors, large: Vectors, share: float) -> set[int]:
 
 
 @settings(max_examples=at_most(150), deadline=None)
-@given(given=pools(), share=st.sampled_from([0.1, 0.25, 0.4]), block=st.integers(1, 5))
+@given(vectors=pools(), share=st.sampled_from([0.1, 0.25, 0.4]), block=st.integers(1, 5))
 def test_extreme_queries_equal_those_of_the_full_matrix_for_any_block_size(
-    given: tuple[Vectors, Vectors], share: float, block: int
+    vectors: tuple[Vectors, Vectors], share: float, block: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choose, "ROWS", block)
         patch.setattr(choose, "COLUMNS", block + 1)
-        rows = extreme_queries(*given, share)
-    assert set(rows.tolist()) == naive_extremes(*given, share)
+        rows = extreme_queries(*vectors, share)
+    assert set(rows.tolist()) == naive_extremes(*vectors, share)
     assert rows.tolist() == sorted(set(rows.tolist()))
 
 
@@ -165,9 +165,9 @@ def test_distinct_ignores_case_and_spaces_of_texts() -> None:
 
 
 @settings(max_examples=at_most(80), deadline=None)
-@given(given=pools())
-def test_best_similarity_equals_that_of_the_full_matrix(given: tuple[Vectors, Vectors]) -> None:
-    rows, columns = given
+@given(vectors=pools())
+def test_best_similarity_equals_that_of_the_full_matrix(vectors: tuple[Vectors, Vectors]) -> None:
+    rows, columns = vectors
     assert np.allclose(best_similarity(rows, columns), cosines(rows, columns).max(axis=1))
     if len(rows) > 1:
         similarities = cosines(rows, rows)

@@ -20,8 +20,8 @@ Vectors = NDArray[np.float64]
 VALUES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 3.0])
 
 
-def pool(least: int, most: int) -> st.SearchStrategy[Vectors]:
-    return st.integers(least, most).flatmap(lambda n: arrays(np.float64, (n, 3), elements=VALUES))
+def pool(low: int, high: int) -> st.SearchStrategy[Vectors]:
+    return st.integers(low, high).flatmap(lambda n: arrays(np.float64, (n, 3), elements=VALUES))
 
 
 def similarities(vectors: Vectors, others: Vectors) -> Vectors:

@@ -150,7 +150,7 @@ def test_class_scores_match_a_calculation_by_hand() -> None:
         Verdict("b", "a", False, False, False, 1),
     ]
     a, b, overall = score_classes(verdicts)
-    # Class a: 2 of 4 are found, 2 of 3 claims are right: F1 = 2 * 2/3 * 1/2 / (2/3 + 1/2) = 4/7.
+    # Class a: recall 2/4, precision 2/3, F1 = 2 * 2/3 * 1/2 / (2/3 + 1/2) = 4/7.
     assert a == ClassScore("a", 4, 0.5, 0.25, 1 / 3, 2 / 3, 0.5, a.f1)
     assert a.f1 == pytest.approx(4 / 7)
     assert (b.name, b.count, b.tool_accuracy, b.argument_accuracy) == ("b", 2, 0.5, 0.5)

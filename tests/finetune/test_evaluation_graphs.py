@@ -64,9 +64,9 @@ def test_same_graph_uses_must_words_and_accepted_tools() -> None:
 
 
 @st.composite
-def plans(draw: st.DrawFn, most: int = 5) -> Plan:
+def plans(draw: st.DrawFn, max_steps: int = 5) -> Plan:
     steps = []
-    for number in range(1, draw(st.integers(1, most)) + 1):
+    for number in range(1, draw(st.integers(1, max_steps)) + 1):
         values: list[Value] = [Literal(draw(st.sampled_from("xy")))]
         for _ in range(draw(st.integers(0, 2)) if number > 1 else 0):
             values.append(
@@ -106,11 +106,9 @@ def reorder_steps(plan: Plan, order: tuple[int, ...]) -> Plan:
 
 @settings(max_examples=at_most(100), deadline=None)
 @given(plans(8), st.randoms())
-def test_reordered_plan_with_adjusted_references_is_the_same_graph(
-    plan: Plan, draw: Random
-) -> None:
+def test_reordered_plan_with_adjusted_references_is_the_same_graph(plan: Plan, rng: Random) -> None:
     order = list(range(1, len(plan.steps) + 1))
-    draw.shuffle(order)
+    rng.shuffle(order)
     other = reorder_steps(plan, tuple(order))
     query = gold_query(0, str(plan), "a")
     assert same_graph(query, other)

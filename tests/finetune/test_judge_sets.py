@@ -109,11 +109,11 @@ def test_multihop_sets_are_found_in_a_folder_and_in_the_one_above(
 
 
 def test_limit_takes_the_same_number_of_questions_of_both_halves(tmp_path: Path) -> None:
-    whole = find_sets(multihop_folder(tmp_path), only="musique")[0]
+    unlimited = find_sets(multihop_folder(tmp_path), only="musique")[0]
     (limited,) = find_sets(tmp_path, only="musique", limit=4)
-    assert limited.half(training=True) == whole.half(training=True)[:2]
-    assert limited.half(training=False) == whole.half(training=False)[:2]
-    assert limited.cases == whole.cases
+    assert limited.half(training=True) == unlimited.half(training=True)[:2]
+    assert limited.half(training=False) == unlimited.half(training=False)[:2]
+    assert limited.cases == unlimited.cases
 
 
 def test_limit_that_leaves_a_half_empty_raises_input_error(tmp_path: Path) -> None:

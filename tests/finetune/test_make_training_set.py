@@ -89,9 +89,9 @@ def test_every_query_gives_its_plan_and_secondary_tasks(whole_set: TrainingSet) 
 def test_training_plans_call_only_tools_of_their_prompt(whole_set: TrainingSet) -> None:
     plans = [example for example in whole_set.examples if example.task == "plan"]
     for example in plans:
-        shown = example.prompt.head.partition("\n\nTools:\n")[2].partition("\n\nRules:")[0]
+        tool_list = example.prompt.head.partition("\n\nTools:\n")[2].partition("\n\nRules:")[0]
         for tool in parse_plan(example.completion).tools:
-            assert f"\n{tool}(" in f"\n{shown}"
+            assert f"\n{tool}(" in f"\n{tool_list}"
     assert any("search_shop" in example.completion for example in plans)
 
 
@@ -209,7 +209,7 @@ def test_invalid_gold_plan_is_refused_naming_the_query() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "place"),
+    ("change", "location"),
     [
         ({"id": "\ud800"}, r"Id or class of query '\\ud800'"),
         ({"class": "\ud800"}, "Id or class of query 'w'"),
@@ -218,10 +218,10 @@ def test_invalid_gold_plan_is_refused_naming_the_query() -> None:
     ids=["id", "class", "tool"],
 )
 def test_text_with_a_lone_surrogate_is_refused_naming_its_place(
-    change: dict[str, Any], place: str
+    change: dict[str, Any], location: str
 ) -> None:
     record = {"id": "w", "query": "what is it", "plan": "s1 = no_evidence()", **change}
-    with pytest.raises(InputError, match=f"{place}.*cannot be written as UTF-8"):
+    with pytest.raises(InputError, match=f"{location}.*cannot be written as UTF-8"):
         make_set([*QUERIES, AnnotatedQuery.read(record)])
 
 

@@ -91,7 +91,7 @@ def test_parser_training_states_are_closer_to_8_bit_than_to_float_states(tmp_pat
     ids, types = torch.tensor([message.ids]), torch.tensor([message.types])
     with torch.no_grad():
         states = network.lower(ids, torch.ones_like(ids), types)[0].numpy()
-    # After the first layer only, since the rounding of later ones amplifies small differences.
+    # Only the first layer is compared, since the rounding of later ones amplifies differences.
     first = {
         name: w for name, w in minilm_weights().items() if not re.search(r"layer\.[1-9]", name)
     }

@@ -29,8 +29,8 @@ def query_record(query: str, plan: str, **context: Any) -> dict[str, Any]:
     return {"query": query, "context": context, "plan": plan}
 
 
-def find(thing: str) -> dict[str, Any]:
-    return query_record(f"do you have {thing}", f's1 = find(query="{thing}")')
+def find(item: str) -> dict[str, Any]:
+    return query_record(f"do you have {item}", f's1 = find(query="{item}")')
 
 
 def array(*objects: Any) -> str:

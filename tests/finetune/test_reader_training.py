@@ -127,14 +127,14 @@ def test_reader_without_torch_gives_the_same_outputs_as_the_network(taught_reade
     states = encoder(ids, types, mask)
     memory = layers.memory(states, mask)
     rng = np.random.default_rng(0)
-    before = rng.integers(0, layers.start + 1, (len(questions), 3))
+    previous = rng.integers(0, layers.start + 1, (len(questions), 3))
     covered = rng.random((len(questions), 3, ids.shape[1]), dtype=np.float32) / ids.shape[1]
-    result = layers.next_sub_queries(memory, before, covered)
+    result = layers.next_sub_queries(memory, previous, covered)
     form, slot = np.array([1, 2, len(reader.templates) + 1]), np.array([0, 1, 3])
     pointers = layers.point(memory, result.decoded, form, slot)
     with torch.no_grad():
         expected = network.encode(*map(torch.from_numpy, (ids, types, mask)))
-        decoded = network.decode(expected, *map(torch.from_numpy, (mask, before, covered)))[:, -1]
+        decoded = network.decode(expected, *map(torch.from_numpy, (mask, previous, covered)))[:, -1]
         own_latents = network.latents(decoded)
         own_scores = network.scores(own_latents)
         own_pointers = network.point(
@@ -153,13 +153,13 @@ def test_saving_a_reader_in_half_precision_changes_its_scores_little(taught_read
     import torch
 
     saved, trained = saved_network(taught_reader.folder), taught_reader.network
-    words = torch.tensor([[101, 2079, 2017, 5271, 12121, 14829, 102]])
-    inputs = (words, torch.zeros_like(words), torch.ones_like(words))
-    start, nothing = torch.tensor([[trained.start]]), torch.zeros((1, 1, words.shape[1]))
+    ids = torch.tensor([[101, 2079, 2017, 5271, 12121, 14829, 102]])
+    inputs = (ids, torch.zeros_like(ids), torch.ones_like(ids))
+    start, covered = torch.tensor([[trained.start]]), torch.zeros((1, 1, ids.shape[1]))
     with torch.no_grad():
         scores = [
             network.scores(
-                network.latents(network.decode(network.encode(*inputs), inputs[2], start, nothing))
+                network.latents(network.decode(network.encode(*inputs), inputs[2], start, covered))
             )
             for network in (saved, trained)
         ]

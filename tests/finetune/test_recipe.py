@@ -188,7 +188,7 @@ def test_recipe_error_lists_three_problems_and_counts_the_rest(folder: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         (b"[data", "is no TOML"),
         (b"[data]\nseed = 1 2\nqueries = 3", "line 2"),
@@ -198,12 +198,12 @@ def test_recipe_error_lists_three_problems_and_counts_the_rest(folder: Path) -> 
     ids=["cut", "two-values", "latin", "absent"],
 )
 def test_file_that_is_no_recipe_is_refused(
-    tmp_path: Path, content: bytes | None, words: str
+    tmp_path: Path, content: bytes | None, message: str
 ) -> None:
     file = tmp_path / "recipe.toml"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=message):
         Recipe.read(file)
 
 

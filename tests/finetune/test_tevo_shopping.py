@@ -53,10 +53,10 @@ def test_plans_of_secondary_tasks_are_valid_with_the_tools_of_their_prompt(
         request = varied.request
         for example in examples:
             if example.task not in (PLAN_TASK, "query_from_plan", "identify_tools"):
-                shown = Toolbox(request.toolbox[name] for name in tools_of(example))
+                toolbox = Toolbox(request.toolbox[name] for name in tools_of(example))
                 errors = violations(
                     parse_plan(example.completion),
-                    shown,
+                    toolbox,
                     question=request.question,
                     context=request.context,
                 )
@@ -92,9 +92,9 @@ def test_tool_parameter_and_result_names_of_a_prompt_are_unique(example_sets: Ex
 def test_plan_cases_and_examples_never_repeat_the_question(example_sets: ExampleSets) -> None:
     for varied, _ in example_sets:
         examples = [tool.example for tool in varied.request.toolbox if tool.example]
-        shown = [question_key(example.query) for example in (*examples, *varied.plan_cases)]
-        assert question_key(varied.query.query) not in shown
-        assert len(set(shown)) == len(shown)
+        questions = [question_key(example.query) for example in (*examples, *varied.plan_cases)]
+        assert question_key(varied.query.query) not in questions
+        assert len(set(questions)) == len(questions)
 
 
 def test_plan_cases_are_valid_with_the_toolbox_of_their_prompt(example_sets: ExampleSets) -> None:

@@ -84,7 +84,7 @@ def test_pool_of_other_names_for_no_evidence_is_refused(tmp_path: Path) -> None:
 def test_pool_description_that_names_a_tool_is_refused(tmp_path: Path) -> None:
     pools = {"find_item": {}, "own": {"descriptions": ["Use it after find_item."]}}
     assert "names the tool find_item" in error_message(tmp_path, pools)
-    # An ordinary word is no tool's name.
+    # An ordinary word such as "find" does not count as the name of a tool.
     pools = {"find": {}, "own": {"descriptions": ["Use it to find what was bought."]}}
     assert read_pools(write_pools(tmp_path, pools))
 

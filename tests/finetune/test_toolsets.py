@@ -54,8 +54,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows.append((question, tools, gold))
     sets_folder = tmp_path_factory.mktemp("sets")
     leaderboard(sets_folder, "multiple", rows)
-    nothing: list[Row] = [("who sang this", [function("plant", ["what"], what="string")], None)]
-    leaderboard(sets_folder, "irrelevance", nothing)
+    misfits: list[Row] = [("who sang this", [function("plant", ["what"], what="string")], None)]
+    leaderboard(sets_folder, "irrelevance", misfits)
     return sets_folder
 
 

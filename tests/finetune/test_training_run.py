@@ -170,8 +170,8 @@ def test_adapter_on_a_merged_model_describes_the_earlier_training(
         *(MODEL.based_on(str(first.merged)), LoraSection(r=4)),
         *(training(steps=2), small, tmp_path / "second"),
     )
-    before = second.card["metrics"]["validation_loss_before"]
-    assert before == pytest.approx(first.card["metrics"]["validation_loss_after"], abs=0.02)
+    initial_loss = second.card["metrics"]["validation_loss_before"]
+    assert initial_loss == pytest.approx(first.card["metrics"]["validation_loss_after"], abs=0.02)
     # The cards must contain no path of this machine.
     assert second.card["trained_before"]["data"] == first.card["data"]
     readme = (second.folder / "README.md").read_text(encoding="utf-8")

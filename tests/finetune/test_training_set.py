@@ -84,7 +84,7 @@ def test_changed_training_set_file_is_refused_by_name(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"prompt_hash": "another"}, "another template of the planner's prompt"),
         ({"format": 0}, "no manifest of format"),
@@ -94,10 +94,10 @@ def test_changed_training_set_file_is_refused_by_name(tmp_path: Path, name: str)
     ids=["prompt", "format", "no-files", "null"],
 )
 def test_invalid_training_set_manifest_is_refused(
-    tmp_path: Path, change: dict[str, Any], words: str
+    tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     write_training_set(TrainingSet(SET.train, (), {**SET.manifest, **change}), tmp_path / "set")
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=message):
         read_training_set(tmp_path / "set")
 
 

@@ -75,11 +75,11 @@ def test_supervise_shown_plans_adds_the_plans_of_the_prompt_to_the_loss() -> Non
     model = tiny_mistral()
     example = EXAMPLES[0]
     (plain,) = token_rows([example], model, 2048).rows
-    (shown,) = token_rows([example], model, 2048, supervise_shown_plans=True).rows
-    assert plain.input_ids == shown.input_ids
+    (extended,) = token_rows([example], model, 2048, supervise_shown_plans=True).rows
+    assert plain.input_ids == extended.input_ids
     texts = [
         model.decode([t for t, m in zip(row.input_ids, row.completion_mask, strict=True) if m])
-        for row in (plain, shown)
+        for row in (plain, extended)
     ]
     assert texts[0] == example.completion
     blocks = str(example.prompt).split("\nPlan:\n")[1:]
@@ -128,8 +128,8 @@ def test_shared_heads_with_a_sliding_window_are_refused() -> None:
 def test_rows_without_a_prompt_head_form_one_group() -> None:
     model = tiny_mistral()
     rows = token_rows(EXAMPLES[:2], model, 2048).rows
-    bare = [type(row)(row.input_ids, row.completion_mask) for row in rows]
-    groups = group_by_head(bare, 8)
+    headless = [type(row)(row.input_ids, row.completion_mask) for row in rows]
+    groups = group_by_head(headless, 8)
     assert [len(group["head"]) for group in groups] == [1]
 
 

@@ -25,7 +25,7 @@ KILLED, SHARED = "killed", "shared"
 HANGS_AFTER = 5
 #: Checkpoints after the second, fourth, sixth and eighth step.
 SETTINGS = training(steps=8, save_steps=2)
-#: Without dropout, which each process would draw for itself.
+#: No dropout, since each process would draw its own.
 NO_DROPOUT = LORA.model_copy(update={"dropout": 0.0})
 
 
