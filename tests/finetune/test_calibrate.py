@@ -1,4 +1,4 @@
-"""Calibration finds the best settings for a model, shows no own cases, and can be resumed."""
+"""Calibration of a selector: its best settings, the cases that it shows, and resumption."""
 
 from __future__ import annotations
 

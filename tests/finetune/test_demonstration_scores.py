@@ -1,4 +1,4 @@
-"""The log-probabilities of answers are those of reading each whole prompt by itself."""
+"""Batched log-probabilities of answers, compared with those of each prompt read alone."""
 
 from __future__ import annotations
 

@@ -300,8 +300,8 @@ def test_tau2_address_fields_all_come_from_one_source(tmp_path: Path) -> None:
     steps = (USER, PROFILE, order(1), ("modify_user_address", address))
     assert "address1=s3.address1, address2=s3.address2" in plan_of(tau2(tmp_path, *steps))[3]
     update = ("modify_user_address", {**address, "address1": "3 New Lane"})
-    steps = plan_of(tau2(tmp_path, USER, update, reason="I moved to 3 New Lane, Reno."))
-    assert 'address1="3 New Lane", address2="", city="Reno"' in steps[1]
+    plan = plan_of(tau2(tmp_path, USER, update, reason="I moved to 3 New Lane, Reno."))
+    assert 'address1="3 New Lane", address2="", city="Reno"' in plan[1]
     refusals = tau2(tmp_path, USER, update).refused
     assert [reason.split(" that")[0] for _, reason in refusals] == ["an address"]
 

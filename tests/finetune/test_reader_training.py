@@ -59,7 +59,7 @@ def share_right(reader: Reader, queries: list[AnnotatedQuery]) -> float:
     return float(np.mean([p == q.plan for p, q in zip(plans, queries, strict=True)]))
 
 
-def saved_network(folder: Path) -> ReaderNetwork:
+def load_network(folder: Path) -> ReaderNetwork:
     """Return a saved reader's network, in torch."""
     import torch
     from transformers import AutoModel
@@ -117,7 +117,7 @@ def test_reader_without_torch_gives_the_same_outputs_as_the_network(taught_reade
 
     reader = taught_reader.reader
     with quiet():
-        network = saved_network(taught_reader.folder)
+        network = load_network(taught_reader.folder)
     tokenizer = reader_tokenizer()
     weights = read_weights(taught_reader.folder, reader.card)
     encoder, layers = Bert(weights, "encoder."), ReaderLayers(weights)
@@ -152,7 +152,7 @@ def test_reader_without_torch_gives_the_same_outputs_as_the_network(taught_reade
 def test_saving_a_reader_in_half_precision_changes_its_scores_little(taught_reader: Taught) -> None:
     import torch
 
-    saved, trained = saved_network(taught_reader.folder), taught_reader.network
+    saved, trained = load_network(taught_reader.folder), taught_reader.network
     ids = torch.tensor([[101, 2079, 2017, 5271, 12121, 14829, 102]])
     inputs = (ids, torch.zeros_like(ids), torch.ones_like(ids))
     start, covered = torch.tensor([[trained.start]]), torch.zeros((1, 1, ids.shape[1]))

@@ -232,11 +232,8 @@ SEVEN_BILLION = ("mistral-7b-80gb", "mistral-7b-24gb")
 
 def sections(table: dict[str, Any]) -> set[str]:
     """Return the names of a recipe's sections, and of those in [data]."""
-    return {*table, *(f"data.{name}" for name, part in table["data"].items() if is_section(part))}
-
-
-def is_section(part: Any) -> bool:
-    return isinstance(part, dict)
+    data_sections = [name for name, part in table["data"].items() if isinstance(part, dict)]
+    return {*table, *(f"data.{name}" for name in data_sections)}
 
 
 @pytest.mark.parametrize("large", SEVEN_BILLION)

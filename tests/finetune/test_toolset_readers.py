@@ -26,7 +26,7 @@ def write_set(folder: Path, *items: tuple[str, list[dict[str, Any]]]) -> Path:
     return folder
 
 
-def plans(name: str, folder: Path) -> tuple[list[str], Counter[str]]:
+def read_plans(name: str, folder: Path) -> tuple[list[str], Counter[str]]:
     refused: Counter[str] = Counter()
     return [str(query.plan) for query, _ in tool_queries(name, folder, refused)], refused
 
@@ -65,7 +65,7 @@ def test_sealtools_becomes_plans_with_references_to_responses(tmp_path: Path) ->
 def test_sealtools_items_without_a_right_plan_are_refused_and_counted(
     tmp_path: Path, calls: list[dict[str, Any]], reason: str
 ) -> None:
-    queries, refused = plans("sealtools", write_set(tmp_path, (QUESTION, calls)))
+    queries, refused = read_plans("sealtools", write_set(tmp_path, (QUESTION, calls)))
     assert queries == []
     ((counted_reason, count),) = refused.items()
     assert counted_reason.startswith(f"sealtools: {reason}")

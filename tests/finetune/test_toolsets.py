@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sets_folder
 
 
-def read(folder: Path, **options: Any) -> Toolset:
+def read_toolset(folder: Path, **options: Any) -> Toolset:
     source = ToolsetSource(reader="bfcl", path=str(folder), **options)
     return Toolset.read(source, frozenset(), set(), random.Random(0), Counter())
 
@@ -84,7 +84,7 @@ def whole_set(folder: Path) -> TrainingSet:
 def test_toolset_groups_put_each_query_once_into_a_small_valid_toolbox(
     folder: Path, size: int
 ) -> None:
-    toolset = read(folder)
+    toolset = read_toolset(folder)
     groups = list(ToolsetGroups(toolset, ENCODER, size).draw_groups(random.Random(0)))
     ids = [query.record.id for queries, _ in groups for query in queries]
     assert sorted(map(str, ids)) == sorted(str(query.record.id) for query in toolset.queries)
@@ -98,7 +98,7 @@ def test_toolset_groups_put_each_query_once_into_a_small_valid_toolbox(
 
 
 def test_toolset_groups_show_no_question_another_tool_that_it_may_need(folder: Path) -> None:
-    toolset = read(folder)
+    toolset = read_toolset(folder)
     for queries, toolbox in ToolsetGroups(toolset, ENCODER, 16).draw_groups(random.Random(1)):
         for query in queries:
             listed = toolset.listed_tools[str(query.record.id)]
@@ -123,10 +123,10 @@ def test_toolset_refuses_a_second_tool_of_one_name_and_repeated_questions(tmp_pa
 
 
 def test_toolset_limit_draws_the_same_five_queries_for_the_same_seed(folder: Path) -> None:
-    limited = read(folder, limit=5)
+    limited = read_toolset(folder, limit=5)
     assert len(limited.queries) == 5
-    assert limited.queries == read(folder, limit=5).queries
-    assert len(read(folder).queries) == 49
+    assert limited.queries == read_toolset(folder, limit=5).queries
+    assert len(read_toolset(folder).queries) == 49
 
 
 def test_toolset_is_used_only_for_training_and_shares_prompt_heads(whole_set: TrainingSet) -> None:
@@ -234,7 +234,7 @@ def test_toolset_without_a_usable_query_is_refused(tmp_path: Path) -> None:
     rows: list[Row] = [("dig", [function("dig", ["what"], what="string")], [{"saw": {}}])]
     leaderboard(tmp_path, "multiple", rows)
     with pytest.raises(InputError, match=r"no query to plan for: 1 refused.*data\.toolsets"):
-        read(tmp_path)
+        read_toolset(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def model() -> LanguageModel:
     return tiny_mistral()
 
 
-def trainer_of(model: LanguageModel, folder: Path, **settings: Any) -> Any:
+def build_trainer(model: LanguageModel, folder: Path, **settings: Any) -> Any:
     rows = token_rows(EXAMPLES, model, 512).rows
     section = training(**settings)
     with silence():
@@ -85,7 +85,7 @@ def test_too_long_example_is_omitted_and_counted_but_never_cut(
 def test_training_loss_covers_only_completion_and_end_token(
     packing: bool, model: LanguageModel, tmp_path: Path
 ) -> None:
-    trainer = trainer_of(tiny_mistral(), tmp_path, packing=packing, max_length=256)
+    trainer = build_trainer(tiny_mistral(), tmp_path, packing=packing, max_length=256)
     expected = sorted(
         tuple(t for t, m in zip(row.input_ids, row.completion_mask, strict=True) if m)
         for row in token_rows(EXAMPLES, model, 512).rows
@@ -109,7 +109,7 @@ def test_training_loss_covers_only_completion_and_end_token(
 
 def test_packed_examples_do_not_attend_to_each_other(model: LanguageModel, tmp_path: Path) -> None:
     torch: Any = import_module("torch")
-    trainer = trainer_of(tiny_mistral(), tmp_path, packing=True, max_length=512)
+    trainer = build_trainer(tiny_mistral(), tmp_path, packing=True, max_length=512)
     (batch,) = batches(trainer)
     starts = (batch["position_ids"] == 0).sum()
     assert (batch["input_ids"].shape[0], int(starts)) == (1, len(EXAMPLES))
@@ -138,7 +138,7 @@ def test_validation_loss_does_not_depend_on_batching(tmp_path: Path) -> None:
     for number, settings in enumerate(
         [{"batch_per_device": 1}, {"batch_per_device": 3}, {"packing": True, "max_length": 256}]
     ):
-        trainer = trainer_of(tiny_mistral(), tmp_path / str(number), **settings)
+        trainer = build_trainer(tiny_mistral(), tmp_path / str(number), **settings)
         losses.append(mean_token_loss(trainer, trainer.eval_dataset))
     assert losses == pytest.approx([losses[0]] * 3, abs=1e-5)
     assert losses[0] > 1
@@ -147,7 +147,7 @@ def test_validation_loss_does_not_depend_on_batching(tmp_path: Path) -> None:
 def test_gradients_accumulated_over_eight_batches_equal_those_of_one_batch(tmp_path: Path) -> None:
     results = []
     for batch, accumulation in ((8, 1), (1, 8)):
-        trainer = trainer_of(
+        trainer = build_trainer(
             tiny_mistral(),
             tmp_path / str(batch),
             batch_per_device=batch,

@@ -1,4 +1,4 @@
-"""A recipe that cannot be trained with is refused when it is read, naming the field."""
+"""Recipes that no training can use are refused when they are read; errors name the field."""
 
 from __future__ import annotations
 
