@@ -12,8 +12,8 @@ from casewright.tools import Parameter, Source, Toolbox, ToolSpec
 
 def tool(name: str, *parameters: str, results: Sequence[str] = ("id", "text")) -> ToolSpec:
     sources = frozenset({Source.LITERAL, Source.STEP, Source.QUESTION})
-    parsed = tuple(Parameter(parameter, sources=sources) for parameter in parameters)
-    return ToolSpec(name, f"The tool {name}.", parsed, tuple(results))
+    specs = tuple(Parameter(parameter, sources=sources) for parameter in parameters)
+    return ToolSpec(name, f"The tool {name}.", specs, tuple(results))
 
 
 TOOLS = Toolbox([tool("find", "query"), tool("fact", "of", "query"), tool("desk", "query")])
@@ -23,40 +23,40 @@ DESK = "s1 = desk(query=question)"
 NOTHING = "s1 = no_evidence()"
 
 
-def annotated(number: int, plan: str, label: str, **more: Any) -> AnnotatedQuery:
+def gold_query(number: int, plan: str, label: str, **fields: Any) -> AnnotatedQuery:
     record = {"id": f"q{number}", "query": f"question {number}", "plan": plan, "class": label}
-    return AnnotatedQuery.read({**record, **more})
+    return AnnotatedQuery.read({**record, **fields})
 
 
 def items(*plans: tuple[str, str]) -> list[EvaluationItem]:
-    """An item a gold plan and class."""
-    return items_of([annotated(n, *plan) for n, plan in enumerate(plans)], TOOLS)
+    """Return one item per pair of gold plan and class."""
+    return items_of([gold_query(n, *plan) for n, plan in enumerate(plans)], TOOLS)
 
 
 class ScriptedPlanner:
-    """A planner that answers by a function, and keeps its requests."""
+    """A planner that takes its answers from a function and records its requests."""
 
-    def __init__(self, answer: Callable[[PlanRequest], PlanResult], name: str = "told") -> None:
+    def __init__(self, answer: Callable[[PlanRequest], PlanResult], name: str = "scripted") -> None:
         self.answer = answer
         self.name = name
-        self.asked: list[PlanRequest] = []
+        self.requests: list[PlanRequest] = []
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        self.asked.append(request)
+        self.requests.append(request)
         return self.answer(request)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         return self.plan(request)
 
 
-def always(plan: str | Plan, **more: Any) -> ScriptedPlanner:
-    """A planner that answers every question by one plan."""
+def always(plan: str | Plan, **fields: Any) -> ScriptedPlanner:
+    """Return a planner that answers every question with the same plan."""
     parsed = parse_plan(plan) if isinstance(plan, str) else plan
-    return ScriptedPlanner(lambda request: PlanResult(parsed, "told", **more))
+    return ScriptedPlanner(lambda request: PlanResult(parsed, "scripted", **fields))
 
 
 def gold(of: Sequence[EvaluationItem]) -> ScriptedPlanner:
-    """A planner that knows every gold plan, whatever tools it is given."""
+    """Return a planner that answers with the gold plans, whatever tools it is given."""
     plans = {item.query.query: item.query.plan for item in of}
     return ScriptedPlanner(
         lambda request: PlanResult(plans[request.question], "gold", milliseconds=2.0)

@@ -1,5 +1,5 @@
-"""Helpers for tests of demonstrations: log-probabilities one token after the other, and a network
-whose answers follow what it was shown."""
+"""Helpers for tests of demonstrations: log-probabilities computed token by token, and a network
+that repeats the tokens of its prompt."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from tests.support.tiny_mistral import byte_level_tokenizer
 
 
 @torch.no_grad()
-def by_hand(model: LanguageModel, ids: Sequence[int], start: int) -> float:
-    """Return the log-probability of the tokens from ``start`` on, alone and without any cache."""
-    whole = torch.tensor([list(ids[:-1])])
-    logprobs = model.network(input_ids=whole, use_cache=False).logits[0].double().log_softmax(-1)
-    return sum(float(logprobs[place - 1, ids[place]]) for place in range(start, len(ids)))
+def sum_logprobs(model: LanguageModel, ids: Sequence[int], start: int) -> float:
+    """Return the log-probability of the tokens from ``start`` on, in one pass without a cache."""
+    inputs = torch.tensor([list(ids[:-1])])
+    logprobs = model.network(input_ids=inputs, use_cache=False).logits[0].double().log_softmax(-1)
+    return sum(float(logprobs[index - 1, ids[index]]) for index in range(start, len(ids)))
 
 
-def answer_by_hand(
-    model: LanguageModel, asked: AnswerPrompt, answer: str, *, begins: bool = True
+def answer_logprob(
+    model: LanguageModel, prompt: AnswerPrompt, answer: str, *, begins: bool = True
 ) -> float:
-    """Return an answer's log-probability in the default form, its tokens made of the whole text.
+    """Return an answer's log-probability in the default form; the whole text is tokenized at once.
 
     Args:
-        model: The model.
-        asked: The question.
+        prompt: The question with its demonstrations.
         answer: The answer.
-        begins: Whether a token that begins a text stands before it.
+        begins: Whether the tokenizer's beginning-of-text token precedes the text.
     """
-    context = context_of(asked.question, asked.demonstrations)
+    context = context_of(prompt.question, prompt.demonstrations)
     tokenizer: Any = model.tokenizer
-    made = tokenizer(f"{context} {answer}", add_special_tokens=False, return_offsets_mapping=True)
-    ends = [end for _, end in made["offset_mapping"]]
-    start = next(place for place, end in enumerate(ends) if end > len(context))
-    before = [tokenizer.bos_token_id] if begins else []
-    return by_hand(model, [*before, *made["input_ids"]], start + len(before))
+    text = f"{context} {answer}"
+    tokens = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    ends = [end for _, end in tokens["offset_mapping"]]
+    start = next(index for index, end in enumerate(ends) if end > len(context))
+    prefix = [tokenizer.bos_token_id] if begins else []
+    return sum_logprobs(model, [*prefix, *tokens["input_ids"]], start + len(prefix))
 
 
 def following_model(gain: float = 40.0) -> LanguageModel:
-    """Return a Mistral that expects each token as often as it stood before.
+    """Return a Mistral whose logit of a token is proportional to the token's share of the prompt.
 
-    A token's embedding is one number of its own. One layer attends to all tokens before alike, so
-    that it brings how often each stood there, which the head turns into logits.
+    The embedding of a token is one-hot. The only layer attends equally to all earlier tokens, so
+    its output is their mean: the share of each token. The head multiplies it to give logits.
     """
     from transformers import MistralConfig, MistralForCausalLM
 
@@ -67,49 +67,49 @@ def following_model(gain: float = 40.0) -> LanguageModel:
         eos_token_id=tokenizer.eos_token_id,
     )
     network = MistralForCausalLM(config)
-    one = torch.eye(vocabulary)
-    none = torch.zeros_like(one)
+    identity = torch.eye(vocabulary)
+    zeros = torch.zeros_like(identity)
     with torch.no_grad():
         for weight in network.parameters():
             weight.zero_()
         layer = network.model.layers[0]
         for norm in (layer.input_layernorm, layer.post_attention_layernorm, network.model.norm):
             norm.weight.fill_(1.0)
-        network.model.embed_tokens.weight.copy_(torch.cat([one, none], dim=1))
-        layer.self_attn.v_proj.weight.copy_(torch.cat([one, none], dim=1))
-        layer.self_attn.o_proj.weight.copy_(torch.cat([none, one], dim=0))
-        network.lm_head.weight.copy_(gain * torch.cat([none, one], dim=1))
+        network.model.embed_tokens.weight.copy_(torch.cat([identity, zeros], dim=1))
+        layer.self_attn.v_proj.weight.copy_(torch.cat([identity, zeros], dim=1))
+        layer.self_attn.o_proj.weight.copy_(torch.cat([zeros, identity], dim=0))
+        network.lm_head.weight.copy_(gain * torch.cat([zeros, identity], dim=1))
     return LanguageModel("following", network, tokenizer)
 
 
 class CountingScorer:
-    """A scorer whose likelihoods are made of the texts, and that remembers what it was asked.
+    """A scorer that computes likelihoods from text lengths and records its prompts.
 
     Attributes:
-        asked: Each question that it was asked, in order.
-        fails_after: After so many it fails, if it is given.
+        prompts: The scored prompts, in order.
+        fails_after: The number of prompts after which it raises an error, or ``None``.
     """
 
     name = "counting"
     signature = "counting 1"
 
     def __init__(self, fails_after: int | None = None) -> None:
-        self.asked: list[AnswerPrompt] = []
+        self.prompts: list[AnswerPrompt] = []
         self.fails_after = fails_after
 
-    def key(self, asked: AnswerPrompt) -> str:
-        """Return all of the question."""
-        return repr(asked)
+    def key(self, prompt: AnswerPrompt) -> str:
+        """Return the whole prompt as text."""
+        return repr(prompt)
 
-    def tokens(self, asked: Sequence[AnswerPrompt]) -> int:
-        """Return how many characters there are."""
-        return sum(len(answer) for one in asked for answer in one.answers)
+    def tokens(self, prompts: Sequence[AnswerPrompt]) -> int:
+        """Return the number of characters of the answers."""
+        return sum(len(answer) for prompt in prompts for answer in prompt.answers)
 
-    def score(self, asked: Sequence[AnswerPrompt]) -> Iterator[tuple[int, list[Likelihood]]]:
-        """Yield made-up numbers, the last question first."""
-        for place in reversed(range(len(asked))):
-            if self.fails_after is not None and len(self.asked) == self.fails_after:
+    def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, list[Likelihood]]]:
+        """Yield likelihoods from text lengths, in reverse order of the prompts."""
+        for index in reversed(range(len(prompts))):
+            if self.fails_after is not None and len(self.prompts) == self.fails_after:
                 raise KeyboardInterrupt
-            self.asked.append(asked[place])
-            shown = len(asked[place].demonstrations)
-            yield place, [Likelihood(-float(len(a)) - shown, 1) for a in asked[place].answers]
+            self.prompts.append(prompts[index])
+            count = len(prompts[index].demonstrations)
+            yield index, [Likelihood(-float(len(a)) - count, 1) for a in prompts[index].answers]

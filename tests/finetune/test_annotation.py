@@ -23,33 +23,33 @@ from tests.planner.helpers import ASKED, OWNED, PAGE, SHOP
 LAMP = 's1 = find(query="a lamp")'
 
 
-def record(number: int, query: str, plan: str = "", **more: Any) -> dict[str, Any]:
-    return {"id": f"n{number}", "query": query, "context": {}, "plan": plan, "class": "", **more}
+def record(number: int, query: str, plan: str = "", **fields: Any) -> dict[str, Any]:
+    return {"id": f"n{number}", "query": query, "context": {}, "plan": plan, "class": "", **fields}
 
 
-def sheet(folder: Path, *records: dict[str, Any] | str) -> Path:
+def write_sheet(folder: Path, *records: dict[str, Any] | str) -> Path:
     file = folder / "sheet.jsonl"
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
+    lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in records]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
 
 
-def annotated(source: Path, **more: Any) -> tuple[AnnotationReport, Path]:
+def annotate_sheet(source: Path, **settings: Any) -> tuple[AnnotationReport, Path]:
     output = source.with_name("out.jsonl")
-    return annotate(sheet_lines(source), ResumedLines(output), SHOP, **more), output
+    return annotate(sheet_lines(source), ResumedLines(output), SHOP, **settings), output
 
 
 def test_valid_sheet_lines_become_annotated_queries(tmp_path: Path) -> None:
-    source = sheet(
+    source = write_sheet(
         tmp_path,
         record(1, "I want a lamp", 's1=find( query = "a lamp" )'),
         record(2, "is it heavy", PAGE, context={"product_id": "p2"}, note="mine"),
         record(3, "how old is my tent", OWNED.format("tent"), **{"class": "multi_step"}),
     )
-    report, output = annotated(source)
+    report, output = annotate_sheet(source)
     assert (report.added, report.problems, report.rest) == (3, [], [])
-    found = read_annotated(output)
-    assert [(str(q.plan), q.label) for q in found] == [
+    queries = read_annotated(output)
+    assert [(str(q.plan), q.label) for q in queries] == [
         (LAMP, "find"),
         (PAGE, "fact"),
         (OWNED.format("tent"), "multi_step"),
@@ -58,7 +58,7 @@ def test_valid_sheet_lines_become_annotated_queries(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "reason", "mend"),
+    ("line", "reason", "remedy"),
     [
         (record(1, "a lamp", "find a lamp"), "s1: The step is called find", "Call it s1."),
         (record(1, "a lamp", "s1 = buy()"), "s1: There is no tool buy.", "Use one of find"),
@@ -77,22 +77,22 @@ def test_valid_sheet_lines_become_annotated_queries(tmp_path: Path) -> None:
     ids=lambda value: None if isinstance(value, str) else "bad",
 )
 def test_invalid_sheet_line_is_reported_with_reason_and_remedy_and_kept(
-    bad: Any, reason: str, mend: str, tmp_path: Path
+    line: Any, reason: str, remedy: str, tmp_path: Path
 ) -> None:
-    source = sheet(tmp_path, record(0, "a lamp please", LAMP), bad)
-    report, output = annotated(source)
+    source = write_sheet(tmp_path, record(0, "a lamp please", LAMP), line)
+    report, output = annotate_sheet(source)
     (problem,) = report.problems
     assert (problem.line, problem.empty, report.wrong) == (2, False, 1)
     assert reason in problem.reason
     assert ".." not in problem.reason
-    assert problem.mend.startswith(mend)
+    assert problem.mend.startswith(remedy)
     assert report.rest == source.read_text(encoding="utf-8").splitlines()[1:]
     assert len(read_annotated(output)) == 1
 
 
 def test_sheet_accepts_a_class_of_the_existing_queries(tmp_path: Path) -> None:
-    source = sheet(tmp_path, record(1, "a lamp", LAMP, **{"class": "lamps"}))
-    report, output = annotated(source, classes={"lamps"})
+    source = write_sheet(tmp_path, record(1, "a lamp", LAMP, **{"class": "lamps"}))
+    report, output = annotate_sheet(source, classes={"lamps"})
     assert report.added == 1
     assert read_annotated(output)[0].label == "lamps"
 
@@ -100,12 +100,12 @@ def test_sheet_accepts_a_class_of_the_existing_queries(tmp_path: Path) -> None:
 def test_extra_tools_of_a_sheet_line_apply_to_that_line_only(tmp_path: Path) -> None:
     extra = {"name": "weather", "parameters": {"town": "Where."}, "results": ["evidence"]}
     plan = 's1 = weather(town="Kiel")'
-    source = sheet(
+    source = write_sheet(
         tmp_path,
         record(1, "weather in Kiel", plan, tools_extra=[extra]),
         record(2, "weather in Kiel", plan),
     )
-    report, output = annotated(source)
+    report, output = annotate_sheet(source)
     assert [problem.id for problem in report.problems] == ["n2"]
     assert read_annotated(output)[0].label == "weather"
 
@@ -117,12 +117,12 @@ def test_rest_file_contains_every_sheet_line_that_was_not_annotated(tmp_path: Pa
         "no JSON, but a note of mine",
         json.dumps(record(3, "my tent", "s1 = ")),
     ]
-    source = sheet(tmp_path, *lines)
+    source = write_sheet(tmp_path, *lines)
     before = source.read_bytes()
-    report, output = annotated(source)
-    place = rest_file(output)
-    write_new(place, (line + "\n" for line in report.rest))
-    assert place.read_text(encoding="utf-8").splitlines() == lines[1:]
+    report, output = annotate_sheet(source)
+    path = rest_file(output)
+    write_new(path, (line + "\n" for line in report.rest))
+    assert path.read_text(encoding="utf-8").splitlines() == lines[1:]
     assert [(p.line, p.empty) for p in report.problems] == [(2, True), (3, False), (4, False)]
     assert source.read_bytes() == before
 
@@ -131,28 +131,28 @@ def test_existing_rest_file_is_never_overwritten(tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     report = AnnotationReport(rest=["one"])
     for name in ("out.rest.jsonl", "out.rest-2.jsonl", "out.rest-3.jsonl"):
-        place = rest_file(output)
-        assert place == tmp_path / name
-        write_new(place, (line + "\n" for line in report.rest))
+        path = rest_file(output)
+        assert path == tmp_path / name
+        write_new(path, (line + "\n" for line in report.rest))
     with pytest.raises(InputError, match="exists already"):
-        rest_file(output, place)
+        rest_file(output, path)
 
 
 def test_sheet_annotated_twice_gives_each_query_once(tmp_path: Path) -> None:
     first, second = record(1, "a lamp", LAMP), record(2, "can I return it")
-    report, output = annotated(sheet(tmp_path, first, second))
+    report, output = annotate_sheet(write_sheet(tmp_path, first, second))
     assert (report.added, report.already) == (1, 0)
-    report, output = annotated(sheet(tmp_path, first, {**second, "plan": ASKED}))
+    report, output = annotate_sheet(write_sheet(tmp_path, first, {**second, "plan": ASKED}))
     assert (report.added, report.already, report.problems) == (1, 1, [])
     assert [q.record.id for q in read_annotated(output)] == ["n1", "n2"]
 
 
-def test_an_empty_sheet_is_refused(tmp_path: Path) -> None:
+def test_empty_sheet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is empty"):
-        sheet_lines(sheet(tmp_path, ""))
+        sheet_lines(write_sheet(tmp_path, ""))
 
 
 def test_sheet_record_adds_empty_fields_to_a_query() -> None:
     assert sheet_record({"id": 3, "query": "a lamp"}) == record(3, "a lamp") | {"id": 3}
-    known = {"id": "a", "query": "b", "plan": LAMP, "tools_removed": ["own"]}
-    assert sheet_record(known) == {**known, "context": {}, "class": ""}
+    annotated = {"id": "a", "query": "b", "plan": LAMP, "tools_removed": ["own"]}
+    assert sheet_record(annotated) == {**annotated, "context": {}, "class": ""}

@@ -16,7 +16,7 @@ from casewright.finetune.queries.query_files import (
     read_queries,
 )
 
-FORMS = {
+FORMATS = {
     "list of texts": '["a lamp", "a \\"big\\" chair"]',
     "list of records": '[{"query": "a lamp"}, {"query": "a \\"big\\" chair", "n": 1}]',
     "records": '{"query": "a lamp"}\n\n{"query": "a \\"big\\" chair"}\n',
@@ -25,20 +25,20 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_read_queries_reads_every_file_format(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_read_queries_reads_every_file_format(format_name: str, tmp_path: Path) -> None:
     file = tmp_path / "asked.txt"
-    file.write_text(FORMS[form], encoding="utf-8")
-    found = read_queries(file)
-    assert [record["query"] for record in found] == ["a lamp", 'a "big" chair']
-    assert len({record["id"] for record in found}) == 2
-    assert found[0]["id"] == "asked-1"
+    file.write_text(FORMATS[format_name], encoding="utf-8")
+    queries = read_queries(file)
+    assert [record["query"] for record in queries] == ["a lamp", 'a "big" chair']
+    assert len({record["id"] for record in queries}) == 2
+    assert queries[0]["id"] == "asked-1"
 
 
 @pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
 def test_read_queries_reads_the_12087_shopping_goals() -> None:
-    found = read_queries(Path(os.environ["CASEWRIGHT_DATA"]) / "webshop_goals/human_goals.json")
-    assert len(found) == len({record["id"] for record in found}) == 12_087
+    queries = read_queries(Path(os.environ["CASEWRIGHT_DATA"]) / "webshop_goals/human_goals.json")
+    assert len(queries) == len({record["id"] for record in queries}) == 12_087
 
 
 def test_read_queries_keeps_the_fields_of_annotated_queries(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_read_queries_keeps_the_fields_of_annotated_queries(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "why"),
+    ("name", "content", "message"),
     [
         ("a.json", b"[1, 2", "is no JSON list"),
         ("a.jsonl", b'{"query": "a"}\n{"query": \n', "line 2: no JSON"),
@@ -65,12 +65,12 @@ def test_read_queries_keeps_the_fields_of_annotated_queries(tmp_path: Path) -> N
     ids=["cut", "line", "field", "number", "blank", "empty", "empty-list", "encoding"],
 )
 def test_read_queries_error_names_the_file_and_the_place(
-    name: str, content: bytes, why: str, tmp_path: Path
+    name: str, content: bytes, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=why) as told:
+    with pytest.raises(InputError, match=message) as caught:
         read_queries(tmp_path / name)
-    assert name in str(told.value)
+    assert name in str(caught.value)
 
 
 def test_read_queries_raises_input_error_for_a_missing_file(tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_check_output_refuses_input_files_and_folders(tmp_path: Path) -> None:
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="is read by this command"):
         check_output(tmp_path / "." / "a.jsonl", None, file)
-    for bad in (tmp_path, tmp_path / "none" / "a.jsonl"):
+    for output in (tmp_path, tmp_path / "none" / "a.jsonl"):
         with pytest.raises(InputError, match="cannot be written"):
-            check_output(bad)
+            check_output(output)
 
 
 def test_json_line_encodes_a_lone_surrogate() -> None:
@@ -103,9 +103,9 @@ def test_json_line_encodes_a_lone_surrogate() -> None:
 def test_resumed_lines_appends_to_existing_records(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     ResumedLines(file).append({"query": "a"})
-    again = ResumedLines(file)
-    assert again.records == [{"query": "a"}]
-    again.append({"query": "b"})
+    reopened = ResumedLines(file)
+    assert reopened.records == [{"query": "a"}]
+    reopened.append({"query": "b"})
     assert [r["query"] for r in ResumedLines(file).records] == ["a", "b"]
 
 
@@ -120,18 +120,18 @@ def test_resumed_lines_refuses_a_second_run_on_the_same_file(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("tail", "kept"),
+    ("tail", "remaining"),
     [('{"query": "b"', ["a"]), ('{"query": "b"}', ["a", "b"]), ("{", ["a"])],
     ids=["torn", "without-its-end", "one-letter"],
 )
 def test_resumed_lines_repairs_the_last_line_of_a_killed_run(
-    tail: str, kept: list[str], tmp_path: Path
+    tail: str, remaining: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "out.jsonl"
     file.write_text('{"query": "a"}\n' + tail, encoding="utf-8")
     ResumedLines(file).append({"query": "c"})
     lines = file.read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["query"] for line in lines] == [*kept, "c"]
+    assert [json.loads(line)["query"] for line in lines] == [*remaining, "c"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The classifier baseline: what it learns from queries, and what it cannot plan."""
+"""The classifier baseline: its training, its plans, and requests that it cannot plan for."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from tests.support.encoders import HashingEncoder
 from tests.support.examples import at_most
 from tests.support.shipped import shop_queries
 
-#: For what does not depend on how well questions are understood.
+#: A fast encoder, for tests that do not depend on the quality of the embeddings.
 HASHING = HashingEncoder(64)
-#: Every tenth to learn from, others to plan for.
+#: Queries to train on, and other queries to plan for.
 KNOWN, HELD_OUT = shop_queries()[::10], shop_queries()[5::40]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
+def limit_iterations() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(question_features, "MAX_ITERATIONS", 30)
         yield
@@ -49,7 +49,7 @@ def quick() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def toolbox() -> Toolbox:
-    # Nothing is looked up: the stores are empty.
+    # The stores may be empty, since no test calls a tool.
     schemas = cases.schemas(HASHING)
     return shopping_toolbox({name: CaseStore(schema) for name, (schema, _) in schemas.items()})
 
@@ -73,19 +73,19 @@ def test_classifier_plans_for_unknown_queries_are_valid_and_beat_fallback_plans(
         request.validate(result.plan)
         assert result.planner == "classifiers"
         assert result.milliseconds > 0
-    own, others = [r.plan for r in results], [fallback_plan(request) for request in requests]
-    assert accuracy(own, "tools") > accuracy(others, "tools") + 0.2
-    assert accuracy(own, "arguments") > accuracy(others, "arguments") + 0.15
+    plans, fallbacks = [r.plan for r in results], [fallback_plan(request) for request in requests]
+    assert accuracy(plans, "tools") > accuracy(fallbacks, "tools") + 0.2
+    assert accuracy(plans, "arguments") > accuracy(fallbacks, "arguments") + 0.15
 
 
 def test_classifiers_write_only_plan_shapes_of_their_training_queries(
     planner: ClassifierPlanner, toolbox: Toolbox
 ) -> None:
     seen = {shape(query.plan) for query in KNOWN}
-    planned = [planner.plan(query.record.request(toolbox)) for query in HELD_OUT]
-    own = {shape(result.plan) for result in planned if not result.fallback}
-    assert own <= seen
-    assert len(own) > 8
+    results = [planner.plan(query.record.request(toolbox)) for query in HELD_OUT]
+    planned_shapes = {shape(result.plan) for result in results if not result.fallback}
+    assert planned_shapes <= seen
+    assert len(planned_shapes) > 8
 
 
 def test_classifiers_never_use_a_tool_that_the_request_lacks(
@@ -93,9 +93,9 @@ def test_classifiers_never_use_a_tool_that_the_request_lacks(
 ) -> None:
     for name in toolbox.names:
         if name != "no_evidence":
-            fewer = toolbox.without(name)
+            reduced = toolbox.without(name)
             for query in HELD_OUT[::8]:
-                request = PlanRequest(query.query, fewer, query.record.context)
+                request = PlanRequest(query.query, reduced, query.record.context)
                 plan = planner.plan(request).plan
                 request.validate(plan)
                 assert name not in plan.tools
@@ -104,35 +104,35 @@ def test_classifiers_never_use_a_tool_that_the_request_lacks(
 def test_classifiers_never_use_extra_tools_of_a_request(
     planner: ClassifierPlanner, toolbox: Toolbox
 ) -> None:
-    bringing = [query for query in shop_queries() if query.record.tools_extra][::10]
+    queries = [query for query in shop_queries() if query.record.tools_extra][::10]
     assert any(query.record.tools_extra for query in KNOWN)
-    for query in bringing:
+    for query in queries:
         plan = planner.plan(query.record.request(toolbox)).plan
         assert set(plan.tools) <= set(toolbox.names)
 
 
 def test_classifiers_give_a_toolbox_without_known_tools_the_fallback_plan() -> None:
-    known = [query for query in KNOWN if "no_evidence" not in query.plan.tools][:150]
-    result = train_classifiers(known, HASHING).plan(PlanRequest("Any news?", SHOP))
+    queries = [query for query in KNOWN if "no_evidence" not in query.plan.tools][:150]
+    result = train_classifiers(queries, HASHING).plan(PlanRequest("Any news?", SHOP))
     assert "No plan that the classifiers know" in result.fallback
     assert str(result.plan) == "s1 = find(query=question)"
 
 
 def test_classifiers_trained_on_the_same_queries_are_equal() -> None:
-    one, other = (train_classifiers(KNOWN[:200], HASHING) for _ in range(2))
-    assert np.array_equal(one.ensemble.weights, other.ensemble.weights)
-    assert np.array_equal(one.arguments.weights, other.arguments.weights)
-    assert one.ensemble.shapes == other.ensemble.shapes
+    first, second = (train_classifiers(KNOWN[:200], HASHING) for _ in range(2))
+    assert np.array_equal(first.ensemble.weights, second.ensemble.weights)
+    assert np.array_equal(first.arguments.weights, second.arguments.weights)
+    assert first.ensemble.shapes == second.ensemble.shapes
 
 
 def test_classifiers_use_a_context_field_only_if_it_is_present(
     planner: ClassifierPlanner, toolbox: Toolbox
 ) -> None:
     question = "Is it waterproof?"
-    page = planner.plan(PlanRequest(question, toolbox, {"page": "product", "product_id": "P1"}))
-    bare = planner.plan(PlanRequest(question, toolbox, {}))
-    assert "context.product_id" in str(page.plan)
-    assert "context." not in str(bare.plan)
+    full = planner.plan(PlanRequest(question, toolbox, {"page": "product", "product_id": "P1"}))
+    empty = planner.plan(PlanRequest(question, toolbox, {}))
+    assert "context.product_id" in str(full.plan)
+    assert "context." not in str(empty.plan)
 
 
 @bounded(max_examples=at_most(60), deadline=None)
@@ -182,37 +182,37 @@ def test_trained_classifiers_are_read_from_the_cache(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_HOME", str(tmp_path))
-    trained: list[int] = []
+    counts: list[int] = []
 
-    def train(known: list[AnnotatedQuery], *given: Any) -> ClassifierPlanner:
-        if len(given) == 1:
-            trained.append(len(known))
-        return train_classifiers(known, *given)
+    def train(queries: list[AnnotatedQuery], *arguments: Any) -> ClassifierPlanner:
+        if len(arguments) == 1:
+            counts.append(len(queries))
+        return train_classifiers(queries, *arguments)
 
     monkeypatch.setattr(classifier_cache, "train_classifiers", train)
-    few = KNOWN[:60]
-    first, again = (cached_classifiers(few, HASHING) for _ in range(2))
-    assert trained == [60]
-    assert np.array_equal(first.ensemble.weights, again.ensemble.weights)
-    assert np.array_equal(first.arguments.weights, again.arguments.weights)
-    # Other queries, another encoder.
-    cached_classifiers(few[1:], HASHING)
-    cached_classifiers(few, HashingEncoder(32))
-    assert trained == [60, 59, 60]
+    queries = KNOWN[:60]
+    first, second = (cached_classifiers(queries, HASHING) for _ in range(2))
+    assert counts == [60]
+    assert np.array_equal(first.ensemble.weights, second.ensemble.weights)
+    assert np.array_equal(first.arguments.weights, second.arguments.weights)
+    # Other queries or another encoder must not use the cached file.
+    cached_classifiers(queries[1:], HASHING)
+    cached_classifiers(queries, HashingEncoder(32))
+    assert counts == [60, 59, 60]
     files = list((tmp_path / "cache" / "classifiers").iterdir())
     assert len(files) == 3
     for file in files:
         pickled = np.array([{"format": 1}], dtype=object)
         np.savez(file, ensemble=pickled, words=pickled)
-    cached_classifiers(few, HASHING)
-    cached_classifiers(few, HASHING)
-    assert trained == [60, 59, 60, 60]
+    cached_classifiers(queries, HASHING)
+    cached_classifiers(queries, HASHING)
+    assert counts == [60, 59, 60, 60]
 
 
 def test_classifiers_refuse_queries_that_all_call_the_same_tools() -> None:
-    for useless in ([], KNOWN[:1], [q for q in shop_queries() if q.record.tools_removed][:9]):
+    for queries in ([], KNOWN[:1], [q for q in shop_queries() if q.record.tools_removed][:9]):
         with pytest.raises(InputError, match="call the same tools"):
-            train_classifiers(useless, HASHING)
+            train_classifiers(queries, HASHING)
 
 
 def test_missing_scikit_learn_raises_an_error_with_the_install_command(

@@ -16,11 +16,6 @@ BOXES = validation_toolboxes()
 IDS = [box.name for box in BOXES]
 
 
-def valid(box: CorpusToolbox, query: AnnotatedQuery) -> bool:
-    query.record.request(box.toolbox).validate(query.plan)
-    return True
-
-
 @pytest.mark.parametrize("box", BOXES, ids=IDS)
 def test_joined_messages_have_a_valid_plan_with_the_tools_of_their_parts(
     box: CorpusToolbox,
@@ -29,7 +24,7 @@ def test_joined_messages_have_a_valid_plan_with_the_tools_of_their_parts(
     queries = joined_queries(box.queries, 12, random.Random(1))
     assert queries
     for query in queries:
-        assert valid(box, query)
+        query.record.request(box.toolbox).validate(query.plan)
         parts = [plans[part] for part in str(query.record.id).split("+")]
         assert len(parts) in (2, 3)
         assert set(query.plan.tools) == {tool for part in parts for tool in part.tools}
@@ -39,12 +34,12 @@ def test_joined_messages_have_a_valid_plan_with_the_tools_of_their_parts(
 
 def test_each_message_is_used_once_alone_or_in_a_joined_message() -> None:
     for box in BOXES:
-        names = [
+        ids = [
             part
             for query in with_joined_queries(box.queries, 0.5, random.Random(2))
             for part in str(query.record.id).split("+")
         ]
-        assert sorted(names) == sorted(str(query.record.id) for query in box.queries)
+        assert sorted(ids) == sorted(str(query.record.id) for query in box.queries)
 
 
 def test_joined_plan_makes_a_shared_look_up_only_once() -> None:

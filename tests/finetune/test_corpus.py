@@ -42,7 +42,7 @@ from tests.support.encoders import HashingEncoder
 
 @cache
 def whole_corpus() -> list[CorpusToolbox]:
-    """All toolboxes; reading them checks every plan, which takes seconds."""
+    """Return all toolboxes. Reading them takes seconds, since it checks every plan."""
     return read_corpus()
 
 
@@ -52,22 +52,22 @@ def boxes() -> list[CorpusToolbox]:
 
 
 @cache
-def for_training() -> list[CorpusToolbox]:
-    """The toolboxes for training, of the corpus that was read."""
+def training_corpus() -> list[CorpusToolbox]:
+    """Return the toolboxes for training, without reading the corpus again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus, "read_corpus", whole_corpus)
         return training_toolboxes()
 
 
 def by_split(
-    boxes: Iterable[CorpusToolbox], things: Callable[[CorpusToolbox], Iterable[Any]]
+    boxes: Iterable[CorpusToolbox], items_of: Callable[[CorpusToolbox], Iterable[Any]]
 ) -> list[tuple[Any, set[str]]]:
-    """Return each thing with the splits that have it."""
-    found: dict[Any, set[str]] = defaultdict(set)
+    """Return each item with the splits of the toolboxes that contain it."""
+    splits: dict[Any, set[str]] = defaultdict(set)
     for box in boxes:
-        for thing in things(box):
-            found[thing].add(box.split)
-    return list(found.items())
+        for item in items_of(box):
+            splits[item].add(box.split)
+    return list(splits.items())
 
 
 def test_corpus_toolboxes_have_one_split_and_at_least_25_messages(
@@ -77,8 +77,8 @@ def test_corpus_toolboxes_have_one_split_and_at_least_25_messages(
     assert len(set(names)) == len(names)
     assert {box.split for box in boxes} == set(SPLITS)
     assert all(len(box.queries) >= 25 for box in boxes)
-    held = [box.name for box in read_corpus("validation", "measuring")]
-    assert held == [box.name for box in boxes if box.split != "training"]
+    held_out = [box.name for box in read_corpus("validation", "measuring")]
+    assert held_out == [box.name for box in boxes if box.split != "training"]
 
 
 def test_corpus_has_unique_ids_and_no_tool_in_two_splits(boxes: list[CorpusToolbox]) -> None:
@@ -90,11 +90,11 @@ def test_corpus_has_unique_ids_and_no_tool_in_two_splits(boxes: list[CorpusToolb
 def test_training_toolboxes_share_no_message_with_held_out_toolboxes(
     boxes: list[CorpusToolbox],
 ) -> None:
-    training = for_training()
+    training = training_corpus()
     assert [box.name for box in training] == [b.name for b in boxes if b.split == "training"]
-    held = [box for box in boxes if box.split != "training"]
+    held_out = [box for box in boxes if box.split != "training"]
     shared = [
-        words for words, splits in by_split([*training, *held], _questions) if len(splits) > 1
+        words for words, splits in by_split([*training, *held_out], _questions) if len(splits) > 1
     ]
     assert shared == []
 
@@ -117,57 +117,57 @@ def test_corpus_labels_are_the_classes_of_the_plans(boxes: list[CorpusToolbox]) 
     assert wrong == []
 
 
-@pytest.mark.parametrize("apart", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
 def test_guest_and_unanswerable_queries_have_valid_plans_with_every_host_toolbox(
-    boxes: list[CorpusToolbox], apart: int
+    boxes: list[CorpusToolbox], step: int
 ) -> None:
     encoder, rng = HashingEncoder(64), random.Random(0)
-    brought, hosts = 0, [*enumerate(boxes)][::apart]
-    for place, host in hosts:
-        # Some others: who may be a guest does not depend on how many there are.
-        others = rng.sample([*boxes[:place], *boxes[place + 1 :]], 6)
-        invited = guest_queries(host.toolbox, others, 2, rng)
+    guests, hosts = 0, [*enumerate(boxes)][::step]
+    for index, host in hosts:
+        # A sample suffices: the choice of guests does not depend on the number of toolboxes.
+        others = rng.sample([*boxes[:index], *boxes[index + 1 :]], 6)
+        guest_list = guest_queries(host.toolbox, others, 2, rng)
         unanswered = unanswerable_queries(host.toolbox, others, 1, encoder, rng)
-        brought += len(invited)
-        for query in (*invited, *unanswered):
+        guests += len(guest_list)
+        for query in (*guest_list, *unanswered):
             query.record.request(host.toolbox).validate(query.plan)
-        for query in invited:
+        for query in guest_list:
             added = {tool["name"] for tool in query.record.tools_extra}
             assert added == set(query.plan.tools)
             assert added.isdisjoint(host.toolbox.names)
         assert all(query.plan.tools == (NO_EVIDENCE.name,) for query in unanswered)
-    assert brought == 2 * len(hosts)
+    assert guests == 2 * len(hosts)
 
 
 def test_corpus_counts_count_each_message_once_by_class(boxes: list[CorpusToolbox]) -> None:
     counts = corpus_counts(boxes)
     for split in SPLITS:
-        own = [box for box in boxes if box.split == split]
-        assert counts[split]["toolboxes"] == len(own)
-        assert counts[split]["messages"] == sum(len(box.queries) for box in own)
-    for told in counts.values():
-        assert sum(told[name] for name in CLASSES) == told["messages"]
-        assert told["mended, share"] is None
+        toolboxes = [box for box in boxes if box.split == split]
+        assert counts[split]["toolboxes"] == len(toolboxes)
+        assert counts[split]["messages"] == sum(len(box.queries) for box in toolboxes)
+    for entry in counts.values():
+        assert sum(entry[name] for name in CLASSES) == entry["messages"]
+        assert entry["mended, share"] is None
     assert counts["all"]["messages"] == sum(counts[split]["messages"] for split in SPLITS)
 
 
 def test_corpus_counts_of_a_toolbox_match_its_plans(boxes: list[CorpusToolbox]) -> None:
     box = next(box for box in boxes if box.name == "airq_net")
-    told = corpus_counts([box])["training"]
+    counts = corpus_counts([box])["training"]
     text = "\n".join(str(query.plan) for query in box.queries)
-    assert told["tools"] == 8
-    assert told["unanswerable"] == text.count("no_evidence()")
+    assert counts["tools"] == 8
+    assert counts["unanswerable"] == text.count("no_evidence()")
     pages = [page_of(query) for query in box.queries if query.record.context]
-    assert told[USED] + told[DECOY] == len(pages)
-    assert told[USED] == sum("context." in str(query.plan) for query in box.queries)
-    assert told["numbers"] == sum(
+    assert counts[USED] + counts[DECOY] == len(pages)
+    assert counts[USED] == sum("context." in str(query.plan) for query in box.queries)
+    assert counts["numbers"] == sum(
         text.count(f"{name}=") for name in ("max_age_min", "min_value", "year")
     )
-    alone = [query for query in box.queries if not query.record.history]
-    chains = [query for query in alone if class_of(query) == "chain of look-ups"]
+    without_history = [query for query in box.queries if not query.record.history]
+    chains = [query for query in without_history if class_of(query) == "chain of look-ups"]
     assert chains
     assert all("(site_id=s1.site_id" in str(query.plan) for query in chains)
-    assert told[FOLLOW_UP] == len(box.queries) - len(alone) > 0
+    assert counts[FOLLOW_UP] == len(box.queries) - len(without_history) > 0
 
 
 def test_share_of_mended_plans_is_relative_to_plans_read_again(boxes: list[CorpusToolbox]) -> None:
@@ -192,9 +192,9 @@ def test_second_reading_names_messages_of_the_corpus_except_dropped_ones(
 ) -> None:
     readings = read_second_reading()
     assert {reading.toolbox for reading in readings} <= {box.name for box in boxes}
-    there = {query.record.id for box in boxes for query in box.queries}
-    assert {r.id for r in readings if r.verdict != "dropped"} <= there
-    assert {r.id for r in readings if r.verdict == "dropped"}.isdisjoint(there)
+    ids = {query.record.id for box in boxes for query in box.queries}
+    assert {r.id for r in readings if r.verdict != "dropped"} <= ids
+    assert {r.id for r in readings if r.verdict == "dropped"}.isdisjoint(ids)
 
 
 def test_invalid_line_of_the_second_reading_is_refused_with_its_number(tmp_path: Path) -> None:
@@ -207,34 +207,34 @@ def test_invalid_line_of_the_second_reading_is_refused_with_its_number(tmp_path:
 def test_exported_toolbox_is_restored_by_the_file_readers(
     boxes: list[CorpusToolbox], tmp_path: Path
 ) -> None:
-    own = boxes[:: len(boxes) // 12]
-    for box, folder in zip(own, export_corpus(own, tmp_path / "out"), strict=True):
+    exported = boxes[:: len(boxes) // 12]
+    for box, folder in zip(exported, export_corpus(exported, tmp_path / "out"), strict=True):
         assert folder == tmp_path / "out" / box.split / box.name
         toolbox = toolbox_from_file(folder / "tools.json")
         assert toolbox.fingerprint() == box.toolbox.fingerprint()
         assert tuple(read_annotated(folder / "queries.jsonl")) == box.queries
         assert read_pools(folder / "pools.json", toolbox) == box.pools
     with pytest.raises(InputError, match="is not empty"):
-        export_corpus(own, tmp_path / "out")
+        export_corpus(exported, tmp_path / "out")
 
 
 def test_finetune_corpus_command_counts_the_corpus_as_json_and_exports_it(tmp_path: Path) -> None:
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["finetune", "corpus", "--json", "--export", str(tmp_path / "x")]
     )
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert list(told["counts"]) == [*SPLITS, "all"]
-    assert len(told["exported"]) == told["counts"]["all"]["toolboxes"]
-    assert 0 < told["counts"]["measuring"]["mended, share"] < 0.2
-    assert (Path(told["exported"][0]) / "tools.json").is_file()
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert list(report["counts"]) == [*SPLITS, "all"]
+    assert len(report["exported"]) == report["counts"]["all"]["toolboxes"]
+    assert 0 < report["counts"]["measuring"]["mended, share"] < 0.2
+    assert (Path(report["exported"][0]) / "tools.json").is_file()
 
 
 def test_corpus_with_an_invalid_plan_is_refused_naming_the_message(tmp_path: Path) -> None:
-    told = json.loads((FOLDER / "airq_net.json").read_text(encoding="utf-8"))
-    told["queries"][3]["plan"] = "s1 = sites(place=1)"
-    (tmp_path / "airq_net.json").write_text(json.dumps(told), encoding="utf-8")
-    with pytest.raises(InputError, match=rf"{told['queries'][3]['id']}: "):
+    content = json.loads((FOLDER / "airq_net.json").read_text(encoding="utf-8"))
+    content["queries"][3]["plan"] = "s1 = sites(place=1)"
+    (tmp_path / "airq_net.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"{content['queries'][3]['id']}: "):
         read_corpus(folder=tmp_path)
 
 
@@ -253,5 +253,5 @@ def test_parser_penalty_for_unlike_field_names_matches_the_corpus(
                     if isinstance(value, StepRef | ContextRef)
                     and any(likeness(name, other) == SAME_NAME for other in names)
                 ]
-    # It was calibrated before the last hundred toolboxes joined.
+    # The tolerance is wide, since the penalty was calibrated on a hundred toolboxes fewer.
     assert -math.log(sum(unlike) / len(unlike)) == pytest.approx(OTHER_FIELD_COST, abs=0.4)

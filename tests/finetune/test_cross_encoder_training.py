@@ -79,7 +79,7 @@ def test_training_learns_which_part_answers_questions_about_a_held_out_tree(
     tmp_path: Path, small: Path
 ) -> None:
     groups = [colour_group("a", item, answerable=item % 4 != 0) for item in range(16)]
-    # A passage that is always an answer, an empty part, and nothing that the search returned.
+    # Edge cases: a passage that is always an answer, an empty part, and no passages at all.
     groups += [Group("a", "q", [["T", "\u200b", "Red."]], [0.7], frozenset({(0, 1)}), False)]
     groups += [Group("a", "q", [], [], frozenset(), True)]
     groups += [colour_group("b", 77), colour_group("b", 78, answerable=False)]
@@ -89,12 +89,12 @@ def test_training_learns_which_part_answers_questions_about_a_held_out_tree(
         groups, target, settings, base=small, held_out=["b"], device="cpu"
     )
     assert (figures["right part"], figures["AUC of answerable"]) == (1.0, 1.0)
-    # The control: the search's first passage is the wrong one.
+    # The first passage, which a search without the cross-encoder would take, is always wrong.
     assert figures["first passage"] == 0.0
     held_out = groups[-2]
-    read = CrossEncoder(target).answer_logits(held_out.question, held_out.passages)
-    assert read[1].argmax() == 1
-    assert log_sum(read[1]) > log_sum(read[0])
+    logits = CrossEncoder(target).answer_logits(held_out.question, held_out.passages)
+    assert logits[1].argmax() == 1
+    assert log_sum(logits[1]) > log_sum(logits[0])
 
 
 def test_training_without_an_answer_to_train_on_is_an_input_error(tmp_path: Path) -> None:

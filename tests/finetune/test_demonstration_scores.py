@@ -1,4 +1,4 @@
-"""The log-probabilities of answers are those of reading each whole prompt by itself."""
+"""Batched log-probabilities of answers, compared with those of each prompt read alone."""
 
 from __future__ import annotations
 
@@ -11,18 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from casewright.errors import InputError
-from casewright.finetune.demonstrations import (
-    AnswerPrompt,
-    Demonstration,
-    ModelScorer,
-)
+from casewright.finetune.demonstrations import AnswerPrompt, Demonstration, ModelScorer
 from casewright.planner.language_model import LanguageModel
-from tests.finetune.scoring import answer_by_hand, by_hand
+from tests.finetune.scoring import answer_logprob, sum_logprobs
 from tests.support.examples import at_most
 from tests.support.tiny_mistral import tiny_mistral
 from tests.support.tiny_tokenizers import gpt2_like, llama3_like, sentencepiece_like
 
-ASKED = [
+PROMPTS = [
     AnswerPrompt("where is it?", ("here", "in the north", "s1 = late parcel, of the galaxy phone")),
     AnswerPrompt(
         "how heavy is the watch?",
@@ -32,8 +28,8 @@ ASKED = [
     AnswerPrompt("why?", ("because",), (Demonstration("who?", "nobody at all " * 8),)),
     AnswerPrompt("why?", ("é", "ﬁ 日本", "at the end", "here"), (Demonstration("a", "b"),)),
 ]
-#: Largest difference between float32 in batches and one row at a time.
-NEAR = 2e-3
+#: Largest allowed difference between batched and single scores in float32.
+TOLERANCE = 2e-3
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +37,15 @@ def model() -> LanguageModel:
     return tiny_mistral(1, initializer_range=0.4)
 
 
-def scored(scorer: ModelScorer, asked: list[AnswerPrompt]) -> list[list[float]]:
-    found = dict(scorer.score(asked))
-    assert sorted(found) == list(range(len(asked)))
-    return [[one.logprob for one in found[place]] for place in range(len(asked))]
+def logprobs_of(scorer: ModelScorer, prompts: list[AnswerPrompt]) -> list[list[float]]:
+    likelihoods = dict(scorer.score(prompts))
+    assert sorted(likelihoods) == list(range(len(prompts)))
+    return [[score.logprob for score in likelihoods[index]] for index in range(len(prompts))]
 
 
-def near(found: list[list[float]], wanted: list[list[float]]) -> bool:
-    pairs = zip(chain.from_iterable(found), chain.from_iterable(wanted), strict=True)
-    return all(abs(a - b) < NEAR for a, b in pairs)
+def near(scores: list[list[float]], expected: list[list[float]]) -> bool:
+    pairs = zip(chain.from_iterable(scores), chain.from_iterable(expected), strict=True)
+    return all(abs(a - b) < TOLERANCE for a, b in pairs)
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 150, 4096])
@@ -57,40 +53,41 @@ def test_batched_scores_equal_those_of_reading_each_prompt_alone(
     model: LanguageModel, batch_tokens: int
 ) -> None:
     scorer = ModelScorer(model, batch_tokens=batch_tokens)
-    wanted = [[answer_by_hand(model, one, answer) for answer in one.answers] for one in ASKED]
-    spread = [number for row in wanted for number in row]
-    assert max(spread) - min(spread) > 50, "the model tells nothing apart"
-    assert near(scored(scorer, ASKED), wanted)
+    expected = [[answer_logprob(model, p, answer) for answer in p.answers] for p in PROMPTS]
+    values = [number for row in expected for number in row]
+    assert max(values) - min(values) > 50, "the model gives all answers the same score"
+    assert near(logprobs_of(scorer, PROMPTS), expected)
 
 
 def test_scores_with_a_sliding_window_equal_those_without_reuse() -> None:
     narrow = tiny_mistral(2, sliding_window=24, initializer_range=0.4)
-    wanted = [[answer_by_hand(narrow, one, answer) for answer in one.answers] for one in ASKED]
-    assert near(scored(ModelScorer(narrow), ASKED), wanted)
-    full = scored(ModelScorer(tiny_mistral(2, sliding_window=None, initializer_range=0.4)), ASKED)
-    assert not near(full, wanted), "the window hides nothing"
+    expected = [[answer_logprob(narrow, p, answer) for answer in p.answers] for p in PROMPTS]
+    assert near(logprobs_of(ModelScorer(narrow), PROMPTS), expected)
+    full = tiny_mistral(2, sliding_window=None, initializer_range=0.4)
+    assert not near(logprobs_of(ModelScorer(full), PROMPTS), expected), "the window hides nothing"
 
 
 @pytest.fixture(scope="module")
 def without_masks() -> LanguageModel:
-    """Return the same model, which refuses masks of its own: each prompt is read by itself."""
-    other = tiny_mistral(1, initializer_range=0.4)
-    forward = other.network.forward
+    """Return an equal model that refuses masks of four dimensions, so it reads prompts singly."""
+    model = tiny_mistral(1, initializer_range=0.4)
+    forward = model.network.forward
 
-    def called(**given: Any) -> Any:
-        mask = given.get("attention_mask")
+    def forward_without_masks(**inputs: Any) -> Any:
+        mask = inputs.get("attention_mask")
         if mask is not None and mask.dim() == 4:
             raise ValueError("Only masks of two dimensions.")
-        return forward(**given)
+        return forward(**inputs)
 
-    other.network.forward = called
-    return other
+    model.network.forward = forward_without_masks
+    return model
 
 
 def test_network_without_custom_masks_gives_the_same_scores(
     model: LanguageModel, without_masks: LanguageModel
 ) -> None:
-    assert near(scored(ModelScorer(without_masks), ASKED), scored(ModelScorer(model), ASKED))
+    expected = logprobs_of(ModelScorer(model), PROMPTS)
+    assert near(logprobs_of(ModelScorer(without_masks), PROMPTS), expected)
 
 
 @pytest.mark.parametrize(
@@ -101,22 +98,22 @@ def test_network_without_custom_masks_gives_the_same_scores(
 def test_scores_use_the_tokens_of_the_whole_text_with_every_tokenizer(
     tokenizer: Callable[[], Any], *, begins: bool
 ) -> None:
-    made = tokenizer()
-    network = tiny_mistral(3, vocab=max(512, len(made)), initializer_range=0.4).network
-    other = LanguageModel("other", network, made)
-    wanted = [
-        [answer_by_hand(other, one, a, begins=begins) for a in one.answers] for one in ASKED[:3]
+    built = tokenizer()
+    network = tiny_mistral(3, vocab=max(512, len(built)), initializer_range=0.4).network
+    model = LanguageModel("other", network, built)
+    expected = [
+        [answer_logprob(model, p, a, begins=begins) for a in p.answers] for p in PROMPTS[:3]
     ]
-    assert near(scored(ModelScorer(other), ASKED[:3]), wanted)
+    assert near(logprobs_of(ModelScorer(model), PROMPTS[:3]), expected)
 
 
 def test_special_token_in_an_answer_is_scored_as_text(model: LanguageModel) -> None:
-    ends = model.tokenizer.eos_token_id
-    (scored_text,) = dict(ModelScorer(model).score([AnswerPrompt("a", ("</s>",))])).values()
+    end_token = model.tokenizer.eos_token_id
+    (likelihoods,) = dict(ModelScorer(model).score([AnswerPrompt("a", ("</s>",))])).values()
     ids = [model.tokenizer.bos_token_id, *model.tokenizer("Q: a\nA:")["input_ids"]]
-    as_end = by_hand(model, [*ids, ends], len(ids))
-    assert scored_text[0].tokens > 1
-    assert abs(scored_text[0].logprob - as_end) > 0.1
+    as_end = sum_logprobs(model, [*ids, end_token], len(ids))
+    assert likelihoods[0].tokens > 1
+    assert abs(likelihoods[0].logprob - as_end) > 0.1
 
 
 @settings(
@@ -135,32 +132,32 @@ def test_special_token_in_an_answer_is_scored_as_text(model: LanguageModel) -> N
     )
 )
 def test_any_texts_get_the_same_scores_with_and_without_reuse(
-    model: LanguageModel, without_masks: LanguageModel, asked: list[tuple[str, list[str]]]
+    model: LanguageModel, without_masks: LanguageModel, pairs: list[tuple[str, list[str]]]
 ) -> None:
-    made = [AnswerPrompt(question, tuple(answers)) for question, answers in asked]
-    shared, whole = (ModelScorer(one, batch_tokens=64) for one in (model, without_masks))
-    assert near(scored(shared, made), scored(whole, made))
+    prompts = [AnswerPrompt(question, tuple(answers)) for question, answers in pairs]
+    shared, separate = (ModelScorer(network, batch_tokens=64) for network in (model, without_masks))
+    assert near(logprobs_of(shared, prompts), logprobs_of(separate, prompts))
 
 
 def test_answers_that_share_a_context_need_fewer_tokens(model: LanguageModel) -> None:
     scorer = ModelScorer(model)
     answers = tuple(f"about {n}" for n in range(8))
     question = "how long is it?" * 5
-    alone = [AnswerPrompt(question, (answer,)) for answer in answers]
-    assert scorer.tokens([AnswerPrompt(question, answers)]) * 4 < scorer.tokens(alone)
+    separate = [AnswerPrompt(question, (answer,)) for answer in answers]
+    assert scorer.tokens([AnswerPrompt(question, answers)]) * 4 < scorer.tokens(separate)
 
 
 def test_score_keys_differ_by_weights_contexts_and_answers(model: LanguageModel) -> None:
     same = tiny_mistral(1, initializer_range=0.4)
     other = tiny_mistral(2, initializer_range=0.4)
-    scorers = [ModelScorer(one) for one in (model, same, other)]
-    first, again, others = (scorer.key(ASKED[0]) for scorer in scorers)
-    assert first == again
-    assert len({first, others, *map(scorers[0].key, ASKED[1:4])}) == 5
+    scorers = [ModelScorer(network) for network in (model, same, other)]
+    first_key, same_key, other_key = (scorer.key(PROMPTS[0]) for scorer in scorers)
+    assert first_key == same_key
+    assert len({first_key, other_key, *map(scorers[0].key, PROMPTS[1:4])}) == 5
 
 
 @pytest.mark.parametrize(
-    ("asked", "word"),
+    ("prompt", "message"),
     [
         (AnswerPrompt("a", ()), "has no answers"),
         (AnswerPrompt("a", ("",)), "no text"),
@@ -170,10 +167,10 @@ def test_score_keys_differ_by_weights_contexts_and_answers(model: LanguageModel)
     ids=["no answer", "empty", "blank", "too long"],
 )
 def test_scorer_refuses_empty_answers_and_too_long_prompts(
-    model: LanguageModel, asked: AnswerPrompt, word: str
+    model: LanguageModel, prompt: AnswerPrompt, message: str
 ) -> None:
     scorer = ModelScorer(model)
-    with pytest.raises(InputError, match=word):
-        list(scorer.score([asked]))
-    with pytest.raises(InputError, match=word):
-        scorer.tokens([asked])
+    with pytest.raises(InputError, match=message):
+        list(scorer.score([prompt]))
+    with pytest.raises(InputError, match=message):
+        scorer.tokens([prompt])

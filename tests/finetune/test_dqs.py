@@ -1,4 +1,4 @@
-"""The Diverse Query Sampler against its five steps written out over the full matrix."""
+"""The Diverse Query Sampler, compared with its five steps computed on the full matrix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from casewright.finetune.queries.choose import (
 from tests.support.examples import at_most
 
 Vectors = NDArray[np.float32]
-#: Few values: equal similarities, zero vectors and equal vectors are common.
+#: Few values, so that equal similarities, zero vectors and equal vectors are common.
 VALUES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])
 
 
@@ -40,29 +40,29 @@ def pools() -> st.SearchStrategy[tuple[Vectors, Vectors]]:
 def cosines(rows: Vectors, columns: Vectors) -> NDArray[np.float64]:
     exact = [pool.astype(np.float64) for pool in (rows, columns)]
     lengths = [np.linalg.norm(pool, axis=1, keepdims=True) for pool in exact]
-    own, other = (v / np.where(n > 0, n, 1) for v, n in zip(exact, lengths, strict=True))
-    return np.round(own @ other.T, 6)
+    left, right = (v / np.where(n > 0, n, 1) for v, n in zip(exact, lengths, strict=True))
+    return np.round(left @ right.T, 6)
 
 
 def naive_extremes(initial: Vectors, large: Vectors, share: float) -> set[int]:
-    near = cosines(large, initial)
+    table = cosines(large, initial)
     count = round(share * len(large))
-    most = sorted(range(len(large)), key=lambda at: (-near[at].max(), at))[:count]
-    least = sorted(range(len(large)), key=lambda at: (near[at].min(), at))[:count]
-    return {*most, *least}
+    nearest = sorted(range(len(large)), key=lambda i: (-table[i].max(), i))[:count]
+    farthest = sorted(range(len(large)), key=lambda i: (table[i].min(), i))[:count]
+    return {*nearest, *farthest}
 
 
 @settings(max_examples=at_most(150), deadline=None)
-@given(given=pools(), share=st.sampled_from([0.1, 0.25, 0.4]), block=st.integers(1, 5))
+@given(vectors=pools(), share=st.sampled_from([0.1, 0.25, 0.4]), block=st.integers(1, 5))
 def test_extreme_queries_equal_those_of_the_full_matrix_for_any_block_size(
-    given: tuple[Vectors, Vectors], share: float, block: int
+    vectors: tuple[Vectors, Vectors], share: float, block: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choose, "ROWS", block)
         patch.setattr(choose, "COLUMNS", block + 1)
-        found = extreme_queries(*given, share)
-    assert set(found.tolist()) == naive_extremes(*given, share)
-    assert found.tolist() == sorted(set(found.tolist()))
+        rows = extreme_queries(*vectors, share)
+    assert set(rows.tolist()) == naive_extremes(*vectors, share)
+    assert rows.tolist() == sorted(set(rows.tolist()))
 
 
 def test_extreme_queries_take_the_first_of_equally_similar_queries() -> None:
@@ -125,7 +125,7 @@ def test_extreme_queries_needs_little_memory_for_large_pools() -> None:
         extreme_queries(initial, large, 0.1)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    # The full matrix would be 96 MB. What grows is one bit of the answer, and its row, a query.
+    # The full matrix would be 96 MB. Per query, only a bit and a row of the result are needed.
     assert peaks[1] < 60e6
     assert peaks[1] - peaks[0] < 15_000 * 64
 
@@ -142,7 +142,7 @@ def test_dqs_refuses_more_queries_than_its_pool_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("initial", "large", "why"),
+    ("initial", "large", "message"),
     [
         (np.zeros((0, 2)), np.ones((3, 2)), "initial pool is empty"),
         (np.ones((2, 2)), np.zeros((0, 2)), "pool has 0"),
@@ -152,9 +152,9 @@ def test_dqs_refuses_more_queries_than_its_pool_has() -> None:
     ids=["no-initial", "no-large", "two-encoders", "nan"],
 )
 def test_dqs_refuses_empty_unequal_or_nan_pools(
-    initial: NDArray[np.float64], large: NDArray[np.float64], why: str
+    initial: NDArray[np.float64], large: NDArray[np.float64], message: str
 ) -> None:
-    with pytest.raises(InputError, match=why):
+    with pytest.raises(InputError, match=message):
         sample("dqs", initial, large, 2)
 
 
@@ -165,11 +165,11 @@ def test_distinct_ignores_case_and_spaces_of_texts() -> None:
 
 
 @settings(max_examples=at_most(80), deadline=None)
-@given(given=pools())
-def test_best_similarity_equals_that_of_the_full_matrix(given: tuple[Vectors, Vectors]) -> None:
-    rows, columns = given
+@given(vectors=pools())
+def test_best_similarity_equals_that_of_the_full_matrix(vectors: tuple[Vectors, Vectors]) -> None:
+    rows, columns = vectors
     assert np.allclose(best_similarity(rows, columns), cosines(rows, columns).max(axis=1))
     if len(rows) > 1:
-        near = cosines(rows, rows)
-        np.fill_diagonal(near, -np.inf)
-        assert np.allclose(best_similarity(rows, rows, skip_self=True), near.max(axis=1))
+        similarities = cosines(rows, rows)
+        np.fill_diagonal(similarities, -np.inf)
+        assert np.allclose(best_similarity(rows, rows, skip_self=True), similarities.max(axis=1))

@@ -1,4 +1,4 @@
-"""Choosing annotated queries by a recipe's settings, and the figures of a pool."""
+"""The choice of annotated queries by a recipe's settings, and the figures of a pool."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from casewright.planner import AnnotatedQuery
 from tests.support.encoders import HashingEncoder
 from tests.support.shipped import shop_queries
 
-THINGS = ("lamp", "chair", "tent", "mug", "sock", "radio", "torch", "desk", "rug", "kettle")
+NOUNS = ("lamp", "chair", "tent", "mug", "sock", "radio", "torch", "desk", "rug", "kettle")
 ADJECTIVES = ("red", "small", "cheap", "wooden", "old", "light", "soft", "tall")
 ENCODER = HashingEncoder(64)
 
 
-def text(number: int) -> str:
-    return f"a {ADJECTIVES[number // 10]} {THINGS[number % 10]}"
+def query_text(number: int) -> str:
+    return f"a {ADJECTIVES[number // 10]} {NOUNS[number % 10]}"
 
 
-def annotated(texts: list[str], plan: str = "s1 = find(query=question)") -> list[AnnotatedQuery]:
+def annotate(texts: list[str], plan: str = "s1 = find(query=question)") -> list[AnnotatedQuery]:
     return [
         AnnotatedQuery.read({"id": str(number), "query": query, "plan": plan})
         for number, query in enumerate(texts)
     ]
 
 
-QUERIES = annotated([text(number) for number in range(80)])
+QUERIES = annotate([query_text(number) for number in range(80)])
 
 
-def chosen(settings: dict[str, Any], seed: int = 0) -> list[str]:
+def chosen_ids(settings: dict[str, Any], seed: int = 0) -> list[str]:
     if settings["method"] == "dqs_extremes":
         settings = {"extremes": 0.3, **settings}
-    found = choose_queries(QUERIES, SamplingSettings.model_validate(settings), ENCODER, seed)
-    return [str(query.record.id) for query in found]
+    queries = choose_queries(QUERIES, SamplingSettings.model_validate(settings), ENCODER, seed)
+    return [str(query.record.id) for query in queries]
 
 
 def test_default_sampling_chooses_all_queries() -> None:
@@ -52,50 +52,50 @@ def test_default_sampling_chooses_all_queries() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_sampling_method_gives_the_requested_size_in_query_order(method: str) -> None:
-    found = chosen({"method": method, "size": 30, "initial": 8})
-    assert len(set(found)) == 30
-    assert found == sorted(found, key=int)
-    assert chosen({"method": method, "size": 30, "initial": 8}) == found
-    assert chosen({"method": method, "size": 30, "initial": 8}, seed=1) != found
+    ids = chosen_ids({"method": method, "size": 30, "initial": 8})
+    assert len(set(ids)) == 30
+    assert ids == sorted(ids, key=int)
+    assert chosen_ids({"method": method, "size": 30, "initial": 8}) == ids
+    assert chosen_ids({"method": method, "size": 30, "initial": 8}, seed=1) != ids
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_default_sample_size_is_twice_the_initial_pool(method: str) -> None:
-    assert len(chosen({"method": method, "initial": 0.2})) == 32
+    assert len(chosen_ids({"method": method, "initial": 0.2})) == 32
 
 
 def test_sampling_methods_share_the_same_initial_pool() -> None:
-    by = {m: set(chosen({"method": m, "size": 20, "initial": 10})) for m in METHODS}
-    shared = by["dqs"] & by["dqs_large"] & by["facility_location"]
+    ids_by_method = {m: set(chosen_ids({"method": m, "size": 20, "initial": 10})) for m in METHODS}
+    shared = ids_by_method["dqs"] & ids_by_method["dqs_large"] & ids_by_method["facility_location"]
     assert len(shared) >= 10
-    assert len({frozenset(found) for found in by.values()}) == len(METHODS)
+    assert len({frozenset(ids) for ids in ids_by_method.values()}) == len(METHODS)
 
 
 def test_equal_questions_count_once_unless_their_plans_differ() -> None:
-    twice = [*QUERIES[:3], *annotated(["A RED  lamp"]), *annotated([text(0)], "s1 = desk()")]
-    found = choose_queries(twice, SamplingSettings(method="random", size=4), ENCODER, 0)
-    assert [query.query for query in found] == [text(0), text(1), text(2), text(0)]
+    queries = [*QUERIES[:3], *annotate(["A RED  lamp"]), *annotate([query_text(0)], "s1 = desk()")]
+    sample = choose_queries(queries, SamplingSettings(method="random", size=4), ENCODER, 0)
+    assert [query.query for query in sample] == [query_text(number) for number in (0, 1, 2, 0)]
     with pytest.raises(InputError, match="5 queries cannot be drawn: the large pool has 4"):
-        choose_queries(twice, SamplingSettings(method="random", size=5), ENCODER, 0)
+        choose_queries(queries, SamplingSettings(method="random", size=5), ENCODER, 0)
 
 
 def test_shop_queries_are_chosen_the_same_for_the_same_seed() -> None:
     queries = shop_queries()
     encoder = HashingEncoder(64)
-    wanted = SamplingSettings(method="dqs", initial=200, size=600)
-    found = choose_queries(queries, wanted, encoder, 7)
-    assert len({query.record.id for query in found}) == 600
-    assert choose_queries(queries, wanted, encoder, 7) == found
-    assert {query.label for query in found} == {query.label for query in queries}
+    settings = SamplingSettings(method="dqs", initial=200, size=600)
+    sample = choose_queries(queries, settings, encoder, 7)
+    assert len({query.record.id for query in sample}) == 600
+    assert choose_queries(queries, settings, encoder, 7) == sample
+    assert {query.label for query in sample} == {query.label for query in queries}
 
 
 def test_sampling_more_queries_than_exist_is_refused() -> None:
     with pytest.raises(InputError, match=r"sampling: 81 queries .* 80 different"):
-        chosen({"method": "dqs", "size": 81})
+        chosen_ids({"method": "dqs", "size": 81})
 
 
 @pytest.mark.parametrize(
-    "bad",
+    "settings",
     [
         {"method": "best"},
         {"initial": 0},
@@ -106,9 +106,9 @@ def test_sampling_more_queries_than_exist_is_refused() -> None:
     ],
     ids=["method", "no-initial", "broken-count", "size-below", "extremes", "misspelt"],
 )
-def test_invalid_sampling_settings_are_refused(bad: dict[str, Any]) -> None:
+def test_invalid_sampling_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        SamplingSettings.model_validate(bad)
+        SamplingSettings.model_validate(settings)
 
 
 def test_unknown_sampling_method_is_refused() -> None:
@@ -125,30 +125,30 @@ def test_pool_figures_equal_those_of_the_full_matrix() -> None:
     def unit(rows: Any) -> Any:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
-    near = unit(large) @ unit(picked).T
-    own = unit(picked) @ unit(picked).T
-    pairs = own[~np.eye(len(own), dtype=bool)]
+    coverage = unit(large) @ unit(picked).T
+    pairwise = unit(picked) @ unit(picked).T
+    pairs = pairwise[~np.eye(len(pairwise), dtype=bool)]
     to_initial = (unit(large) @ unit(initial).T).max(axis=1)
-    found = pool_figures(picked, large, best_similarity(large, initial))
-    assert found.queries == 11
-    assert found.coverage == pytest.approx(near.max(axis=1).mean())
-    assert found.coverage_with_initial == pytest.approx(
-        np.maximum(near.max(axis=1), to_initial).mean()
+    figures = pool_figures(picked, large, best_similarity(large, initial))
+    assert figures.queries == 11
+    assert figures.coverage == pytest.approx(coverage.max(axis=1).mean())
+    assert figures.coverage_with_initial == pytest.approx(
+        np.maximum(coverage.max(axis=1), to_initial).mean()
     )
-    assert found.mean_similarity == pytest.approx(pairs.mean())
-    assert found.near_duplicates == pytest.approx(2 / 11)
+    assert figures.mean_similarity == pytest.approx(pairs.mean())
+    assert figures.near_duplicates == pytest.approx(2 / 11)
 
 
 def test_pool_figures_of_one_query_have_no_mean_similarity() -> None:
     large = np.eye(3)
-    found = pool_figures(large[:1], large, np.zeros(3))
-    assert found.mean_similarity is None
-    assert found.near_duplicates == 0
+    figures = pool_figures(large[:1], large, np.zeros(3))
+    assert figures.mean_similarity is None
+    assert figures.near_duplicates == 0
 
 
 def test_facility_location_covers_more_of_a_pool_than_a_random_sample() -> None:
-    records = [{"id": str(n), "query": text(n)} for n in range(80)]
-    made = sample_pool(
+    records = [{"id": str(n), "query": query_text(n)} for n in range(80)]
+    result = sample_pool(
         records[:6],
         records,
         ENCODER,
@@ -157,26 +157,26 @@ def test_facility_location_covers_more_of_a_pool_than_a_random_sample() -> None:
         extremes=0.2,
         compare=True,
     )
-    assert set(made.figures) == {"initial", *METHODS}
-    facility, control = made.figures["facility_location"], made.figures["random"]
+    assert set(result.figures) == {"initial", *METHODS}
+    facility, control = result.figures["facility_location"], result.figures["random"]
     assert facility.coverage_with_initial > control.coverage_with_initial
-    assert {row["query"] for row in made.sheet}.isdisjoint(text(n) for n in range(6))
-    assert [set(row) for row in made.sheet] == [{"id", "query", "context", "plan", "class"}] * 12
+    assert {row["query"] for row in result.sheet}.isdisjoint(query_text(n) for n in range(6))
+    assert [set(row) for row in result.sheet] == [{"id", "query", "context", "plan", "class"}] * 12
 
 
 def test_comparison_omits_a_method_that_cannot_draw_the_sample_size(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    records = [{"id": str(n), "query": text(n)} for n in range(80)]
-    made = sample_pool(records[:2], records, ENCODER, size=20, compare=True)
-    assert set(made.figures) == {"initial", *METHODS} - {"dqs_extremes"}
+    records = [{"id": str(n), "query": query_text(n)} for n in range(80)]
+    result = sample_pool(records[:2], records, ENCODER, size=20, compare=True)
+    assert set(result.figures) == {"initial", *METHODS} - {"dqs_extremes"}
     assert "dqs_extremes is not compared: 20 queries cannot be drawn" in capsys.readouterr().err
     with pytest.raises(InputError, match="Raise the extremes"):
         sample_pool(records[:2], records, ENCODER, method="dqs_extremes", size=20)
 
 
 def test_pool_smaller_than_the_sample_is_refused_before_anything_is_embedded() -> None:
-    records = [{"id": str(n), "query": text(n)} for n in range(20)]
+    records = [{"id": str(n), "query": query_text(n)} for n in range(20)]
     encoder = HashingEncoder(8)
     with pytest.raises(InputError, match="15 queries cannot be sampled: the pool has 10"):
         sample_pool(records[:10], records, encoder, size=15)

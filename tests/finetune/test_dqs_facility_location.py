@@ -1,4 +1,4 @@
-"""Facility location against the greedy algorithm written out, and against the best of all picks."""
+"""Facility location, compared with a plain greedy algorithm and with the best of all picks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Vectors = NDArray[np.float64]
 VALUES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 3.0])
 
 
-def pool(least: int, most: int) -> st.SearchStrategy[Vectors]:
-    return st.integers(least, most).flatmap(lambda n: arrays(np.float64, (n, 3), elements=VALUES))
+def pool(low: int, high: int) -> st.SearchStrategy[Vectors]:
+    return st.integers(low, high).flatmap(lambda n: arrays(np.float64, (n, 3), elements=VALUES))
 
 
 def similarities(vectors: Vectors, others: Vectors) -> Vectors:
@@ -32,17 +32,17 @@ def similarities(vectors: Vectors, others: Vectors) -> Vectors:
     return np.asarray(np.maximum(unit(vectors) @ unit(others).T, 0))
 
 
-def value(near: Vectors, picks: tuple[int, ...]) -> float:
-    return float(near[:, list(picks)].max(axis=1).sum()) if picks else 0.0
+def value(similarity: Vectors, picks: tuple[int, ...]) -> float:
+    return float(similarity[:, list(picks)].max(axis=1).sum()) if picks else 0.0
 
 
-def naive(vectors: Vectors, size: int, chosen: Vectors) -> list[int]:
-    near = np.concatenate([similarities(vectors, vectors), similarities(vectors, chosen)], axis=1)
-    before = tuple(range(len(vectors), near.shape[1]))
+def naive_picks(vectors: Vectors, size: int, chosen: Vectors) -> list[int]:
+    table = np.concatenate([similarities(vectors, vectors), similarities(vectors, chosen)], axis=1)
+    fixed = tuple(range(len(vectors), table.shape[1]))
     picks: list[int] = []
     for _ in range(size):
-        left = [at for at in range(len(vectors)) if at not in picks]
-        gains = [value(near, (*before, *picks, at)) - value(near, (*before, *picks)) for at in left]
+        left = [i for i in range(len(vectors)) if i not in picks]
+        gains = [value(table, (*fixed, *picks, i)) - value(table, (*fixed, *picks)) for i in left]
         picks.append(left[int(np.argmax(np.round(gains, 6)))])
     return picks
 
@@ -56,16 +56,16 @@ def test_facility_location_equals_the_plain_greedy_algorithm(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "ROWS", block)
         patch.setattr(module, "COLUMNS", block + 1)
-        assert facility_location(vectors, size, chosen=chosen) == naive(vectors, size, chosen)
+        assert facility_location(vectors, size, chosen=chosen) == naive_picks(vectors, size, chosen)
 
 
 @settings(max_examples=at_most(80), deadline=None)
 @given(vectors=pool(3, 8))
 def test_facility_location_value_is_within_its_guarantee_of_the_optimum(vectors: Vectors) -> None:
-    near = similarities(vectors, vectors)
-    best = max(value(near, picks) for picks in combinations(range(len(vectors)), 3))
-    found = value(near, tuple(facility_location(vectors, 3)))
-    assert found >= (1 - 1 / np.e) * best - 1e-6
+    similarity = similarities(vectors, vectors)
+    best = max(value(similarity, picks) for picks in combinations(range(len(vectors)), 3))
+    reached = value(similarity, tuple(facility_location(vectors, 3)))
+    assert reached >= (1 - 1 / np.e) * best - 1e-6
 
 
 def test_facility_location_picks_one_query_of_each_cluster() -> None:

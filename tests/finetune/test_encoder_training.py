@@ -1,4 +1,4 @@
-"""An encoder is trained on texts of a domain's cases and can be used for search."""
+"""Training of an encoder on the texts of a domain's cases."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_train_encoder_refuses_too_few_pairs(tmp_path: Path) -> None:
 def test_trained_encoder_brings_texts_of_one_case_nearer(tmp_path: Path) -> None:
     pairs = [(f"Where is number {n}?", f"The {n}th inn is in {t}.") for n, t in enumerate(TOWNS)]
     target = tmp_path / "encoder"
-    facts = train_encoder(pairs, target, EncoderSettings(epochs=3, batch=5, rate=1e-3))
-    assert facts["steps"] > 0
+    figures = train_encoder(pairs, target, EncoderSettings(epochs=3, batch=5, rate=1e-3))
+    assert figures["steps"] == 6
 
     def margin(encoder: object) -> float:
         questions, texts = (encoder.embed(list(part)) for part in zip(*pairs, strict=True))  # type: ignore[attr-defined]
@@ -48,6 +48,6 @@ def test_trained_encoder_brings_texts_of_one_case_nearer(tmp_path: Path) -> None
 
 
 def test_finetune_encoder_command_refuses_an_existing_folder(tmp_path: Path) -> None:
-    done = run(tmp_path, "finetune", "encoder", "--domain", "legal", "--output", tmp_path)
-    assert done.returncode == 2
-    assert "is there already" in done.stderr
+    process = run(tmp_path, "finetune", "encoder", "--domain", "legal", "--output", tmp_path)
+    assert process.returncode == 2
+    assert "is there already" in process.stderr

@@ -1,4 +1,4 @@
-"""The ensemble's constants, fitted to candidate plans of messages."""
+"""Fitting of the ensemble's constants to candidate plans of messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GOLD, OTHER = parse_plan("s1 = find(query=question)"), parse_plan("s1 = no_evide
 
 
 def messages() -> list[MessagePlans]:
-    """Return candidate plans of messages: a sure parser is right, or else the model, or neither."""
+    """Return plans of messages: the parser is sure and right, or the model is right, or neither."""
     query = AnnotatedQuery.read({"query": "a mill", "plan": str(GOLD), "class": "find"})
     rng, results = random.Random(0), []
     for number in range(80):

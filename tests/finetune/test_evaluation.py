@@ -1,4 +1,4 @@
-"""Scores on examples that are worked out by hand."""
+"""Scores of plans, on examples that are calculated by hand."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ GOLD = 's1 = order_lookup(query="galaxy phone")\ns2 = prod_qna(product_id=s1.pro
 ASKED = GOLD.format("question")
 
 
-def gold(plan: str = ASKED, label: str = "prod_qna", **more: Any) -> AnnotatedQuery:
-    return AnnotatedQuery.read({"query": "q", "plan": plan, "class": label, **more})
+def gold_query(plan: str = ASKED, label: str = "prod_qna", **fields: Any) -> AnnotatedQuery:
+    return AnnotatedQuery.read({"query": "q", "plan": plan, "class": label, **fields})
 
 
-def verdict(plan_text: str, **more: Any) -> Verdict:
-    return judge(gold(**more), parse_plan(plan_text))
+def judge_text(plan_text: str, **fields: Any) -> Verdict:
+    return judge(gold_query(**fields), parse_plan(plan_text))
 
 
-def test_judge_finds_the_gold_plan_right() -> None:
-    assert verdict(ASKED) == Verdict("prod_qna", "prod_qna", True, True, False, 0.0)
-    assert judge(gold(), parse_plan(ASKED), 12.5).milliseconds == 12.5
+def test_gold_plan_is_judged_right() -> None:
+    assert judge_text(ASKED) == Verdict("prod_qna", "prod_qna", True, True, False, 0.0)
+    assert judge(gold_query(), parse_plan(ASKED), 12.5).milliseconds == 12.5
 
 
-def test_judge_finds_another_tool_wrong_in_tools_and_arguments() -> None:
-    result = verdict("s1 = no_evidence()")
+def test_plan_with_another_tool_is_wrong_in_tools_and_arguments() -> None:
+    result = judge_text("s1 = no_evidence()")
     assert (result.tools, result.arguments, result.predicted) == (False, False, "no_evidence")
 
 
@@ -52,8 +52,8 @@ def test_judge_finds_another_tool_wrong_in_tools_and_arguments() -> None:
         ASKED.replace("query=question", "query=question, more=1"),
     ],
 )
-def test_judge_finds_other_arguments_of_right_tools_wrong_in_arguments_only(plan: str) -> None:
-    result = verdict(plan)
+def test_other_arguments_of_the_right_tools_are_wrong_in_arguments_only(plan: str) -> None:
+    result = judge_text(plan)
     assert (result.tools, result.arguments, result.predicted) == (True, False, "prod_qna")
 
 
@@ -62,7 +62,7 @@ def test_judge_ignores_argument_order_and_letter_case() -> None:
         's1 = order_lookup(query="Galaxy  PHONE")\n'
         "s2 = prod_qna(query=question, product_id=s1.product_id)"
     )
-    assert verdict(plan).arguments
+    assert judge_text(plan).arguments
 
 
 @pytest.mark.parametrize(
@@ -77,27 +77,27 @@ def test_judge_ignores_argument_order_and_letter_case() -> None:
 )
 def test_literal_is_right_if_it_contains_the_must_word(value: str, right: bool) -> None:
     plan = ASKED.replace('"galaxy phone"', value)
-    assert verdict(plan, must={"s1.query": ["galaxy"]}).arguments == right
+    assert judge_text(plan, must={"s1.query": ["galaxy"]}).arguments == right
 
 
 def test_literal_is_right_only_if_it_contains_every_must_word() -> None:
     must = {"s1.query": ["galaxy", "phone"]}
-    assert verdict(ASKED.replace("galaxy phone", "phone, the galaxy one"), must=must).arguments
-    assert not verdict(ASKED.replace("galaxy phone", "galaxy"), must=must).arguments
+    assert judge_text(ASKED.replace("galaxy phone", "phone, the galaxy one"), must=must).arguments
+    assert not judge_text(ASKED.replace("galaxy phone", "galaxy"), must=must).arguments
 
 
 def test_must_words_of_one_argument_do_not_apply_to_another() -> None:
     plan = GOLD.format('"memory"')
     must = {"s2.query": ["memory"]}
     plan_text = plan.replace('"memory"', '"how much memory"')
-    assert verdict(plan_text, plan=plan, must=must).arguments
-    assert not verdict(plan_text.replace("galaxy ", ""), plan=plan, must=must).arguments
+    assert judge_text(plan_text, plan=plan, must=must).arguments
+    assert not judge_text(plan_text.replace("galaxy ", ""), plan=plan, must=must).arguments
 
 
 def test_other_accepted_tools_count_as_right() -> None:
     other = "s1 = prod_search(query=question)"
-    assert not verdict(other).tools
-    result = verdict(other, accept=[["no_evidence"], ["prod_search"]])
+    assert not judge_text(other).tools
+    result = judge_text(other, accept=[["no_evidence"], ["prod_search"]])
     assert (result.tools, result.arguments, result.predicted) == (True, True, "prod_qna")
 
 
@@ -107,7 +107,7 @@ def test_arguments_of_an_accepted_order_of_the_same_tools_are_compared(
 ) -> None:
     swapped = f"s1 = prod_search(query=question)\ns2 = order_lookup(query={literal})"
     plan = 's1 = order_lookup(query="galaxy phone")\ns2 = prod_search(query=question)'
-    result = verdict(swapped, plan=plan, accept=[["prod_search", "order_lookup"]])
+    result = judge_text(swapped, plan=plan, accept=[["prod_search", "order_lookup"]])
     assert (result.tools, result.arguments) == (True, right)
 
 
@@ -123,7 +123,7 @@ def test_arguments_of_an_accepted_order_of_the_same_tools_are_compared(
 def test_paper_argument_accuracy_covers_only_prod_search_and_shipment_status(
     plan: str, measured: bool
 ) -> None:
-    assert judge(gold(plan), parse_plan(plan)).paper == measured
+    assert judge(gold_query(plan), parse_plan(plan)).paper == measured
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_class_scores_match_a_calculation_by_hand() -> None:
         Verdict("b", "a", False, False, False, 1),
     ]
     a, b, overall = score_classes(verdicts)
-    # Class a: 2 of 4 are found, 2 of 3 claims are right: F1 = 2 * 2/3 * 1/2 / (2/3 + 1/2) = 4/7.
+    # Class a: recall 2/4, precision 2/3, F1 = 2 * 2/3 * 1/2 / (2/3 + 1/2) = 4/7.
     assert a == ClassScore("a", 4, 0.5, 0.25, 1 / 3, 2 / 3, 0.5, a.f1)
     assert a.f1 == pytest.approx(4 / 7)
     assert (b.name, b.count, b.tool_accuracy, b.argument_accuracy) == ("b", 2, 0.5, 0.5)

@@ -1,4 +1,4 @@
-"""Plans as graphs: which are the same, checked against every possible mapping."""
+"""Equality of plans as graphs, checked against every possible mapping of steps."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from casewright.finetune.evaluation import same_graph
 from casewright.planner import ListValue, Literal, Plan, Step, StepRef, parse_plan
 from casewright.planner.plan import Value
-from tests.finetune.evaluating import annotated
+from tests.finetune.evaluating import gold_query
 from tests.support.examples import at_most
 
 
-def same(gold: str, other: str, *, arguments: bool = False, **more: object) -> bool:
-    return same_graph(annotated(0, gold, "a", **more), parse_plan(other), arguments=arguments)
+def same(gold: str, other: str, *, arguments: bool = False, **fields: object) -> bool:
+    return same_graph(gold_query(0, gold, "a", **fields), parse_plan(other), arguments=arguments)
 
 
 TWO = 's1 = a(q="x")\ns2 = b(q="y")\ns3 = c(one=s1.id, other=s2.id)'
@@ -64,9 +64,9 @@ def test_same_graph_uses_must_words_and_accepted_tools() -> None:
 
 
 @st.composite
-def plans(draw: st.DrawFn, most: int = 5) -> Plan:
+def plans(draw: st.DrawFn, max_steps: int = 5) -> Plan:
     steps = []
-    for number in range(1, draw(st.integers(1, most)) + 1):
+    for number in range(1, draw(st.integers(1, max_steps)) + 1):
         values: list[Value] = [Literal(draw(st.sampled_from("xy")))]
         for _ in range(draw(st.integers(0, 2)) if number > 1 else 0):
             values.append(
@@ -79,23 +79,23 @@ def plans(draw: st.DrawFn, most: int = 5) -> Plan:
     return Plan(tuple(steps))
 
 
-def renumbered(value: Value, positions: dict[int, int]) -> Value:
+def renumber_references(value: Value, positions: dict[int, int]) -> Value:
     if isinstance(value, ListValue):
-        return ListValue(tuple(renumbered(item, positions) for item in value.items))  # type: ignore[misc]
+        return ListValue(tuple(renumber_references(item, positions) for item in value.items))  # type: ignore[misc]
     if isinstance(value, StepRef):
         return StepRef(positions[value.step], value.field, value.index)
     return value
 
 
-def reordered(plan: Plan, order: tuple[int, ...]) -> Plan:
-    """The plan with step ``order[i]`` at place i, its references following."""
+def reorder_steps(plan: Plan, order: tuple[int, ...]) -> Plan:
+    """Return the plan with step ``order[i]`` at position i and adjusted references."""
     positions = {old: new for new, old in enumerate(order, 1)}
     return Plan(
         tuple(
             Step(
                 plan.steps[old - 1].tool,
                 tuple(
-                    (name, renumbered(value, positions))
+                    (name, renumber_references(value, positions))
                     for name, value in plan.steps[old - 1].arguments
                 ),
             )
@@ -106,13 +106,11 @@ def reordered(plan: Plan, order: tuple[int, ...]) -> Plan:
 
 @settings(max_examples=at_most(100), deadline=None)
 @given(plans(8), st.randoms())
-def test_reordered_plan_with_adjusted_references_is_the_same_graph(
-    plan: Plan, draw: Random
-) -> None:
+def test_reordered_plan_with_adjusted_references_is_the_same_graph(plan: Plan, rng: Random) -> None:
     order = list(range(1, len(plan.steps) + 1))
-    draw.shuffle(order)
-    other = reordered(plan, tuple(order))
-    query = annotated(0, str(plan), "a")
+    rng.shuffle(order)
+    other = reorder_steps(plan, tuple(order))
+    query = gold_query(0, str(plan), "a")
     assert same_graph(query, other)
     assert same_graph(query, other, arguments=True)
 
@@ -123,12 +121,12 @@ def test_plan_with_one_changed_reference_is_another_graph(plan: Plan, data: st.D
     referring = [n for n, step in enumerate(plan.steps) if any(step.references())]
     if not referring:
         return
-    changed = data.draw(st.sampled_from(referring))
-    other = str(plan).split("\n")
-    field = next(plan.steps[changed].references()).field
-    other[changed] = other[changed].replace(f".{field}", ".price", 1)
+    index = data.draw(st.sampled_from(referring))
+    lines = str(plan).split("\n")
+    field = next(plan.steps[index].references()).field
+    lines[index] = lines[index].replace(f".{field}", ".price", 1)
     assert not same_graph(
-        annotated(0, str(plan), "a"), parse_plan("\n".join(other)), arguments=True
+        gold_query(0, str(plan), "a"), parse_plan("\n".join(lines)), arguments=True
     )
 
 
@@ -136,11 +134,11 @@ def test_plan_with_one_changed_reference_is_another_graph(plan: Plan, data: st.D
 @given(plans(4), plans(4))
 def test_same_graph_agrees_with_trying_every_mapping(plan: Plan, other: Plan) -> None:
     orders = permutations(range(1, len(plan.steps) + 1))
-    every = [reordered(plan, order) for order in orders]
-    query = annotated(0, str(plan), "a")
-    assert same_graph(query, other, arguments=True) == (other in every)
+    reorderings = [reorder_steps(plan, order) for order in orders]
+    query = gold_query(0, str(plan), "a")
+    assert same_graph(query, other, arguments=True) == (other in reorderings)
     assert same_graph(query, other) == any(
-        tools_and_references(other) == tools_and_references(candidate) for candidate in every
+        tools_and_references(other) == tools_and_references(candidate) for candidate in reorderings
     )
 
 
@@ -149,7 +147,7 @@ def tools_and_references(plan: Plan) -> list[tuple[str, frozenset[int]]]:
 
 
 def test_same_graph_compares_16_steps_of_one_tool_within_five_seconds() -> None:
-    """Where a search that only backtracks would try factorially many mappings."""
+    """A search that only backtracks would try factorially many mappings."""
     gold = "\n".join(
         f"s{n} = a(of=s{n - 1}.id)" if n % 2 == 0 else f"s{n} = a()" for n in range(1, 17)
     )

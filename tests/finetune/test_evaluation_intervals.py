@@ -1,4 +1,4 @@
-"""Intervals, against values that are known and against SciPy's."""
+"""Confidence intervals, compared with known values and with SciPy's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_wilson_agrees_with_scipy(count: int, data: st.DataObject) -> None:
     assert wilson(right, count) == pytest.approx((known.low, known.high), abs=1e-9)
 
 
-def test_the_bootstrap_of_a_share_agrees_with_scipy() -> None:
+def test_bootstrap_interval_of_a_share_agrees_with_scipy() -> None:
     from scipy import stats
 
     values = [True] * 30 + [False] * 70
@@ -46,10 +46,10 @@ def test_the_bootstrap_of_a_share_agrees_with_scipy() -> None:
     assert interval == pytest.approx((known.low, known.high), abs=0.015)
 
 
-def test_the_same_seed_draws_the_same_resamples_and_another_draws_others() -> None:
+def test_resamples_are_equal_for_equal_seeds_and_differ_for_other_seeds() -> None:
     values = [True, False] * 20
-    first, again, other = (shares(values, Resamples(40, seed=seed, count=50)) for seed in (0, 0, 1))
-    assert (first == again).all()
+    first, same, other = (shares(values, Resamples(40, seed=seed, count=50)) for seed in (0, 0, 1))
+    assert (first == same).all()
     assert (first != other).any()
 
 
@@ -61,7 +61,7 @@ def test_every_item_has_a_positive_weight_in_every_resample() -> None:
 
 
 def test_resamples_in_different_blocks_differ() -> None:
-    # So many items that a block holds only some of the resamples.
+    # With so many items a block holds only some of the resamples.
     blocks = list(Resamples(300_000, count=12).weights())
     assert len(blocks) > 1
     assert sum(len(block) for block in blocks) == 12
@@ -77,17 +77,17 @@ def test_items_of_a_group_have_equal_weights_in_every_resample() -> None:
 def test_grouped_items_widen_the_interval() -> None:
     values = ([True] * 5 + [False] * 5) * 10
     groups = [i // 5 for i in range(100)]
-    alone = percentile_interval(shares(values, Resamples(100)))
-    together = percentile_interval(shares(values, Resamples(100, groups=groups)))
-    assert together[1] - together[0] > 1.5 * (alone[1] - alone[0])
+    ungrouped = percentile_interval(shares(values, Resamples(100)))
+    grouped = percentile_interval(shares(values, Resamples(100, groups=groups)))
+    assert grouped[1] - grouped[0] > 1.5 * (ungrouped[1] - ungrouped[0])
 
 
 def test_f1_scores_of_resamples_equal_weighted_f1_of_scikit_learn() -> None:
     from sklearn.metrics import f1_score
 
-    draw = np.random.default_rng(0)
-    gold = [str(c) for c in draw.choice(list("abc"), 30)]
-    predicted = [g if draw.random() < 0.6 else str(draw.choice(list("abcd"))) for g in gold]
+    rng = np.random.default_rng(0)
+    gold = [str(c) for c in rng.choice(list("abc"), 30)]
+    predicted = [g if rng.random() < 0.6 else str(rng.choice(list("abcd"))) for g in gold]
     resamples = Resamples(30, count=20)
     samples = f1_scores(gold, predicted, ["a", "b", "c"], resamples)
     for weights, scores in zip(np.concatenate(list(resamples.weights())), samples, strict=True):
@@ -97,9 +97,9 @@ def test_f1_scores_of_resamples_equal_weighted_f1_of_scikit_learn() -> None:
         assert scores == pytest.approx(known)
 
 
-def test_a_class_of_one_item_counts_in_every_resample() -> None:
+def test_class_of_one_item_counts_in_every_resample() -> None:
     samples = f1_scores(["a"] * 20 + ["b"], ["a"] * 21, ["a", "b"], Resamples(21, count=200))
-    # Its one item is wrong, so the mean over the two classes is never above a half.
+    # The only item of class b is wrong, so the mean over both classes is below a half.
     assert (samples.mean(axis=1) < 0.5).all()
 
 

@@ -12,7 +12,7 @@ import pytest
 from casewright.errors import InputError
 from casewright.finetune.evaluation.sets import Converted, read_nestful, read_tau2
 
-#: Where the sets themselves are, for the tests that read them.
+#: The folder of the published sets, for the tests that read them.
 DATA = Path(os.environ.get("CASEWRIGHT_DATA", "."))
 needs_data = pytest.mark.skipif(
     "CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set"
@@ -43,7 +43,7 @@ SPECIFICATION = [
         },
         "output_parameters": {"ticket": {"description": ""}},
     },
-    # Some stand there twice.
+    # The published specification contains some tools twice.
     {"name": "book", "description": "Books.", "arguments": {}, "output_parameters": {}},
 ]
 
@@ -52,11 +52,11 @@ def call(name: str, label: str, **arguments: Any) -> dict[str, Any]:
     return {"name": name, "arguments": arguments, "label": label}
 
 
-FOUND = call("Shops.Find", "var1", town="Kiel")
+FIND_CALL = call("Shops.Find", "var1", town="Kiel")
 
 
 def nestful(folder: Path, *outputs: list[dict[str, Any]]) -> Converted:
-    """Write records with these calls, and read them."""
+    """Write a record per list of calls, and return the converted records."""
     lines = [
         json.dumps({"id": f"glaive-{n}", "input": "a shop in Kiel", "output": calls})
         for n, calls in enumerate(outputs)
@@ -108,12 +108,12 @@ def test_nestful_calls_become_plan_steps_with_references(tmp_path: Path) -> None
 def test_nestful_record_that_no_plan_can_express_is_refused_with_a_reason(
     tmp_path: Path, second: dict[str, Any], reason: str
 ) -> None:
-    result = nestful(tmp_path, [FOUND, second], [FOUND])
+    result = nestful(tmp_path, [FIND_CALL, second], [FIND_CALL])
     assert [str(item.query.record.id) for item in result.items] == ["glaive-1"]
-    [(id_, why)] = result.refused
-    assert id_ == "glaive-0"
-    assert reason in why
-    assert result.to_json()["refused"] == {why: 1}
+    [(record_id, refusal)] = result.refused
+    assert record_id == "glaive-0"
+    assert reason in refusal
+    assert result.to_json()["refused"] == {refusal: 1}
     assert result.to_json()["records"] == 2
 
 
@@ -144,7 +144,7 @@ def test_nestful_version_2_reads_tools_of_each_record_even_as_text(tmp_path: Pat
     assert {str(item.query.plan) for item in result.items} == {
         "s1 = add(a=2)\ns2 = say(b=s1.result)"
     }
-    assert [id_ for id_, _ in result.refused] == ["three", "four"]
+    assert [record_id for record_id, _ in result.refused] == ["three", "four"]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ SHOP: dict[str, Any] = {
     },
 }
 KNOWN = "You are Ann Low, zip 89501."
-WHO = ("find_user_id_by_name_zip", {"first_name": "Ann", "last_name": "Low", "zip": "89501"})
+USER = ("find_user_id_by_name_zip", {"first_name": "Ann", "last_name": "Low", "zip": "89501"})
 PROFILE = ("get_user_details", {"user_id": "ann_low_1"})
 
 
@@ -226,7 +226,7 @@ def order(number: int) -> tuple[str, dict[str, Any]]:
 
 
 def tau2(folder: Path, *actions: tuple[str, dict[str, Any]], reason: str = "Help.") -> Converted:
-    """Write one task with these gold actions, and read it."""
+    """Write a task with these gold actions, and return the converted test split."""
     instructions = {"reason_for_call": reason, "known_info": KNOWN, "task_instructions": "Secret."}
     task = {
         "id": "5",
@@ -235,9 +235,9 @@ def tau2(folder: Path, *actions: tuple[str, dict[str, Any]], reason: str = "Help
             "actions": [{"name": name, "arguments": arguments} for name, arguments in actions]
         },
     }
-    other = {**task, "id": "6"}
+    second = {**task, "id": "6"}
     for name, value in (
-        ("tasks", [task, other]),
+        ("tasks", [task, second]),
         ("db", SHOP),
         ("split_tasks", {"test": ["5"], "train": ["6"], "base": ["5", "6"]}),
     ):
@@ -253,8 +253,8 @@ def plan_of(result: Converted) -> list[str]:
 
 
 def test_tau2_arguments_from_earlier_results_become_references(tmp_path: Path) -> None:
-    returned = {"order_id": "#W2", "item_ids": ["12", "11"], "payment_method_id": "gift_2"}
-    result = tau2(tmp_path, WHO, PROFILE, order(2), ("return_delivered_order_items", returned))
+    arguments = {"order_id": "#W2", "item_ids": ["12", "11"], "payment_method_id": "gift_2"}
+    result = tau2(tmp_path, USER, PROFILE, order(2), ("return_delivered_order_items", arguments))
     assert plan_of(result)[1:] == [
         "s2 = get_user_details(user_id=s1.user_id)",
         "s3 = get_order_details(order_id=s2[1].order_id)",
@@ -265,8 +265,8 @@ def test_tau2_arguments_from_earlier_results_become_references(tmp_path: Path) -
 
 
 def test_tau2_argument_from_the_question_stays_a_literal(tmp_path: Path) -> None:
-    cancelled = {"order_id": "#W1", "reason": "no longer needed"}
-    result = tau2(tmp_path, order(1), ("cancel_pending_order", cancelled), reason="Cancel #W1.")
+    arguments = {"order_id": "#W1", "reason": "no longer needed"}
+    result = tau2(tmp_path, order(1), ("cancel_pending_order", arguments), reason="Cancel #W1.")
     assert plan_of(result) == [
         's1 = get_order_details(order_id="#W1")',
         's2 = cancel_pending_order(order_id="#W1", reason="no longer needed")',
@@ -278,7 +278,7 @@ def test_tau2_order_id_may_be_stated_without_its_sign(tmp_path: Path) -> None:
 
 
 def test_tau2_product_variants_become_result_rows(tmp_path: Path) -> None:
-    exchanged = {
+    arguments = {
         "order_id": "#W1",
         "item_ids": ["11"],
         "new_item_ids": ["21"],
@@ -286,7 +286,7 @@ def test_tau2_product_variants_become_result_rows(tmp_path: Path) -> None:
     }
     product = ("get_product_details", {"product_id": "7"})
     result = tau2(
-        tmp_path, WHO, PROFILE, order(1), product, ("exchange_delivered_order_items", exchanged)
+        tmp_path, USER, PROFILE, order(1), product, ("exchange_delivered_order_items", arguments)
     )
     assert plan_of(result)[3:] == [
         "s4 = get_product_details(product_id=s3.product_id)",
@@ -295,15 +295,15 @@ def test_tau2_product_variants_become_result_rows(tmp_path: Path) -> None:
     ]
 
 
-def test_tau2_address_comes_from_one_place_as_a_whole(tmp_path: Path) -> None:
-    moved = {"user_id": "ann_low_1", **ADDRESS, "address1": "9 Elm Street"}
-    steps = (WHO, PROFILE, order(1), ("modify_user_address", moved))
+def test_tau2_address_fields_all_come_from_one_source(tmp_path: Path) -> None:
+    address = {"user_id": "ann_low_1", **ADDRESS, "address1": "9 Elm Street"}
+    steps = (USER, PROFILE, order(1), ("modify_user_address", address))
     assert "address1=s3.address1, address2=s3.address2" in plan_of(tau2(tmp_path, *steps))[3]
-    stated = ("modify_user_address", {**moved, "address1": "3 New Lane"})
-    steps = plan_of(tau2(tmp_path, WHO, stated, reason="I moved to 3 New Lane, Reno."))
-    assert 'address1="3 New Lane", address2="", city="Reno"' in steps[1]
-    refused = tau2(tmp_path, WHO, stated).refused
-    assert [why.split(" that")[0] for _, why in refused] == ["an address"]
+    update = ("modify_user_address", {**address, "address1": "3 New Lane"})
+    plan = plan_of(tau2(tmp_path, USER, update, reason="I moved to 3 New Lane, Reno."))
+    assert 'address1="3 New Lane", address2="", city="Reno"' in plan[1]
+    refusals = tau2(tmp_path, USER, update).refused
+    assert [reason.split(" that")[0] for _, reason in refusals] == ["an address"]
 
 
 @pytest.mark.parametrize(
@@ -311,10 +311,10 @@ def test_tau2_address_comes_from_one_place_as_a_whole(tmp_path: Path) -> None:
     [
         ((), "nothing is to be done"),
         ((order(1),), "an id that neither the question nor an earlier result holds"),
-        ((WHO, ("calculate", {"expression": "9.5 + 80"})), "a sum of numbers"),
+        ((USER, ("calculate", {"expression": "9.5 + 80"})), "a sum of numbers"),
         ((("dance", {}),), "a tool that is not declared"),
-        (((WHO,) * 17), "more steps than a plan may have"),
-        (((WHO[0], {"first_name": None}),), "a value that no plan can hold"),
+        (((USER,) * 17), "more steps than a plan may have"),
+        (((USER[0], {"first_name": None}),), "a value that no plan can hold"),
     ],
     ids=["nothing", "id", "sum", "tool", "steps", "null"],
 )
@@ -323,13 +323,13 @@ def test_tau2_task_that_no_plan_can_express_is_refused_with_a_reason(
 ) -> None:
     result = tau2(tmp_path, *actions)
     assert result.items == []
-    [(id_, why)] = result.refused
-    assert id_ == "retail-5"
-    assert reason in why
+    [(task_id, refusal)] = result.refused
+    assert task_id == "retail-5"
+    assert reason in refusal
 
 
 def test_read_tau2_reads_only_the_test_split(tmp_path: Path) -> None:
-    result = tau2(tmp_path, WHO)
+    result = tau2(tmp_path, USER)
     assert [str(item.query.record.id) for item in result.items] == ["retail-5"]
     (tmp_path / "split_tasks.json").write_text('{"train": ["6"]}', encoding="utf-8")
     with pytest.raises(InputError, match="holds no test tasks"):

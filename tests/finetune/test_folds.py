@@ -16,18 +16,18 @@ GROUPS = st.lists(st.integers(0, 8), max_size=40)
 
 
 class Angles:
-    """Embeds a text that says an angle in degrees as the unit vector of that angle."""
+    """An encoder of texts that are angles in degrees, as unit vectors."""
 
     name = "angles"
     dimension = 2
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        turned = np.radians([float(text) for text in texts])
-        return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
+        radians = np.radians([float(text) for text in texts])
+        return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
 
 
-def same(groups: Sequence[int]) -> set[frozenset[int]]:
-    """Return the groups as sets of indices, whatever their numbers."""
+def as_sets(groups: Sequence[int]) -> set[frozenset[int]]:
+    """Return the groups as sets of indices, without the numbers of the groups."""
     return {
         frozenset(i for i, other in enumerate(groups) if other == group) for group in set(groups)
     }
@@ -35,11 +35,11 @@ def same(groups: Sequence[int]) -> set[frozenset[int]]:
 
 def test_texts_with_similarity_above_the_threshold_form_one_group() -> None:
     groups = similarity_groups(["0", "10", "90", "95", "180"], Angles(), threshold=0.9)
-    assert same(groups) == {frozenset({0, 1}), frozenset({2, 3}), frozenset({4})}
+    assert as_sets(groups) == {frozenset({0, 1}), frozenset({2, 3}), frozenset({4})}
 
 
 def test_similarity_groups_join_chains_of_similar_texts() -> None:
-    # 0 and 40 degrees are not alike (0.77); each is like 20 degrees (0.94).
+    # The similarity of 0 and 40 degrees is 0.77; that of each to 20 degrees is 0.94.
     assert len(set(similarity_groups(["0", "40"], Angles(), threshold=0.9))) == 2
     assert len(set(similarity_groups(["0", "40", "20"], Angles(), threshold=0.9))) == 1
 
@@ -53,13 +53,13 @@ def test_number_of_similarity_groups_depends_on_the_threshold() -> None:
 def test_similarity_groups_span_the_blocks_of_a_large_matrix() -> None:
     texts = [str(i % 36 * 10) for i in range(2100)]
     groups = similarity_groups(texts, Angles(), threshold=0.99)
-    assert same(groups) == {frozenset(range(i, 2100, 36)) for i in range(36)}
+    assert as_sets(groups) == {frozenset(range(i, 2100, 36)) for i in range(36)}
 
 
 def test_similarity_groups_ignore_the_length_of_vectors() -> None:
-    # Hashed words are counts, no unit vectors: unlike texts have a large dot product.
+    # Vectors of word counts have no unit length: unlike texts have a large dot product.
     texts = ["where is my parcel now", "where is my old red tent", "where is my parcel now"]
-    assert same(similarity_groups(texts, HashingEncoder(256))) == {
+    assert as_sets(similarity_groups(texts, HashingEncoder(256))) == {
         frozenset({0, 2}),
         frozenset({1}),
     }
@@ -74,11 +74,11 @@ def test_similarity_groups_of_no_texts_are_empty() -> None:
 def test_folds_cover_every_item_once_and_keep_groups_together(
     groups: list[int], folds: int, seed: int
 ) -> None:
-    dealt = group_folds(groups, folds, seed=seed)
-    assert len(dealt) == folds
-    assert sorted(i for fold in dealt for i in fold) == list(range(len(groups)))
+    fold_list = group_folds(groups, folds, seed=seed)
+    assert len(fold_list) == folds
+    assert sorted(i for fold in fold_list for i in fold) == list(range(len(groups)))
     for group in set(groups):
-        assert sum(any(groups[i] == group for i in fold) for fold in dealt) == 1
+        assert sum(any(groups[i] == group for i in fold) for fold in fold_list) == 1
 
 
 @settings(deadline=None)
@@ -101,6 +101,6 @@ def test_group_folds_differ_for_different_seeds() -> None:
 @pytest.mark.parametrize("folds", [2, 5])
 def test_equal_shopping_questions_are_never_in_two_folds(folds: int) -> None:
     texts = [query.query for query in shop_queries()]
-    dealt = group_folds(similarity_groups(texts * 2, HashingEncoder(256)), folds)
-    fold_of = {i: number for number, fold in enumerate(dealt) for i in fold}
+    fold_list = group_folds(similarity_groups(texts * 2, HashingEncoder(256)), folds)
+    fold_of = {i: number for number, fold in enumerate(fold_list) for i in fold}
     assert all(fold_of[i] == fold_of[i + len(texts)] for i in range(len(texts)))

@@ -1,4 +1,4 @@
-"""Data sets of the library ``datasets``: local ones, since nothing is downloaded here."""
+"""Instructions from local data sets of the library ``datasets``."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.support.instruction_files import write_lines
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def set_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
 
-def pairs(path: Path | str, **settings: Any) -> list[tuple[str, str]]:
-    found = read_data_set(path, lambda why: None, **settings)
-    return [(one.prompt, one.answer) for one in found]
+def read_pairs(path: Path | str, **settings: Any) -> list[tuple[str, str]]:
+    instructions = read_data_set(path, lambda reason: None, **settings)
+    return [(instruction.prompt, instruction.answer) for instruction in instructions]
 
 
 def test_json_lines_data_set_is_read_by_its_usual_columns(tmp_path: Path) -> None:
@@ -36,8 +36,8 @@ def test_json_lines_data_set_is_read_by_its_usual_columns(tmp_path: Path) -> Non
     ]
     file = write_lines(tmp_path / "set.jsonl", rows)
     refused: Counter[str] = Counter()
-    (one,) = read_data_set(file, lambda why: refused.update([why]))
-    assert (one.prompt, one.answer) == ("Name one.\n\noak, hen", "hen")
+    (instruction,) = read_data_set(file, lambda reason: refused.update([reason]))
+    assert (instruction.prompt, instruction.answer) == ("Name one.\n\noak, hen", "hen")
     assert refused == {"empty answer": 1}
 
 
@@ -53,29 +53,29 @@ def test_parquet_dialogues_give_their_first_exchange(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     folder.mkdir()
     Dataset.from_list([{"messages": messages}]).to_parquet(folder / "train.parquet")
-    assert pairs(folder) == [("Be brief.\n\nHello?", "Yes.")]
-    assert pairs(folder / "train.parquet") == [("Be brief.\n\nHello?", "Yes.")]
+    assert read_pairs(folder) == [("Be brief.\n\nHello?", "Yes.")]
+    assert read_pairs(folder / "train.parquet") == [("Be brief.\n\nHello?", "Yes.")]
 
 
 def test_dialogue_answered_by_a_function_call_is_omitted(tmp_path: Path) -> None:
     turns = [("human", "Dig!"), ("function_call", "{}"), ("gpt", "Done.")]
-    said = [{"from": who, "value": text} for who, text in turns]
-    assert pairs(write_lines(tmp_path / "set.jsonl", [{"conversations": said}])) == []
+    messages = [{"from": role, "value": text} for role, text in turns]
+    assert read_pairs(write_lines(tmp_path / "set.jsonl", [{"conversations": messages}])) == []
 
 
 def test_columns_with_other_names_are_read_by_a_mapping(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "set.jsonl", [{"frage": "Wer?", "antwort": "Ich.", "n": 1}])
-    assert pairs(file, columns={"prompt": "frage", "answer": "antwort"}) == [("Wer?", "Ich.")]
+    assert read_pairs(file, columns={"prompt": "frage", "answer": "antwort"}) == [("Wer?", "Ich.")]
     with pytest.raises(
         InputError, match=r"row 1: No usual columns are among .*'antwort'.*columns ="
     ):
-        pairs(file)
+        read_pairs(file)
     with pytest.raises(InputError, match=r"no columns \['warum'\]\. There are .*'frage'"):
-        pairs(file, columns={"prompt": "frage", "answer": "warum"})
+        read_pairs(file, columns={"prompt": "frage", "answer": "warum"})
 
 
 @pytest.mark.parametrize(
-    ("names", "found"),
+    ("names", "expected"),
     [
         (["instruction", "context", "response"], ("instruction", "response", "context")),
         (["prompt", "completion"], ("prompt", "completion", None)),
@@ -84,10 +84,10 @@ def test_columns_with_other_names_are_read_by_a_mapping(tmp_path: Path) -> None:
     ],
 )
 def test_columns_of_recognises_usual_column_names(
-    names: list[str], found: tuple[str, str, str | None]
+    names: list[str], expected: tuple[str, str, str | None]
 ) -> None:
     columns = columns_of(names, {})
-    assert (columns["prompt"], columns["answer"], columns.get("input")) == found
+    assert (columns["prompt"], columns["answer"], columns.get("input")) == expected
 
 
 def test_dialogue_without_role_and_content_raises_input_error() -> None:
@@ -98,15 +98,15 @@ def test_dialogue_without_role_and_content_raises_input_error() -> None:
 
 def test_missing_unknown_or_broken_data_set_raises_input_error_naming_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"set\.jsonl does not exist"):
-        pairs(tmp_path / "set.jsonl")
+        read_pairs(tmp_path / "set.jsonl")
     text = tmp_path / "set.txt"
     text.write_text("hello", encoding="utf-8")
     with pytest.raises(InputError, match=r"set\.txt ends in none of"):
-        pairs(text)
+        read_pairs(text)
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"a": ', encoding="utf-8")
     with pytest.raises(InputError, match=r"broken\.jsonl' .* cannot be read"):
-        pairs(broken)
+        read_pairs(broken)
     good = write_lines(tmp_path / "good.jsonl", [{"prompt": "a", "completion": "b"}])
     with pytest.raises(InputError, match=r"split 'test'"):
-        pairs(good, split="test")
+        read_pairs(good, split="test")

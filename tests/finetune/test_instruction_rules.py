@@ -1,4 +1,4 @@
-"""Evolution by rules: every constraint is verified, and wrong answers do not pass for right."""
+"""Evolution of instructions by rules: evolved answers satisfy the constraints, others fail."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ WORDS = st.sampled_from(_SAMPLE.split())
 TEXTS = st.lists(
     st.lists(WORDS, min_size=1, max_size=12).map(" ".join), min_size=1, max_size=4
 ).map("\n".join)
-MADE = st.builds(
+INSTRUCTIONS = st.builds(
     lambda prompt, answer: Instruction("x:1", "x:1", prompt, answer),
     TEXTS | st.text(min_size=1, max_size=60),
     TEXTS | st.text(min_size=1, max_size=60),
-).filter(lambda one: bool(one.prompt.strip() and one.answer.strip()))
+).filter(lambda drawn: bool(drawn.prompt.strip() and drawn.answer.strip()))
 
 
 def instruction_of(prompt: str, answer: str) -> Instruction:
@@ -40,7 +40,7 @@ def applies(rule: Rule, instruction: Instruction) -> bool:
 
 
 @settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(MADE, st.integers(0, 9))
+@given(INSTRUCTIONS, st.integers(0, 9))
 def test_answer_evolved_by_a_rule_satisfies_its_constraint(
     instruction: Instruction, seed: int
 ) -> None:
@@ -53,7 +53,7 @@ def test_answer_evolved_by_a_rule_satisfies_its_constraint(
 
 
 @settings(max_examples=at_most(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(MADE, st.integers(0, 9))
+@given(INSTRUCTIONS, st.integers(0, 9))
 def test_answer_evolved_by_several_rules_satisfies_all_constraints(
     instruction: Instruction, seed: int
 ) -> None:
@@ -62,7 +62,7 @@ def test_answer_evolved_by_several_rules_satisfies_all_constraints(
         assert 1 <= len(evolved.constraints) <= 3
         for constraint in evolved.constraints:
             assert holds(constraint, evolved.answer)
-        parts = [RULES[one.kind].parts for one in evolved.constraints]
+        parts = [RULES[constraint.kind].parts for constraint in evolved.constraints]
         assert sum(map(len, parts)) == len(frozenset().union(*parts))
 
 

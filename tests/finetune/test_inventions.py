@@ -7,7 +7,7 @@ import pytest
 from casewright.finetune.evaluation import evaluate
 from tests.finetune.evaluating import DESK, FACT, FIND, NOTHING, always, gold, items
 
-FOUR = items((FIND, "find"), (FACT, "fact"), (DESK, "desk"), (NOTHING, "no_evidence"))
+ITEMS = items((FIND, "find"), (FACT, "fact"), (DESK, "desk"), (NOTHING, "no_evidence"))
 KINDS = ("invented_steps", "invented_absent", "invented_arguments")
 
 
@@ -26,19 +26,19 @@ def test_each_invention_of_a_plan_is_counted_once_under_its_kind(
     written: str, kind: str | None
 ) -> None:
     planner = always(FIND, fallback="invalid", written=written)
-    figures = evaluate(FOUR, {"a": planner}, resamples=20).figures["a"]
+    figures = evaluate(ITEMS, {"a": planner}, resamples=20).figures["a"]
     assert {name: figures[name].value for name in KINDS} == {
         name: float(name == kind) for name in KINDS
     }
 
 
 def test_tool_of_another_toolbox_counts_as_absent_not_as_invented() -> None:
-    questions = [FOUR[0], FOUR[1].without("desk")]
+    questions = [ITEMS[0], ITEMS[1].without("desk")]
     figures = evaluate(questions, {"a": always(DESK)}, resamples=20).figures["a"]
     assert figures["invented_absent"].value == 1 / 2
     assert figures["invented_steps"].value == 0
 
 
 def test_gold_plans_contain_no_inventions() -> None:
-    figures = evaluate(FOUR, {"gold": gold(FOUR)}, resamples=20).figures["gold"]
+    figures = evaluate(ITEMS, {"gold": gold(ITEMS)}, resamples=20).figures["gold"]
     assert [figures[name].value for name in KINDS] == [0, 0, 0]

@@ -1,4 +1,4 @@
-"""The sets of labelled questions about code: functions that are named, or described."""
+"""The sets of labelled questions about code, which name or describe a function."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.mill import mill_corpus
 WRITTEN = {
     "invented_mill/wheel.py:Wheel.grind": "How is corn crushed by the thing that turns?",
     "invented_mill/sluice.py:open_gate": "What lets the water in?",
-    # Of one chunk, and of no version that is installed.
+    # The first has only one chunk; the second is in no installed version.
     "invented_mill/wheel.py:Wheel.stop": "What ends the turning?",
     "invented_mill/wheel.py:Wheel.rest": "What does it do on Sundays?",
 }
@@ -35,13 +35,13 @@ WRITTEN = {
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeCorpus]:
-    with mill_corpus(tmp_path_factory.mktemp("site")) as made:
-        yield made
+    with mill_corpus(tmp_path_factory.mktemp("site")) as corpus:
+        yield corpus
 
 
 @pytest.fixture(scope="module")
 def mill(corpus: CodeCorpus) -> FeedbackSet:
-    """The set whose questions name a function of the invented package."""
+    """Return the set whose questions name a function of the invented package."""
     return code_set(corpus)
 
 
@@ -60,12 +60,12 @@ def test_relevant_cases_are_exactly_the_chunks_of_the_function(mill: FeedbackSet
     for question in mill.questions:
         chunks = [case for case in mill.cases if case.id in question.relevant]
         chunks.sort(key=lambda case: int(case.metadata["position"]))
-        whole = "\n".join(str(case.solution) for case in chunks)
+        code = "\n".join(str(case.solution) for case in chunks)
         name = question.id.rpartition(":")[2].rpartition(".")[2]
         assert len(chunks) >= 2
         assert f"def {name}(" in chunks[0].solution
-        assert [f"step_{number} =" in whole for number in range(60)] == [True] * 60
-        assert whole.count("def ") == 1
+        assert [f"step_{number} =" in code for number in range(60)] == [True] * 60
+        assert code.count("def ") == 1
 
 
 def test_question_about_a_symbol_of_two_files_names_the_file(mill: FeedbackSet) -> None:
@@ -97,8 +97,8 @@ def function(number: int, package: str = "mill", chunks: int = 2) -> PackageDefi
 
 
 def test_package_has_at_most_its_share_of_questions() -> None:
-    asked = ask_about([function(number) for number in range(PER_PACKAGE + 30)])
-    assert len(asked) == len({question.id for question in asked}) == PER_PACKAGE
+    questions = ask_about([function(number) for number in range(PER_PACKAGE + 30)])
+    assert len(questions) == len({question.id for question in questions}) == PER_PACKAGE
 
 
 def test_questions_about_a_package_do_not_depend_on_other_packages() -> None:
@@ -111,13 +111,13 @@ def test_questions_about_a_package_do_not_depend_on_other_packages() -> None:
 
 
 def test_no_question_is_asked_about_a_function_of_one_or_forty_chunks() -> None:
-    asked = ask_about([function(1, chunks=1), function(2), function(3, chunks=40)])
-    assert [question.id for question in asked] == ["mill/a.py:turn_2"]
+    questions = ask_about([function(1, chunks=1), function(2), function(3, chunks=40)])
+    assert [question.id for question in questions] == ["mill/a.py:turn_2"]
 
 
 def test_code_questions_have_at_least_seven_wordings() -> None:
-    asked = ask_about([function(number) for number in range(40)])
-    assert len({re.sub(r"turn_\d+", "", question.text) for question in asked}) >= 7
+    questions = ask_about([function(number) for number in range(40)])
+    assert len({re.sub(r"turn_\d+", "", question.text) for question in questions}) >= 7
 
 
 def test_overloads_setters_and_nested_functions_are_no_unique_definitions() -> None:
@@ -136,10 +136,10 @@ class A:
     def size(self, value): ...
 async def run(): ...
 """
-    found = python_definitions(source)
-    unique = [symbol for symbol, (first, *others) in found.items() if not others]
+    definitions = python_definitions(source)
+    unique = [symbol for symbol, (first, *others) in definitions.items() if not others]
     assert unique == ["A", "A.B", "A.B.deep", "run"]
-    assert [symbol for symbol in unique if not found[symbol][0].is_function] == ["A", "A.B"]
+    assert [symbol for symbol in unique if not definitions[symbol][0].is_function] == ["A", "A.B"]
 
 
 @pytest.fixture
@@ -159,10 +159,10 @@ def test_function_is_in_the_same_half_whether_it_is_named_or_described(
     mill: FeedbackSet, corpus: CodeCorpus
 ) -> None:
     keys = [question.id for question in mill.questions]
-    found = described_set(corpus, dict.fromkeys(keys, "What is it?"))
+    described = described_set(corpus, dict.fromkeys(keys, "What is it?"))
     for training in (True, False):
         half = [question.relevant for question in mill.half(training=training)]
-        assert [question.relevant for question in found.half(training=training)] == half
+        assert [question.relevant for question in described.half(training=training)] == half
 
 
 def test_described_set_and_code_set_share_the_same_cases(
@@ -192,13 +192,13 @@ def test_no_written_question_names_its_function_its_class_or_its_file() -> None:
     named = []
     for key, question in written_questions().items():
         source, _, symbol = key.partition(":")
-        told = {word.strip("_").lower() for word in re.findall(r"\w+", question)}
-        spoken = f" {' '.join(words(question))} "
+        tokens = {word.strip("_").lower() for word in re.findall(r"\w+", question)}
+        text = f" {' '.join(words(question))} "
         for name in (*symbol.split("."), source.rpartition("/")[2].removesuffix(".py")):
-            parts = words(name)
-            # "__call__" is called like a word that every other sentence has.
-            alone = not re.fullmatch(r"__\w+__", name) and name.strip("_").lower() in told
-            if alone or (len(parts) > 1 and f" {' '.join(parts)} " in spoken):
+            name_words = words(name)
+            # A name such as "__call__" is an ordinary word without its underscores.
+            named_alone = not re.fullmatch(r"__\w+__", name) and name.strip("_").lower() in tokens
+            if named_alone or (len(name_words) > 1 and f" {' '.join(name_words)} " in text):
                 named.append((key, name))
     assert named == []
 
@@ -209,6 +209,6 @@ def test_written_questions_cover_all_packages_and_half_ask_for_the_whole() -> No
     assert set(packages) == {folder for _, folder in PACKAGES}
     assert max(packages.values()) < len(written) / 4
     assert len(set(written.values())) == len(written) >= 120
-    whole = re.compile(r"\b(show|print|whole|entire|full|complete|everything|all|every)\b", re.I)
-    share = sum(bool(whole.search(question)) for question in written.values()) / len(written)
+    pattern = re.compile(r"\b(show|print|whole|entire|full|complete|everything|all|every)\b", re.I)
+    share = sum(bool(pattern.search(question)) for question in written.values()) / len(written)
     assert 0.4 < share < 0.6

@@ -43,17 +43,17 @@ RIVERS = [
 ]
 
 
-def folder(tmp: Path) -> Path:
-    """Two-hop questions: the town where a person was born, and the river of that town."""
-    draw = random.Random(3)
-    towns, rivers = draw.sample(PLACES, 15), draw.sample(RIVERS, 15)
+def folder(path: Path) -> Path:
+    """Write two-hop questions about the river of a person's town of birth; return the folder."""
+    rng = random.Random(3)
+    towns, rivers = rng.sample(PLACES, 15), rng.sample(RIVERS, 15)
     cases, questions = [], []
     for n, (person, town, river) in enumerate(zip(PEOPLE, towns, rivers, strict=True)):
-        born = f"{person} was a painter. The birth of {person} was in {town}."
-        flows = f"{town} is a town. The river {river} flows by."
+        person_text = f"{person} was a painter. The birth of {person} was in {town}."
+        town_text = f"{town} is a town. The river {river} flows by."
         cases += [
-            {"id": f"p{n}", "title": person, "text": born},
-            {"id": f"t{n}", "title": town, "text": flows},
+            {"id": f"p{n}", "title": person, "text": person_text},
+            {"id": f"t{n}", "title": town, "text": town_text},
             {"id": f"x{n}", "title": f"{person} prize", "text": f"A prize of painters, year {n}."},
             {"id": f"y{n}", "title": river, "text": f"The {river} has fish number {n}."},
         ]
@@ -64,12 +64,12 @@ def folder(tmp: Path) -> Path:
             questions.append(
                 {"id": f"{n}-{m}", "question": question, "relevant": [f"p{n}", f"t{n}"]}
             )
-    write(tmp / "cases.jsonl", cases)
-    write(tmp / "questions.jsonl", questions)
-    return tmp
+    write_records(path / "cases.jsonl", cases)
+    write_records(path / "questions.jsonl", questions)
+    return path
 
 
-def write(file: Path, records: Sequence[Mapping[str, object]]) -> None:
+def write_records(file: Path, records: Sequence[Mapping[str, object]]) -> None:
     file.write_text("".join(json.dumps(entry) + "\n" for entry in records), encoding="utf-8")
 
 
@@ -103,18 +103,18 @@ def test_trained_judge_predicts_relevance_better_than_its_control(model: JudgeMo
 def test_judge_trained_twice_on_equal_data_gives_an_equal_file(
     model: JudgeModel, labelled: LabelledSet, tmp_path: Path
 ) -> None:
-    first, other = tmp_path / "one.json", tmp_path / "other.json"
+    first, second = tmp_path / "one.json", tmp_path / "other.json"
     model.save(first)
-    train_judge([labelled]).save(other)
-    assert first.read_bytes() == other.read_bytes()
+    train_judge([labelled]).save(second)
+    assert first.read_bytes() == second.read_bytes()
     assert JudgeModel.load(first) == model
 
 
 def test_judge_training_does_not_use_the_test_questions(
     model: JudgeModel, labelled: LabelledSet
 ) -> None:
-    nowhere = frozenset({"00000000-0000-4000-8000-000000000000"})
-    changed = [LabelledQuestion(q.id, f"{q.text} really", nowhere) for q in labelled.test]
+    missing = frozenset({"00000000-0000-4000-8000-000000000000"})
+    changed = [LabelledQuestion(q.id, f"{q.text} really", missing) for q in labelled.test]
     other = LabelledSet(labelled.name, labelled.store, labelled.training, changed)
     retrained = train_judge([other])
     assert (retrained.first, retrained.later) == (model.first, model.later)
@@ -131,22 +131,22 @@ def test_judge_training_rounds_equal_those_of_the_feedback_loop(
     for question in labelled.test:
         loop = build_feedback(labelled.store, OfflineJudge(model), strategy, limits=limits)
         result = FeedbackResult.from_state(loop.invoke({"question": question.text}))
-        walked = runner.rounds(question, marks_of_model(model))
-        assert [entry["id"] for entry in result.candidates] == [i for r, _ in walked for i in r.ids]
-        marked = {id_ for _, ids in walked for id_ in ids}
+        rounds = runner.rounds(question, marks_of_model(model))
+        assert [entry["id"] for entry in result.candidates] == [i for r, _ in rounds for i in r.ids]
+        marked = {id_ for _, ids in rounds for id_ in ids}
         assert {entry["id"] for entry in result.candidates if entry["relevant"]} == marked
 
 
 def test_labels_as_marks_marks_exactly_the_relevant_cases(labelled: LabelledSet) -> None:
     runner = LoopRunner(labelled, SentenceStrategy())
     for question in labelled.test:
-        for now, marked in runner.rounds(question, labels_as_marks):
-            assert set(marked) == question.relevant.intersection(now.ids)
+        for round_, marked in runner.rounds(question, labels_as_marks):
+            assert set(marked) == question.relevant.intersection(round_.ids)
 
 
 def test_judge_training_without_relevant_cases_raises_input_error(labelled: LabelledSet) -> None:
-    nowhere = frozenset({"00000000-0000-4000-8000-000000000000"})
-    questions = [LabelledQuestion(q.id, q.text, nowhere) for q in labelled.training]
+    missing = frozenset({"00000000-0000-4000-8000-000000000000"})
+    questions = [LabelledQuestion(q.id, q.text, missing) for q in labelled.training]
     empty = LabelledSet("empty", labelled.store, questions, labelled.test)
     with pytest.raises(InputError, match="0 are relevant"):
         train_judge([empty])
@@ -202,9 +202,9 @@ def test_invalid_labelled_data_raises_input_error_naming_the_place(
 def test_labelled_cases_without_titles_make_a_store_with_one_facet(tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl").write_text(CASE, encoding="utf-8")
     (tmp_path / "questions.jsonl").write_text(QUESTION, encoding="utf-8")
-    found = labelled_set(tmp_path)
-    assert found.questions[0].relevant == {found.cases[0].id}
-    with found.store(HashingEncoder()) as store:
+    labelled = labelled_set(tmp_path)
+    assert labelled.questions[0].relevant == {labelled.cases[0].id}
+    with labelled.store(HashingEncoder()) as store:
         assert [facet.name for facet in store.schema.facets] == ["text"]
 
 
@@ -214,6 +214,6 @@ def test_auc_and_calibration_error_match_known_values() -> None:
     assert auc(np.array([0.1, 0.9, 0.2, 0.8]), labels) == 0
     assert auc(np.array([0.9, 0.8, 0.5, 0.5]), labels) == pytest.approx(0.625)
     assert auc(np.array([0.3, 0.4, 0.5, 0.6]), np.ones(4, bool)) == 0.5
-    # Two say 0.55 where half are right, and two 0.975 in the mean where half are.
+    # Half are right of the two with 0.55, and of the two with a mean of 0.975.
     scores = np.array([0.55, 0.55, 0.95, 1.0])
     assert calibration_error(scores, labels) == pytest.approx(0.5 * 0.05 + 0.5 * 0.475)

@@ -30,7 +30,7 @@ POOLS = {
 }
 
 
-def section(**settings: Any) -> DataSection:
+def data_section(**settings: Any) -> DataSection:
     return DataSection.model_validate({"domain": "toy", "validation": 0.1, **settings})
 
 
@@ -40,8 +40,8 @@ def make_set(
     encoder: HashingEncoder = ENCODER,
     **settings: Any,
 ) -> TrainingSet:
-    given = TrainingInputs(queries, SHOP, POOLS, measuring=measuring)
-    return make_training_set(section(**settings), given, encoder)
+    inputs = TrainingInputs(queries, SHOP, POOLS, measuring=measuring)
+    return make_training_set(data_section(**settings), inputs, encoder)
 
 
 @pytest.fixture(scope="module")
@@ -51,27 +51,27 @@ def whole_set() -> TrainingSet:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A source of sixty instructions."""
+    """Return a source of sixty instructions."""
     file = tmp_path_factory.mktemp("instructions") / "tasks.jsonl"
     records = [
         {
             "instruction": f"Say which number comes after {n}, and why.",
-            "input": word,
-            "output": f"It is {n + 1}. One more than {n} is {n + 1}, {word}.",
+            "input": suffix,
+            "output": f"It is {n + 1}. One more than {n} is {n + 1}, {suffix}.",
         }
         for n in range(30)
-        for word in ("my friend", "dear sir")
+        for suffix in ("my friend", "dear sir")
     ]
     file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return {"reader": "hugging_face", "path": str(file)}
 
 
-def generic(side: Sequence[TrainingExample]) -> list[TrainingExample]:
+def instructions_of(side: Sequence[TrainingExample]) -> list[TrainingExample]:
     return [example for example in side if example.task.startswith("instruction")]
 
 
-def questions(example: TrainingExample) -> set[str]:
-    """Return every question that a prompt shows, its own included."""
+def questions_of(example: TrainingExample) -> set[str]:
+    """Return all questions in the prompt of an example, with its own question."""
     lines = str(example.prompt).split("\n")
     return {line.partition(": ")[2] for line in lines if line.startswith("Question: ")}
 
@@ -82,16 +82,16 @@ def test_every_query_gives_its_plan_and_secondary_tasks(whole_set: TrainingSet) 
     by_query = Counter(example.source for example in whole_set.examples if example.task == "plan")
     assert by_query == {str(query.record.id): 2 for query in QUERIES}
     assert len({example.id for example in whole_set.examples}) == len(whole_set.examples)
-    most = Counter(example.source for example in whole_set.examples)
-    assert max(most.values()) == 8
+    by_source = Counter(example.source for example in whole_set.examples)
+    assert max(by_source.values()) == 8
 
 
 def test_training_plans_call_only_tools_of_their_prompt(whole_set: TrainingSet) -> None:
     plans = [example for example in whole_set.examples if example.task == "plan"]
     for example in plans:
-        shown = example.prompt.head.partition("\n\nTools:\n")[2].partition("\n\nRules:")[0]
+        tool_list = example.prompt.head.partition("\n\nTools:\n")[2].partition("\n\nRules:")[0]
         for tool in parse_plan(example.completion).tools:
-            assert f"\n{tool}(" in f"\n{shown}"
+            assert f"\n{tool}(" in f"\n{tool_list}"
     assert any("search_shop" in example.completion for example in plans)
 
 
@@ -101,32 +101,32 @@ def test_similar_queries_are_all_in_training_or_all_in_validation(whole_set: Tra
     ]
     assert sources[0].isdisjoint(sources[1])
     groups = similarity_groups([query.query for query in QUERIES], ENCODER)
-    of_query = {str(query.record.id): g for query, g in zip(QUERIES, groups, strict=True)}
-    sides = [{of_query[source] for source in side} for side in sources]
+    group_of = {str(query.record.id): g for query, g in zip(QUERIES, groups, strict=True)}
+    sides = [{group_of[source] for source in side} for side in sources]
     assert sides[0].isdisjoint(sides[1])
     assert len(sources[1]) == round(0.1 * len(QUERIES))
 
 
 def test_training_prompts_show_no_validation_query(whole_set: TrainingSet) -> None:
-    held = {example.source for example in whole_set.validation}
-    texts = {query.query for query in QUERIES if str(query.record.id) in held}
-    assert [one.id for one in whole_set.train if questions(one) & texts] == []
-    # In validation each shows its own question alone.
+    held_out = {example.source for example in whole_set.validation}
+    texts = {query.query for query in QUERIES if str(query.record.id) in held_out}
+    assert [example.id for example in whole_set.train if questions_of(example) & texts] == []
+    # The prompt of a validation example contains only its own validation question.
     for example in whole_set.validation:
-        assert len(questions(example) & texts) <= 1
-    assert any(len(questions(example)) > 2 for example in whole_set.train)
+        assert len(questions_of(example) & texts) <= 1
+    assert any(len(questions_of(example)) > 2 for example in whole_set.train)
 
 
 def test_measuring_queries_are_never_in_the_training_set(whole_set: TrainingSet) -> None:
     forbidden = [query.query for query in QUERIES[::9]]
-    spoken = [text.upper() + "  !" for text in forbidden]
-    without = make_set(measuring=spoken)
-    assert any(questions(example) & set(forbidden) for example in whole_set.examples)
-    assert [one.id for one in without.examples if questions(one) & set(forbidden)] == []
-    told = without.manifest["queries"]
-    kept = [query for query in QUERIES if query.query not in forbidden]
-    assert told["left_out_for_measuring"] == len(QUERIES) - len(kept)
-    assert (told["given"], told["taken"]) == (len(QUERIES), len(kept))
+    variants = [text.upper() + "  !" for text in forbidden]
+    result = make_set(measuring=variants)
+    assert any(questions_of(example) & set(forbidden) for example in whole_set.examples)
+    assert [row.id for row in result.examples if questions_of(row) & set(forbidden)] == []
+    counts = result.manifest["queries"]
+    others = [query for query in QUERIES if query.query not in forbidden]
+    assert counts["left_out_for_measuring"] == len(QUERIES) - len(others)
+    assert (counts["given"], counts["taken"]) == (len(QUERIES), len(others))
 
 
 def test_training_set_manifest_counts_the_examples_and_is_plain_json(
@@ -138,10 +138,10 @@ def test_training_set_manifest_counts_the_examples_and_is_plain_json(
         ("train.jsonl", whole_set.train),
         ("validation.jsonl", whole_set.validation),
     ):
-        told = manifest["examples"][name]
-        assert told["tasks"] == Counter(example.task for example in side)
-        assert told["sources"] == {"queries": len(side)}
-        assert told["all"] == manifest["files"][name]["rows"] == len(side)
+        entry = manifest["examples"][name]
+        assert entry["tasks"] == Counter(example.task for example in side)
+        assert entry["sources"] == {"queries": len(side)}
+        assert entry["all"] == manifest["files"][name]["rows"] == len(side)
     assert manifest["toolbox"]["fingerprint"] == SHOP.fingerprint()
     assert manifest["data"]["copies"] == 2
     assert manifest["instructions"] == {
@@ -157,34 +157,34 @@ def test_training_set_depends_only_on_the_seed() -> None:
     assert make_set(seed=3) == make_set(seed=3)
     first, second = make_set(seed=3), make_set(seed=4)
     assert first.train != second.train
-    assert {one.source for one in first.validation} != {one.source for one in second.validation}
+    assert {row.source for row in first.validation} != {row.source for row in second.validation}
 
 
 def test_other_queries_labels_or_settings_change_the_manifest() -> None:
-    one = make_set()
+    original = make_set()
     others = [
         make_set(QUERIES[:-1]),
         make_set([*QUERIES[:-1], replace(QUERIES[-1], label="other")]),
         make_set(tevo={"reword": 0}),
     ]
-    manifests = [json.dumps(other.manifest) for other in [one, *others]]
+    manifests = [json.dumps(training_set.manifest) for training_set in [original, *others]]
     assert len(set(manifests)) == 4
-    hashes = {other.manifest["queries"]["sha256"] for other in [one, *others]}
+    hashes = {training_set.manifest["queries"]["sha256"] for training_set in [original, *others]}
     assert len(hashes) == 3
 
 
 def test_nothing_is_embedded_without_validation_and_plan_cases() -> None:
     encoder = HashingEncoder(256)
-    still: dict[str, Any] = {"validation": 0, "tevo": {"enabled": False, "shots": 0}}
-    assert make_set(encoder=encoder, **still).validation == ()
+    fixed: dict[str, Any] = {"validation": 0, "tevo": {"enabled": False, "shots": 0}}
+    assert make_set(encoder=encoder, **fixed).validation == ()
     assert encoder.calls == []
     make_set(encoder=encoder)
     assert encoder.calls != []
 
 
 def test_equal_training_examples_are_kept_once() -> None:
-    still: dict[str, Any] = {"tevo": {"enabled": False, "shots": 0}, "ttg": {"tasks_per_query": 1}}
-    assert Counter(one.source for one in make_set(copies=3, **still).examples) == {
+    fixed: dict[str, Any] = {"tevo": {"enabled": False, "shots": 0}, "ttg": {"tasks_per_query": 1}}
+    assert Counter(example.source for example in make_set(copies=3, **fixed).examples) == {
         str(query.record.id): 1 for query in QUERIES
     }
 
@@ -203,13 +203,13 @@ def test_two_queries_of_one_id_are_refused() -> None:
 
 
 def test_invalid_gold_plan_is_refused_naming_the_query() -> None:
-    wrong = AnnotatedQuery.read({"id": "w", "query": "what is it", "plan": "s1 = nothing()"})
+    invalid = AnnotatedQuery.read({"id": "w", "query": "what is it", "plan": "s1 = nothing()"})
     with pytest.raises(InputError, match=r"'w' \('what is it'\).*no tool nothing"):
-        make_set([*QUERIES, wrong])
+        make_set([*QUERIES, invalid])
 
 
 @pytest.mark.parametrize(
-    ("change", "place"),
+    ("change", "location"),
     [
         ({"id": "\ud800"}, r"Id or class of query '\\ud800'"),
         ({"class": "\ud800"}, "Id or class of query 'w'"),
@@ -218,10 +218,10 @@ def test_invalid_gold_plan_is_refused_naming_the_query() -> None:
     ids=["id", "class", "tool"],
 )
 def test_text_with_a_lone_surrogate_is_refused_naming_its_place(
-    change: dict[str, Any], place: str
+    change: dict[str, Any], location: str
 ) -> None:
     record = {"id": "w", "query": "what is it", "plan": "s1 = no_evidence()", **change}
-    with pytest.raises(InputError, match=f"{place}.*cannot be written as UTF-8"):
+    with pytest.raises(InputError, match=f"{location}.*cannot be written as UTF-8"):
         make_set([*QUERIES, AnnotatedQuery.read(record)])
 
 
@@ -233,9 +233,9 @@ def test_training_set_of_no_queries_is_refused() -> None:
 
 
 def test_training_set_takes_the_number_of_queries_set_by_sampling() -> None:
-    few = make_set(sampling={"method": "dqs", "initial": 10, "size": 20})
-    assert few.manifest["queries"]["taken"] == 20
-    assert len({example.source for example in few.examples}) == 20
+    sampled = make_set(sampling={"method": "dqs", "initial": 10, "size": 20})
+    assert sampled.manifest["queries"]["taken"] == 20
+    assert len({example.source for example in sampled.examples}) == 20
 
 
 @pytest.mark.parametrize("copies", [1, 2])
@@ -243,16 +243,14 @@ def test_instruction_share_does_not_depend_on_the_number_of_planning_tasks(
     source: dict[str, str], copies: int
 ) -> None:
     mixed = make_set(instructions={"share": 0.4, "sources": [source]}, copies=copies)
-    assert len(generic(mixed.examples)) == 24
+    assert len(instructions_of(mixed.examples)) == 24
     planning = len(mixed.examples) - 24
-    told = mixed.manifest["instructions"]
-    assert (told["pool"], told["taken"]) == (60, 24)
-    assert told["per_planning_task"] == round(24 / planning, 4)
-    assert told["licences"] == {"tasks.jsonl": "as the data set's page says"}
-    assert {example.task for example in generic(mixed.examples)} == {
-        "instruction",
-        "instruction:evolved",
-    }
+    entry = mixed.manifest["instructions"]
+    assert (entry["pool"], entry["taken"]) == (60, 24)
+    assert entry["per_planning_task"] == round(24 / planning, 4)
+    assert entry["licences"] == {"tasks.jsonl": "as the data set's page says"}
+    tasks = {example.task for example in instructions_of(mixed.examples)}
+    assert tasks == {"instruction", "instruction:evolved"}
 
 
 def test_instructions_of_one_record_are_all_in_training_or_validation(
@@ -261,7 +259,8 @@ def test_instructions_of_one_record_are_all_in_training_or_validation(
     settings = {"share": 0.8, "sources": [source]}
     mixed = make_set(instructions=settings, validation=0.4)
     sides = [
-        {example.source for example in generic(side)} for side in (mixed.train, mixed.validation)
+        {example.source for example in instructions_of(side)}
+        for side in (mixed.train, mixed.validation)
     ]
     assert sides[0].isdisjoint(sides[1])
     assert all(len(side) > 3 for side in sides)
@@ -273,7 +272,7 @@ def test_zero_tasks_per_query_gives_a_set_of_instructions_only(source: dict[str,
         instructions={"share": 1, "sources": [source]},
         corpus={"copies": 1, "domain_guests": 5},
     )
-    assert len(mixed.examples) == len(generic(mixed.examples)) == 60
+    assert len(mixed.examples) == len(instructions_of(mixed.examples)) == 60
     assert mixed.manifest["queries"]["taken"] == 0
     assert mixed.manifest["instructions"]["per_planning_task"] is None
     assert "corpus" not in mixed.manifest
@@ -281,4 +280,4 @@ def test_zero_tasks_per_query_gives_a_set_of_instructions_only(source: dict[str,
 
 def test_settings_for_an_empty_training_set_are_refused() -> None:
     with pytest.raises(ValidationError, match="are both 0"):
-        section(ttg={"tasks_per_query": 0})
+        data_section(ttg={"tasks_per_query": 0})

@@ -21,10 +21,10 @@ def examples(count: int, task: str = "plan") -> list[TrainingExample]:
 
 def test_without_duplicates_keeps_the_first_of_equal_examples() -> None:
     first, second = examples(2)
-    again = TrainingExample("again", "other", "made", first.prompt, first.completion)
-    answered = TrainingExample("answered", "plan", "made", first.prompt, "another answer")
-    kept = without_duplicates([first, second, again, answered])
-    assert kept == [first, second, answered]
+    duplicate = TrainingExample("again", "other", "made", first.prompt, first.completion)
+    variant = TrainingExample("answered", "plan", "made", first.prompt, "another answer")
+    unique = without_duplicates([first, second, duplicate, variant])
+    assert unique == [first, second, variant]
 
 
 @settings(max_examples=60, deadline=None)
@@ -35,12 +35,12 @@ def test_validation_takes_whole_groups_up_to_its_share(
     if len(set(groups)) < 2:
         groups = [*groups, 10]
     drawn = validation_items(groups, share, seed=seed)
-    inside = {groups[item] for item in drawn}
-    outside = {group for item, group in enumerate(groups) if item not in drawn}
-    assert inside.isdisjoint(outside)
-    assert inside
-    assert outside
-    assert len(drawn) <= round(share * len(groups)) or len(inside) == 1
+    validation_groups = {groups[item] for item in drawn}
+    training_groups = {group for item, group in enumerate(groups) if item not in drawn}
+    assert validation_groups.isdisjoint(training_groups)
+    assert validation_groups
+    assert training_groups
+    assert len(drawn) <= round(share * len(groups)) or len(validation_groups) == 1
 
 
 def test_validation_reaches_its_share_with_small_groups() -> None:

@@ -37,12 +37,12 @@ QUERIES = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, 
 SHOP_SOURCE = Source("shop", SHOP, {}, QUERIES)
 
 
-def drawn(settings: EpisodeSettings, seed: int = 0) -> Episode:
+def draw_episode(settings: EpisodeSettings, seed: int = 0) -> Episode:
     return next(episodes([SHOP_SOURCE], parser_tokenizer(), settings, random.Random(seed)))
 
 
 def test_no_message_of_an_episode_is_its_own_plan_case() -> None:
-    episode = drawn(EpisodeSettings(few=0, examples_only=0))
+    episode = draw_episode(EpisodeSettings(few=0, examples_only=0))
     assert any(any(row[: episode.planned_count]) for row in episode.is_case)
     assert not any(episode.is_case[row][row] for row in range(episode.planned_count))
 
@@ -50,7 +50,7 @@ def test_no_message_of_an_episode_is_its_own_plan_case() -> None:
 def test_episode_with_removed_tools_plans_only_with_the_remaining_tools() -> None:
     settings = EpisodeSettings(few=0, removed=1, added=0, mixed=0)
     for seed in range(8):
-        episode = drawn(settings, seed)
+        episode = draw_episode(settings, seed)
         names = {tool.name for tool in episode.schema.tools}
         assert names < set(SHOP.names)
         assert all(step.tool < len(names) for plan in episode.plans for step in plan)
@@ -59,7 +59,7 @@ def test_episode_with_removed_tools_plans_only_with_the_remaining_tools() -> Non
 def test_episode_with_few_tools_has_at_most_a_fifth_no_evidence_plans() -> None:
     settings = EpisodeSettings(few=1, added=0, mixed=0, composed=0)
     for seed in range(8):
-        episode = drawn(settings, seed)
+        episode = draw_episode(settings, seed)
         tools = [tool.name for tool in episode.schema.tools]
         assert len(tools) <= 5
         planned = episode.plans[: episode.planned_count]
@@ -87,24 +87,24 @@ def test_host_source_gets_tools_and_messages_of_another_toolbox() -> None:
 def test_parser_training_states_are_closer_to_8_bit_than_to_float_states(tmp_path: Path) -> None:
     settings = ParserSettings(minutes=0, frozen=1)
     network = train_parser(lambda _: [SHOP_SOURCE], settings, tmp_path, device="cpu")
-    message = drawn(EpisodeSettings()).messages[0]
+    message = draw_episode(EpisodeSettings()).messages[0]
     ids, types = torch.tensor([message.ids]), torch.tensor([message.types])
     with torch.no_grad():
         states = network.lower(ids, torch.ones_like(ids), types)[0].numpy()
-    # After the first layer only, since the rounding of later ones amplifies small differences.
+    # Only the first layer is compared, since the rounding of later ones amplifies differences.
     first = {
         name: w for name, w in minilm_weights().items() if not re.search(r"layer\.[1-9]", name)
     }
-    eight, floats = (
+    quantized, unquantized = (
         np.abs(Bert(first, bits=bits).read(message.ids, message.types) - states).mean()
         for bits in (8, 32)
     )
-    assert eight < floats
+    assert quantized < unquantized
 
 
 def test_parser_loss_of_one_episode_halves_in_25_training_steps() -> None:
     network = untrained().train()
-    episode = drawn(EpisodeSettings(few=0, removed=0, added=0, mixed=0))
+    episode = draw_episode(EpisodeSettings(few=0, removed=0, added=0, mixed=0))
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3)
     losses = []
     for _ in range(25):
@@ -120,8 +120,8 @@ def test_stopped_parser_training_resumes_and_its_parser_can_be_loaded(tmp_path: 
     settings = ParserSettings(minutes=1e-9)
     for _ in range(2):
         network = train_parser(lambda rng: [SHOP_SOURCE], settings, tmp_path / "run")
-    kept = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
-    assert kept["steps"] == 2
+    checkpoint = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
+    assert checkpoint["steps"] == 2
     parts = changed_weights(network)
     assert not any(name.startswith("encoder.") for name in parts)
     save_parser(tmp_path / "parser", parts, ParserCard(training={"steps": 2}))
@@ -137,28 +137,27 @@ def test_stopped_parser_training_resumes_and_its_parser_can_be_loaded(tmp_path: 
 
 def test_source_drawer_draws_every_toolbox_once_per_pass() -> None:
     boxes = validation_toolboxes()[:3]
-    found = source_drawer(boxes)(random.Random(0))
-    assert [source.name for source in found] == [box.name for box in boxes]
-    assert all(isinstance(source.toolbox, Toolbox) for source in found)
+    sources = source_drawer(boxes)(random.Random(0))
+    assert [source.name for source in sources] == [box.name for box in boxes]
 
 
 def test_fitted_parser_confidence_matches_the_share_of_right_plans() -> None:
     rng = random.Random(0)
     shares = {-0.001: 0.9, -0.05: 0.7, -0.25: 0.5, -1.2: 0.3}
-    found = [PlanScore(s, True, rng.random() < p) for s, p in shares.items() for _ in range(200)]
-    card = fit_card(found)
-    sure = [card.confidence(each.score) for each in found]
+    scores = [PlanScore(s, True, rng.random() < p) for s, p in shares.items() for _ in range(200)]
+    card = fit_card(scores)
+    confidences = [card.confidence(item.score) for item in scores]
     assert all(abs(card.confidence(score) - share) < 0.1 for score, share in shares.items())
-    assert card.confidence(-1.2) <= asking_threshold([sure], 0.1) < card.confidence(-0.25)
+    assert card.confidence(-1.2) <= asking_threshold([confidences], 0.1) < card.confidence(-0.25)
 
 
 def test_asking_threshold_asks_back_at_most_the_share_per_toolbox() -> None:
     card = ParserCard(slope=1.0, shift=0.0)
     groups = [[PlanScore(-score / 10, True, True) for score in range(n, 100 + n)] for n in (0, 90)]
     confidences = [[card.confidence(item.score) for item in group] for group in groups]
-    least = asking_threshold(confidences, 0.1)
-    asked = [sum(confidence < least for confidence in group) for group in confidences]
-    assert asked == [0, 10]
+    threshold = asking_threshold(confidences, 0.1)
+    counts = [sum(confidence < threshold for confidence in group) for group in confidences]
+    assert counts == [0, 10]
 
 
 def test_toolbox_whose_plans_have_no_arguments_gives_no_episodes() -> None:

@@ -1,4 +1,4 @@
-"""New queries by a chat model: which are requested, which are kept, and when it stops."""
+"""New queries by a chat model: its prompts, the checks of its answers, and its limits."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tests.planner.models import HangingModel, ScriptedModel, scripted
 from tests.support.encoders import HashingEncoder
 
 SHAPE = 's1 = find(query="")'
-FINDING = PlanKind(SHAPE, "", ())
+FIND_KIND = PlanKind(SHAPE, "", ())
 
 
 def query_record(query: str, plan: str, **context: Any) -> dict[str, Any]:
     return {"query": query, "context": context, "plan": plan}
 
 
-def find(thing: str) -> dict[str, Any]:
-    return query_record(f"do you have {thing}", f's1 = find(query="{thing}")')
+def find(item: str) -> dict[str, Any]:
+    return query_record(f"do you have {item}", f's1 = find(query="{item}")')
 
 
-def listed(*objects: Any) -> str:
+def array(*objects: Any) -> str:
     return json.dumps(list(objects))
 
 
@@ -41,11 +41,11 @@ def writer(
     model: ScriptedModel,
     queries: Sequence[AnnotatedQuery] = (),
     toolbox: Toolbox = SHOP,
-    apart: Sequence[str] = (),
+    excluded: Sequence[str] = (),
     seconds: float = 20,
 ) -> QueryWriter:
     encoder = HashingEncoder(512)
-    return QueryWriter(model, toolbox, queries, encoder, excluded=apart, seconds=seconds)
+    return QueryWriter(model, toolbox, queries, encoder, excluded=excluded, seconds=seconds)
 
 
 def test_plan_kinds_lists_shapes_by_frequency_and_then_unused_tools() -> None:
@@ -53,44 +53,44 @@ def test_plan_kinds_lists_shapes_by_frequency_and_then_unused_tools() -> None:
         ("do you sell mugs", 's1 = find(query="mugs")', {}),
         ("is it red", PAGE, {"p": 1}),
     ]
-    more: list[Any] = [
+    others: list[Any] = [
         ("do you sell rugs", 's1 = find(query="rugs")', {}),
         ("may I return it", ASKED, {}),
     ]
-    found = plan_kinds(annotated([rows[1], rows[0], *more]), SHOP)
-    assert [wanted.name for wanted in found] == [
+    kinds = plan_kinds(annotated([rows[1], rows[0], *others]), SHOP)
+    assert [kind.name for kind in kinds] == [
         SHAPE,
         PAGE,
         ASKED,
         "any with own",
         "any with no_evidence",
     ]
-    assert [example["query"] for example in found[0].examples] == [
+    assert [example["query"] for example in kinds[0].examples] == [
         "do you sell mugs",
         "do you sell rugs",
     ]
 
 
 def test_plan_kinds_without_queries_lists_each_tool() -> None:
-    found = plan_kinds([], SHOP)
-    assert [wanted.tool for wanted in found] == list(SHOP.names)
-    assert found[0].examples[0]["query"] == "I need a lamp"
+    kinds = plan_kinds([], SHOP)
+    assert [kind.tool for kind in kinds] == list(SHOP.names)
+    assert kinds[0].examples[0]["query"] == "I need a lamp"
 
 
 def test_plan_kinds_omits_queries_that_the_toolbox_cannot_run() -> None:
-    found = plan_kinds(annotated(), SHOP.without("own", "fact"))
-    assert {wanted.name for wanted in found} == {SHAPE, ASKED, "s1 = no_evidence()"}
+    kinds = plan_kinds(annotated(), SHOP.without("own", "fact"))
+    assert {kind.name for kind in kinds} == {SHAPE, ASKED, "s1 = no_evidence()"}
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        listed(find("mugs"), find("rugs")),
+        array(find("mugs"), find("rugs")),
         "Sure!\n```json\n" + json.dumps([find("mugs"), find("rugs")], indent=2) + "\n```\nEnjoy.",
         json.dumps(find("mugs")) + "\n" + json.dumps(find("rugs")),
         json.dumps({"queries": [find("mugs"), find("rugs")]}),
-        listed(find("mugs"), find("rugs"), find("tents"))[:-30],
-        "{ not this } " + listed(find("mugs"), find("rugs")),
+        array(find("mugs"), find("rugs"), find("tents"))[:-30],
+        "{ not this } " + array(find("mugs"), find("rugs")),
     ],
     ids=["list", "fence", "lines", "wrapped", "cut-off", "braces"],
 )
@@ -109,23 +109,23 @@ def test_written_objects_reads_hostile_answers_in_time(answer: str) -> None:
 
 
 def test_read_written_returns_a_valid_query_as_annotated() -> None:
-    found = read_written(find("wool socks"), FINDING, SHOP, None)
-    assert found is not None
-    query = AnnotatedQuery.read(found)
+    record = read_written(find("wool socks"), FIND_KIND, SHOP, None)
+    assert record is not None
+    query = AnnotatedQuery.read(record)
     assert (query.label, str(query.plan)) == ("find", 's1 = find(query="wool socks")')
 
 
 def test_read_written_accepts_a_plan_as_a_list_of_lines() -> None:
-    wanted = PlanKind("", "own", ())
+    kind = PlanKind("", "own", ())
     lines = OWNED.format("tent").split("\n")
-    found = read_written({"query": "how big is my tent", "plan": lines}, wanted, SHOP, None)
-    assert found is not None
-    assert found["plan"] == OWNED.format("tent")
-    assert found["context"] == {}
+    record = read_written({"query": "how big is my tent", "plan": lines}, kind, SHOP, None)
+    assert record is not None
+    assert record["plan"] == OWNED.format("tent")
+    assert record["context"] == {}
 
 
 @pytest.mark.parametrize(
-    "bad",
+    "record",
     [
         {"query": 3, "plan": SHAPE},
         {"query": "x"},
@@ -144,15 +144,15 @@ def test_read_written_accepts_a_plan_as_a_list_of_lines() -> None:
     ],
     ids=str,
 )
-def test_read_written_refuses_a_query_that_fails_a_check(bad: dict[str, Any]) -> None:
-    assert read_written(bad, FINDING, SHOP, {"page"}) is None
+def test_read_written_refuses_a_query_that_fails_a_check(record: dict[str, Any]) -> None:
+    assert read_written(record, FIND_KIND, SHOP, {"page"}) is None
 
 
 STOVES = annotated()[:1]
 
 
 def test_query_writer_prompt_shows_tools_shape_examples_and_earlier_queries() -> None:
-    model = scripted(listed(find("mugs")), listed(find("tall glasses")), *["no"] * 99)
+    model = scripted(array(find("mugs")), array(find("tall glasses")), *["no"] * 99)
     records = writer(model, STOVES).write(2).records
     system, human = (str(message.content) for message in model.heard[1])
     assert all(tool.signature() in system for tool in SHOP)
@@ -166,16 +166,16 @@ def test_query_writer_keeps_only_valid_new_and_different_queries() -> None:
     known = STOVES[0].query
     thing = known.removeprefix("do you sell ")
     model = scripted(
-        listed(
+        array(
             query_record(known.upper(), f's1 = find(query="{thing.upper()}")'),
             query_record(f"{thing} do you sell", f's1 = find(query="{thing}")'),
             query_record("do you sell garden tables", 's1 = find(query="garden tables")'),
             query_record("do you sell garden tables?", 's1 = find(query="garden tables")'),
         ),
-        listed(query_record("kept apart", 's1 = find(query="apart")'), find("mugs"), find("rugs")),
+        array(query_record("kept apart", 's1 = find(query="apart")'), find("mugs"), find("rugs")),
         *["no"] * 99,
     )
-    records = writer(model, STOVES, apart=["kept apart"]).write(2).records
+    records = writer(model, STOVES, excluded=["kept apart"]).write(2).records
     assert [record["query"] for record in records] == [
         "do you sell garden tables",
         "do you have mugs",
@@ -190,19 +190,19 @@ def test_query_writer_keeps_only_valid_new_and_different_queries() -> None:
 def test_query_writer_bounds_its_calls_when_no_answer_is_usable() -> None:
     model = scripted(*["I would rather not."] * 99)
     assert writer(model, toolbox=Toolbox([DESK])).write(4).records == []
-    # A call for four queries and two more, for each of the two tools.
+    # Each of the two tools gets a call for its queries and two further attempts.
     assert len(model.heard) == 6
 
 
 def test_query_writer_stops_after_repeated_model_failures() -> None:
-    model = scripted(listed(find("mugs")), *[ValueError("no credit")] * 9)
+    model = scripted(array(find("mugs")), *[ValueError("no credit")] * 9)
     report = writer(model, STOVES).write(2)
     assert (len(report.records), len(model.heard)) == (1, 4)
     assert "no credit" in report.stopped
 
 
 def test_query_writer_continues_after_a_single_model_failure() -> None:
-    model = scripted(ValueError("busy"), listed(find("mugs"), find("rugs")), *["no"] * 99)
+    model = scripted(ValueError("busy"), array(find("mugs"), find("rugs")), *["no"] * 99)
     report = writer(model, STOVES).write(2)
     assert (len(report.records), report.stopped) == (2, "")
 

@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
     from casewright.planner.reader_network import ReaderNetwork
 
-#: Training takes long where other work is going on.
+#: Training takes long on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 Tensors = dict[str, "torch.Tensor"]
-#: Queries enough to train on, and few enough to do it several times.
+#: Few queries, so that tests can train on them several times.
 FEW = toy_queries()[:24]
 
 
 def check_near(result: Any, expected: Any) -> None:
-    # Pointers of an ask that is not there reach a hundred and more: hence the relative part.
+    # Pointer logits of absent sub-queries exceed a hundred: hence the relative tolerance.
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
 
 
 @pytest.fixture
-def broken(taught_reader: Taught, tmp_path: Path) -> Path:
-    """A copy of the reader that this test may break."""
+def folder(taught_reader: Taught, tmp_path: Path) -> Path:
+    """Return a copy of the reader that a test may change."""
     return Path(shutil.copytree(taught_reader.folder, tmp_path / "reader"))
 
 
@@ -59,7 +59,7 @@ def share_right(reader: Reader, queries: list[AnnotatedQuery]) -> float:
     return float(np.mean([p == q.plan for p, q in zip(plans, queries, strict=True)]))
 
 
-def saved_network(folder: Path) -> ReaderNetwork:
+def load_network(folder: Path) -> ReaderNetwork:
     """Return a saved reader's network, in torch."""
     import torch
     from transformers import AutoModel
@@ -83,9 +83,9 @@ def weights_of(queries: list[AnnotatedQuery], settings: ReaderSettings) -> Tenso
 def test_trained_reader_plans_its_queries_far_better_than_an_untrained_one(
     taught_reader: Taught, untrained_reader: Reader
 ) -> None:
-    some = taught_reader.queries[::3]
-    assert share_right(taught_reader.reader, some) > 0.75
-    assert share_right(untrained_reader, some) < 0.35
+    queries = taught_reader.queries[::3]
+    assert share_right(taught_reader.reader, queries) > 0.75
+    assert share_right(untrained_reader, queries) < 0.35
 
 
 def test_reader_card_describes_the_training_data(taught_reader: Taught) -> None:
@@ -107,8 +107,8 @@ def test_sub_queries_with_extra_tools_of_a_record_give_no_templates(taught_reade
 
 
 def test_reader_learns_no_templates_that_occur_only_once() -> None:
-    once = AnnotatedQuery.read({"query": "sell and own", "plan": 's1 = find(query="once more")'})
-    _, card = train([*FEW, once], quick(epochs=0))
+    rare = AnnotatedQuery.read({"query": "sell and own", "plan": 's1 = find(query="once more")'})
+    _, card = train([*FEW, rare], quick(epochs=0))
     assert "once more" not in str([example.plan for example in card.templates])
 
 
@@ -117,7 +117,7 @@ def test_reader_without_torch_gives_the_same_outputs_as_the_network(taught_reade
 
     reader = taught_reader.reader
     with quiet():
-        network = saved_network(taught_reader.folder)
+        network = load_network(taught_reader.folder)
     tokenizer = reader_tokenizer()
     weights = read_weights(taught_reader.folder, reader.card)
     encoder, layers = Bert(weights, "encoder."), ReaderLayers(weights)
@@ -126,40 +126,40 @@ def test_reader_without_torch_gives_the_same_outputs_as_the_network(taught_reade
     ids, types, mask = padded(inputs)
     states = encoder(ids, types, mask)
     memory = layers.memory(states, mask)
-    draw = np.random.default_rng(0)
-    before = draw.integers(0, layers.start + 1, (len(questions), 3))
-    covered = draw.random((len(questions), 3, ids.shape[1]), dtype=np.float32) / ids.shape[1]
-    result = layers.next_sub_queries(memory, before, covered)
+    rng = np.random.default_rng(0)
+    previous = rng.integers(0, layers.start + 1, (len(questions), 3))
+    covered = rng.random((len(questions), 3, ids.shape[1]), dtype=np.float32) / ids.shape[1]
+    result = layers.next_sub_queries(memory, previous, covered)
     form, slot = np.array([1, 2, len(reader.templates) + 1]), np.array([0, 1, 3])
     pointers = layers.point(memory, result.decoded, form, slot)
     with torch.no_grad():
         expected = network.encode(*map(torch.from_numpy, (ids, types, mask)))
-        decoded = network.decode(expected, *map(torch.from_numpy, (mask, before, covered)))[:, -1]
+        decoded = network.decode(expected, *map(torch.from_numpy, (mask, previous, covered)))[:, -1]
         own_latents = network.latents(decoded)
         own_scores = network.scores(own_latents)
         own_pointers = network.point(
             decoded, torch.from_numpy(form), torch.from_numpy(slot), expected
         )
-    real = mask.astype(bool)
-    check_near(states[real], expected.numpy()[real])
+    valid = mask.astype(bool)
+    check_near(states[valid], expected.numpy()[valid])
     check_near(result.latents, own_latents.numpy())
     check_near(result.scores, own_scores.numpy())
-    for logits, torchs in zip(pointers, own_pointers, strict=True):
-        check_near(logits[real], torchs.numpy()[real])
+    for logits, expected_logits in zip(pointers, own_pointers, strict=True):
+        check_near(logits[valid], expected_logits.numpy()[valid])
     check_near(np.linalg.norm(result.latents, axis=1), 1)
 
 
 def test_saving_a_reader_in_half_precision_changes_its_scores_little(taught_reader: Taught) -> None:
     import torch
 
-    saved, trained = saved_network(taught_reader.folder), taught_reader.network
-    words = torch.tensor([[101, 2079, 2017, 5271, 12121, 14829, 102]])
-    inputs = (words, torch.zeros_like(words), torch.ones_like(words))
-    start, nothing = torch.tensor([[trained.start]]), torch.zeros((1, 1, words.shape[1]))
+    saved, trained = load_network(taught_reader.folder), taught_reader.network
+    ids = torch.tensor([[101, 2079, 2017, 5271, 12121, 14829, 102]])
+    inputs = (ids, torch.zeros_like(ids), torch.ones_like(ids))
+    start, covered = torch.tensor([[trained.start]]), torch.zeros((1, 1, ids.shape[1]))
     with torch.no_grad():
         scores = [
             network.scores(
-                network.latents(network.decode(network.encode(*inputs), inputs[2], start, nothing))
+                network.latents(network.decode(network.encode(*inputs), inputs[2], start, covered))
             )
             for network in (saved, trained)
         ]
@@ -169,9 +169,9 @@ def test_saving_a_reader_in_half_precision_changes_its_scores_little(taught_read
 def test_equal_seeds_give_equal_reader_weights_and_other_seeds_others() -> None:
     import torch
 
-    first, same, other = (weights_of(FEW, quick(epochs=1, seed=seed)) for seed in (3, 3, 4))
-    assert first.keys() == same.keys()
-    assert all(torch.equal(first[name], same[name]) for name in first)
+    first, second, other = (weights_of(FEW, quick(epochs=1, seed=seed)) for seed in (3, 3, 4))
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
     assert not torch.equal(first["prototypes"], other["prototypes"])
 
 
@@ -213,22 +213,22 @@ def test_reader_files_are_safetensors_and_json_without_base_weights(
     assert str(Path.home()) not in files[CARD].read_text(encoding="utf-8")
 
 
-def _without(part: str) -> Callable[[Tensors], Tensors]:
+def _remove_tensors(part: str) -> Callable[[Tensors], Tensors]:
     return lambda tensors: {name: t for name, t in tensors.items() if part not in name}
 
 
-def _cut(part: str) -> Callable[[Tensors], Tensors]:
+def _truncate_tensors(part: str) -> Callable[[Tensors], Tensors]:
     return lambda tensors: {
         name: t[:1].clone() if part in name else t for name, t in tensors.items()
     }
 
 
 TAMPERED: dict[str, Callable[[Tensors], Tensors]] = {
-    "no prototypes": _without("prototypes"),
-    "half of the adapters": _without("lora_B"),
-    "no pointers": _without("asked"),
-    "too few prototypes": _cut("prototypes"),
-    "too small an adapter": _cut("lora_A"),
+    "no prototypes": _remove_tensors("prototypes"),
+    "half of the adapters": _remove_tensors("lora_B"),
+    "no pointers": _remove_tensors("asked"),
+    "too few prototypes": _truncate_tensors("prototypes"),
+    "too small an adapter": _truncate_tensors("lora_A"),
     "something else besides": lambda tensors: {**tensors, "more": tensors["bias"].clone()},
     "an adapter of another layer": lambda tensors: {
         name.replace("layer.5.", "layer.6."): t for name, t in tensors.items()
@@ -237,20 +237,20 @@ TAMPERED: dict[str, Callable[[Tensors], Tensors]] = {
 
 
 @pytest.mark.parametrize("name", TAMPERED)
-def test_reader_weights_that_do_not_fit_raise_input_error(broken: Path, name: str) -> None:
+def test_reader_weights_that_do_not_fit_raise_input_error(folder: Path, name: str) -> None:
     from safetensors.torch import load_file, save_file
 
-    save_file(TAMPERED[name](load_file(broken / WEIGHTS)), broken / WEIGHTS)
+    save_file(TAMPERED[name](load_file(folder / WEIGHTS)), folder / WEIGHTS)
     with pytest.raises(InputError, match=r"cannot be used: .*finetune reader") as caught:
-        Reader(broken).read("hello", {})
+        Reader(folder).read("hello", {})
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [b"", b"no safetensors", b"\xff" * 64])
-def test_damaged_reader_weights_raise_input_error(broken: Path, content: bytes) -> None:
-    (broken / WEIGHTS).write_bytes(content)
+def test_damaged_reader_weights_raise_input_error(folder: Path, content: bytes) -> None:
+    (folder / WEIGHTS).write_bytes(content)
     with pytest.raises(InputError, match="cannot be used"):
-        Reader(broken).read("hello", {})
+        Reader(folder).read("hello", {})
 
 
 def test_folder_without_a_reader_raises_input_error(tmp_path: Path) -> None:
@@ -260,40 +260,40 @@ def test_folder_without_a_reader_raises_input_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", [WEIGHTS, CARD])
-def test_reader_folder_that_lacks_a_file_raises_input_error(broken: Path, missing: str) -> None:
-    (broken / missing).unlink()
+def test_reader_folder_that_lacks_a_file_raises_input_error(folder: Path, missing: str) -> None:
+    (folder / missing).unlink()
     with pytest.raises(InputError, match="holds no reader"):
-        Reader(broken)
+        Reader(folder)
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", '{"format": 1}', '{"format": 1, "forms": [{}]}']
 )
-def test_invalid_reader_card_raises_input_error(broken: Path, text: str) -> None:
-    (broken / CARD).write_text(text)
+def test_invalid_reader_card_raises_input_error(folder: Path, text: str) -> None:
+    (folder / CARD).write_text(text)
     with pytest.raises(InputError, match="holds no reader"):
-        Reader(broken)
+        Reader(folder)
 
 
 @pytest.mark.parametrize("form", [{"plan": "no plan"}, {"ask": 7}, {"plan": "s1 = a(x=s1.y)"}])
 def test_reader_card_with_invalid_templates_raises_input_error(
-    broken: Path, form: dict[str, Any]
+    folder: Path, form: dict[str, Any]
 ) -> None:
-    card = json.loads((broken / CARD).read_text(encoding="utf-8"))
+    card = json.loads((folder / CARD).read_text(encoding="utf-8"))
     card["forms"][0] |= form
-    (broken / CARD).write_text(json.dumps(card))
+    (folder / CARD).write_text(json.dumps(card))
     with pytest.raises(InputError, match="holds no reader"):
-        Reader(broken)
+        Reader(folder)
 
 
 @pytest.mark.parametrize("number", [0, 2, "1"])
 def test_reader_of_another_format_raises_input_error_naming_the_format(
-    broken: Path, number: Any
+    folder: Path, number: Any
 ) -> None:
-    card = json.loads((broken / CARD).read_text(encoding="utf-8"))
-    (broken / CARD).write_text(json.dumps({**card, "format": number}))
+    card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    (folder / CARD).write_text(json.dumps({**card, "format": number}))
     with pytest.raises(InputError, match=rf"^The reader in .* has format {number}; .* reads 1"):
-        Reader(broken)
+        Reader(folder)
 
 
 @pytest.mark.parametrize("count", [0, 1, 19])
@@ -318,8 +318,8 @@ def test_reader_training_without_peft_names_the_install_command(
 
 
 def test_reader_training_omits_queries_whose_plans_have_no_sub_queries() -> None:
-    broken = AnnotatedQuery.read({"query": "odd", "plan": "s1 = find(query=s2.title)"})
-    _, card = train([*FEW, broken], quick(epochs=0))
+    invalid = AnnotatedQuery.read({"query": "odd", "plan": "s1 = find(query=s2.title)"})
+    _, card = train([*FEW, invalid], quick(epochs=0))
     assert card.training["queries"] == len(FEW)
 
 

@@ -48,15 +48,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def written(folder: Path, text: str) -> Path:
+def write_recipe(folder: Path, text: str) -> Path:
     file = folder / "recipe.toml"
     file.write_text(text, encoding="utf-8")
     return file
 
 
-def refused(folder: Path, text: str) -> str:
-    """Return what is said of a recipe, after its file's name."""
-    file = written(folder, text)
+def error_of(folder: Path, text: str) -> str:
+    """Return the error message about a recipe, without the path of its file."""
+    file = write_recipe(folder, text)
     with pytest.raises(InputError) as caught:
         Recipe.read(file, domains=["shopping", "legal"])
     message = str(caught.value)
@@ -66,7 +66,7 @@ def refused(folder: Path, text: str) -> str:
 
 
 def test_recipe_uses_defaults_for_missing_fields(folder: Path) -> None:
-    recipe = Recipe.read(written(folder, WHOLE))
+    recipe = Recipe.read(write_recipe(folder, WHOLE))
     assert (recipe.data.copies, recipe.data.seed, recipe.data.validation) == (2, 7, 0.05)
     assert (recipe.data.sampling.method, recipe.data.sampling.size) == ("random", 10)
     assert recipe.data.ttg.tasks == ("order_steps",)
@@ -81,7 +81,7 @@ def test_files_of_a_recipe_are_relative_to_its_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "elsewhere").mkdir()
-    written(folder, WHOLE)
+    write_recipe(folder, WHOLE)
     monkeypatch.chdir(folder / "elsewhere")
     data = Recipe.read(Path("..", "recipe.toml")).data
     assert data.queries is not None
@@ -90,27 +90,27 @@ def test_files_of_a_recipe_are_relative_to_its_folder(
     first, second = data.instructions.sources
     assert Path(first.path).is_absolute()
     assert Path(first.path).samefile(data.queries)
-    # A data set's name is none of a file.
+    # The name of a data set is not a path, so it is unchanged.
     assert second.path == "a/b"
 
 
 def test_recipe_with_missing_files_is_read_without_check_files(tmp_path: Path) -> None:
-    file = written(tmp_path, WHOLE)
+    file = write_recipe(tmp_path, WHOLE)
     with pytest.raises(InputError, match=r"data\.queries: There is no file"):
         Recipe.read(file)
     assert Recipe.read(file, check_files=False).data.toolbox == tmp_path / "tools.json"
 
 
 def test_recipe_requires_only_the_name_of_a_domain(folder: Path) -> None:
-    data = Recipe.read(written(folder, '[data]\ndomain = "shopping"')).data
+    data = Recipe.read(write_recipe(folder, '[data]\ndomain = "shopping"')).data
     assert (data.domain, data.queries, data.toolbox) == ("shopping", None, None)
 
 
 SHOP = '[data]\ndomain = "shopping"\n'
 
 
-#: A recipe, and what is said of it after its file.
-WRONG = [
+#: Invalid recipes, each with the beginning of its error message.
+INVALID = [
     ("", "data is missing. Add it."),
     ("[data]", "data: The tools to plan with are missing. Write domain, or toolbox and"),
     ('[data]\ndomain = "shop"', "data.domain: There is no domain 'shop'. Did you mean shop"),
@@ -163,7 +163,7 @@ WRONG = [
     (SHOP + "[lora]\ntarget_modules = [5]", "lora.target_modules.0: 5 is not possible. Input"),
     (SHOP + '[training]\nschedule = "cos"', 'training.schedule: "cos" is not possible. Input'),
     (SHOP + "[training]\nepochs = 1\nsteps = 1", "training: epochs and steps are both given."),
-    # What concerns several sections.
+    # This error involves several settings.
     (
         SHOP + '[model]\ndevice = "cpu"\nquantisation = "4bit"',
         'model.quantisation: model.quantisation = "4bit" needs CUDA',
@@ -172,23 +172,23 @@ WRONG = [
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), WRONG, ids=[message.partition(":")[0][:30] for _, message in WRONG]
+    ("text", "message"), INVALID, ids=[message.partition(":")[0][:30] for _, message in INVALID]
 )
 def test_invalid_recipe_is_refused_naming_the_field_and_the_remedy(
     folder: Path, text: str, message: str
 ) -> None:
-    assert message in refused(folder, text)
+    assert message in error_of(folder, text)
 
 
 def test_recipe_error_lists_three_problems_and_counts_the_rest(folder: Path) -> None:
     fields = ["unchanged", "reword", "examples", "no_example", "drop_tools"]
-    wrong = refused(folder, SHOP + "[data.tevo]\n" + "\n".join(f"{name} = 2" for name in fields))
-    assert wrong.count("is not possible") == 3
-    assert wrong.endswith("And 2 more.")
+    error = error_of(folder, SHOP + "[data.tevo]\n" + "\n".join(f"{name} = 2" for name in fields))
+    assert error.count("is not possible") == 3
+    assert error.endswith("And 2 more.")
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         (b"[data", "is no TOML"),
         (b"[data]\nseed = 1 2\nqueries = 3", "line 2"),
@@ -197,18 +197,18 @@ def test_recipe_error_lists_three_problems_and_counts_the_rest(folder: Path) -> 
     ],
     ids=["cut", "two-values", "latin", "absent"],
 )
-def test_a_file_that_is_no_recipe_is_refused(
-    tmp_path: Path, content: bytes | None, words: str
+def test_file_that_is_no_recipe_is_refused(
+    tmp_path: Path, content: bytes | None, message: str
 ) -> None:
     file = tmp_path / "recipe.toml"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=message):
         Recipe.read(file)
 
 
-def test_a_recipe_is_found_by_its_file_or_by_its_name(folder: Path) -> None:
-    file = written(folder, WHOLE)
+def test_recipe_is_found_by_its_file_or_by_its_name(folder: Path) -> None:
+    file = write_recipe(folder, WHOLE)
     assert find_recipe(str(file)) == file
     for name in recipe_names():
         assert find_recipe(name).is_file()
@@ -222,10 +222,9 @@ def test_unknown_recipe_is_refused_listing_the_shipped_recipes() -> None:
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_every_shipped_recipe_is_valid(name: str) -> None:
-    assert (
-        Recipe.read(find_recipe(name), domains=["shopping"], check_files=False).data.domain
-        == "shopping"
-    )
+    recipe = Recipe.read(find_recipe(name), domains=["shopping"], check_files=False)
+    assert recipe.data.domain == "shopping"
+    assert recipe.training.max_length >= 2048
 
 
 SEVEN_BILLION = ("mistral-7b-80gb", "mistral-7b-24gb")
@@ -233,25 +232,22 @@ SEVEN_BILLION = ("mistral-7b-80gb", "mistral-7b-24gb")
 
 def sections(table: dict[str, Any]) -> set[str]:
     """Return the names of a recipe's sections, and of those in [data]."""
-    return {*table, *(f"data.{name}" for name, part in table["data"].items() if is_section(part))}
-
-
-def is_section(part: Any) -> bool:
-    return isinstance(part, dict)
+    data_sections = [name for name, part in table["data"].items() if isinstance(part, dict)]
+    return {*table, *(f"data.{name}" for name in data_sections)}
 
 
 @pytest.mark.parametrize("large", SEVEN_BILLION)
 def test_small_recipe_has_the_same_sections_as_the_7b_recipes(large: str) -> None:
     tables = [tomllib.loads(find_recipe(name).read_text()) for name in ("small", large)]
     small, other = (sections(table) for table in tables)
-    # Beside planning, a small model learns planning for other tools, a large one instructions.
+    # Only the small model trains on the corpus; only 7B models need instructions.
     assert small - {"data.corpus", "data.instructions"} == other - {"data.instructions"}
     recipes = [Recipe.read(find_recipe(name), check_files=False) for name in ("small", large)]
-    for one in recipes:
-        assert (one.lora.method, one.lora.target_modules) == ("lora", "all-linear")
-        assert one.data.sampling.method == "dqs"
-        assert one.data.tevo.enabled
-        assert one.data.ttg.tasks_per_query > 1
+    for recipe in recipes:
+        assert (recipe.lora.method, recipe.lora.target_modules) == ("lora", "all-linear")
+        assert recipe.data.sampling.method == "dqs"
+        assert recipe.data.tevo.enabled
+        assert recipe.data.ttg.tasks_per_query > 1
     assert recipes[0].model.base != recipes[1].model.base
     assert recipes[0].training != recipes[1].training
 

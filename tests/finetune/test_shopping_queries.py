@@ -1,4 +1,4 @@
-"""The shopping domain's annotated queries keep the rules of the plan language."""
+"""The rules that the shopping domain's annotated queries must satisfy."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from casewright.tools import Toolbox, alias
 from tests.support.encoders import HashingEncoder
 from tests.support.shipped import shop_queries
 
-RUN = 5
-MOST = 5
+RUN_LENGTH = 5
+MAX_QUERIES = 5
 
 
 def words(text: str) -> list[str]:
@@ -27,9 +27,9 @@ def words(text: str) -> list[str]:
 
 
 def class_of(query: AnnotatedQuery) -> str:
-    ends_in = plan_class(query.plan)
-    own = {alias(tool["name"]) for tool in query.record.tools_extra}
-    return "extra_tool" if ends_in in own else ends_in
+    name = plan_class(query.plan)
+    extra_names = {alias(tool["name"]) for tool in query.record.tools_extra}
+    return "extra_tool" if name in extra_names else name
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +40,9 @@ def queries() -> list[AnnotatedQuery]:
 @pytest.fixture(scope="module")
 def toolbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toolbox]:
     folder = tmp_path_factory.mktemp("shopping")
-    opened = find_domain("shopping").open(folder, HashingEncoder())
-    yield opened.toolbox
-    opened.close()
+    domain = find_domain("shopping").open(folder, HashingEncoder())
+    yield domain.toolbox
+    domain.close()
 
 
 def records(name: str) -> list[dict[str, Any]]:
@@ -56,8 +56,8 @@ def test_shopping_queries_have_unique_ids(queries: list[AnnotatedQuery]) -> None
 
 
 def test_shopping_questions_with_their_contexts_are_unique(queries: list[AnnotatedQuery]) -> None:
-    asked = [(" ".join(words(q.query)), json.dumps(q.record.context)) for q in queries]
-    assert len(set(asked)) == len(asked)
+    questions = [(" ".join(words(q.query)), json.dumps(q.record.context)) for q in queries]
+    assert len(set(questions)) == len(questions)
 
 
 def test_gold_plans_of_shopping_queries_are_valid(
@@ -75,8 +75,8 @@ def test_gold_plans_of_shopping_queries_satisfy_their_own_annotation(
 
 
 def test_shopping_queries_have_the_class_of_their_plan(queries: list[AnnotatedQuery]) -> None:
-    # A search for something like what the customer owns is one of several steps by annotation.
-    # One that ends in a tool of the record's own is of the class of such tools.
+    # A search for something similar to an owned product is annotated as multi-step. Plans that
+    # end in an extra tool of the record have the class of such tools.
     wrong = [q.record.id for q in queries if q.label not in {class_of(q), MULTI_STEP}]
     assert wrong == []
     assert all(len(q.plan.steps) > 1 for q in queries if q.label == MULTI_STEP)
@@ -84,11 +84,11 @@ def test_shopping_queries_have_the_class_of_their_plan(queries: list[AnnotatedQu
 
 def test_must_words_are_lower_case_and_belong_to_literals(queries: list[AnnotatedQuery]) -> None:
     for query in queries:
-        for place, wanted in query.must.items():
-            step, name = place.split(".")
+        for path, must_words in query.must.items():
+            step, name = path.split(".")
             assert isinstance(query.plan.steps[int(step[1:]) - 1].argument(name), Literal)
-            assert wanted
-            assert all(word == word.lower() for word in wanted)
+            assert must_words
+            assert all(word == word.lower() for word in must_words)
 
 
 def test_product_id_of_a_step_comes_from_order_lookup_or_prod_search(
@@ -116,13 +116,13 @@ def test_no_five_words_outside_product_names_occur_in_more_than_five_queries(
     names = [" ".join(words(product["title"])) for product in records("products")]
     holders: dict[str, set[object]] = defaultdict(set)
     for query in queries:
-        found = words(query.query)
-        for start in range(len(found) - RUN + 1):
-            holders[" ".join(found[start : start + RUN])].add(query.record.id)
+        query_words = words(query.query)
+        for start in range(len(query_words) - RUN_LENGTH + 1):
+            holders[" ".join(query_words[start : start + RUN_LENGTH])].add(query.record.id)
     assert len(holders) > 5000
     repeated = {
         run: len(ids)
         for run, ids in holders.items()
-        if len(ids) > MOST and not any(f" {run} " in f" {name} " for name in names)
+        if len(ids) > MAX_QUERIES and not any(f" {run} " in f" {name} " for name in names)
     }
     assert repeated == {}

@@ -23,13 +23,13 @@ TOOLS = [tool for tool in SHOP if tool.name != "no_evidence"]
 @st.composite
 def pools(draw: st.DrawFn) -> dict[str, ToolPool]:
     """Draw pools of so few names that they clash within and between tools."""
-    found = {}
+    drawn = {}
     for tool in TOOLS:
         names = st.lists(NAMES, max_size=4).map(tuple)
-        own = {p.name: ParameterPool(names=draw(names)) for p in tool.parameters}
+        parameters = {p.name: ParameterPool(names=draw(names)) for p in tool.parameters}
         results = {result: draw(names) for result in tool.results}
-        found[tool.name] = ToolPool(names=draw(names), parameters=own, results=results)
-    return found
+        drawn[tool.name] = ToolPool(names=draw(names), parameters=parameters, results=results)
+    return drawn
 
 
 @st.composite
@@ -50,15 +50,15 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 def inverse(names: Renaming) -> Renaming:
-    """Return what gives everything its own name again."""
+    """Return the renaming that restores the original names."""
 
-    def turned(given: Mapping[str, str]) -> dict[str, str]:
-        return {new: own for own, new in given.items()}
+    def inverted(mapping: Mapping[str, str]) -> dict[str, str]:
+        return {new: original for original, new in mapping.items()}
 
     return Renaming(
         {
-            own.tool: ToolNames(tool, turned(own.parameters), turned(own.results))
-            for tool, own in names.tools.items()
+            renamed.tool: ToolNames(tool, inverted(renamed.parameters), inverted(renamed.results))
+            for tool, renamed in names.tools.items()
         }
     )
 
@@ -101,7 +101,7 @@ def test_renaming_leaves_texts_that_look_like_names_unchanged() -> None:
 
 
 def test_renamed_parameter_keeps_its_sources_choices_and_kind() -> None:
-    """Also what it admits by its own name: sources are not taken anew from the other one."""
+    """Sources that follow from the original name are not derived again from the new name."""
     tool = ToolSpec(
         "give",
         "",
@@ -149,7 +149,7 @@ def test_equal_result_fields_of_tools_get_the_same_new_name() -> None:
         names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
         find, own = names.tools["find"].results, names.tools["own"].results
         assert find["item_id"] == own["item_id"] == "ref"
-        # Their pools for titles do not agree.
+        # The pools of the two tools have no common name for titles.
         assert (find["title"], own["title"]) == ("label", "name")
 
 

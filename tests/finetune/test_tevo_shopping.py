@@ -1,4 +1,4 @@
-"""The training examples of all shopping queries are right under their own prompt."""
+"""The rules that the training examples of all shopping queries must satisfy."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def test_plans_of_secondary_tasks_are_valid_with_the_tools_of_their_prompt(
         request = varied.request
         for example in examples:
             if example.task not in (PLAN_TASK, "query_from_plan", "identify_tools"):
-                shown = Toolbox(request.toolbox[name] for name in tools_of(example))
+                toolbox = Toolbox(request.toolbox[name] for name in tools_of(example))
                 errors = violations(
                     parse_plan(example.completion),
-                    shown,
+                    toolbox,
                     question=request.question,
                     context=request.context,
                 )
@@ -69,14 +69,14 @@ def test_planning_examples_have_the_prompt_used_in_serving(example_sets: Example
 
 
 def test_prompts_show_only_calls_of_tools_that_they_list(example_sets: ExampleSets) -> None:
-    own = set(shop_toolbox().names)
+    shop_tools = set(shop_toolbox().names)
     for _, examples in example_sets:
         for example in examples:
             listed = set(tools_of(example))
             text = str(example.prompt)
             assert calls_of(text) <= listed
-            # Names such as prod_search are no words of anybody's question.
-            assert not any(name in text for name in own - listed)
+            # No question contains a name such as prod_search.
+            assert not any(name in text for name in shop_tools - listed)
 
 
 def test_tool_parameter_and_result_names_of_a_prompt_are_unique(example_sets: ExampleSets) -> None:
@@ -92,9 +92,9 @@ def test_tool_parameter_and_result_names_of_a_prompt_are_unique(example_sets: Ex
 def test_plan_cases_and_examples_never_repeat_the_question(example_sets: ExampleSets) -> None:
     for varied, _ in example_sets:
         examples = [tool.example for tool in varied.request.toolbox if tool.example]
-        shown = [question_key(example.query) for example in (*examples, *varied.plan_cases)]
-        assert question_key(varied.query.query) not in shown
-        assert len(set(shown)) == len(shown)
+        questions = [question_key(example.query) for example in (*examples, *varied.plan_cases)]
+        assert question_key(varied.query.query) not in questions
+        assert len(set(questions)) == len(questions)
 
 
 def test_plan_cases_are_valid_with_the_toolbox_of_their_prompt(example_sets: ExampleSets) -> None:
@@ -112,24 +112,24 @@ def test_plan_cases_are_valid_with_the_toolbox_of_their_prompt(example_sets: Exa
 def test_toolbox_is_not_larger_than_that_of_a_record_with_removed_tools(
     example_sets: ExampleSets,
 ) -> None:
-    taken = [varied for varied, _ in example_sets if varied.query.record.tools_removed]
-    assert len(taken) > 50
-    for varied in taken:
-        kept = len(varied.query.record.request(shop_toolbox()).toolbox)
-        assert len(varied.request.toolbox) <= kept
+    reduced = [varied for varied, _ in example_sets if varied.query.record.tools_removed]
+    assert len(reduced) > 50
+    for varied in reduced:
+        limit = len(varied.query.record.request(shop_toolbox()).toolbox)
+        assert len(varied.request.toolbox) <= limit
 
 
 def test_extra_tools_of_a_record_keep_their_names(example_sets: ExampleSets) -> None:
-    """They have no pool."""
-    found = 0
+    """Extra tools have no pool of names."""
+    count = 0
     for varied, _ in example_sets:
         request = varied.query.record.request(shop_toolbox())
         extra = set(request.toolbox.names) - set(shop_toolbox().names)
         for step, renamed in zip(varied.query.plan.steps, varied.plan.steps, strict=True):
             if step.tool in extra:
-                found += 1
+                count += 1
                 assert renamed.tool == step.tool
-    assert found > 100
+    assert count > 100
 
 
 def test_prompts_vary_in_number_of_tools_names_and_plan_cases(example_sets: ExampleSets) -> None:
@@ -144,7 +144,7 @@ def test_prompts_vary_in_number_of_tools_names_and_plan_cases(example_sets: Exam
 def test_same_seed_gives_the_same_examples_in_any_process() -> None:
     root = Path(__file__).parents[2]
     code = "from tests.support.training_examples import digest; print(digest(7, 60))"
-    other = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         cwd=root,
         env={**os.environ, "PYTHONHASHSEED": "12345"},
@@ -152,5 +152,5 @@ def test_same_seed_gives_the_same_examples_in_any_process() -> None:
         text=True,
         check=True,
     )
-    assert other.stdout.split() == [digest(7, 60)]
+    assert process.stdout.split() == [digest(7, 60)]
     assert digest(8, 60) != digest(7, 60)

@@ -21,14 +21,14 @@ FIND = {
 }
 
 
-def written(folder: Path, pools: Any) -> Path:
+def write_pools(folder: Path, pools: Any) -> Path:
     path = folder / "pools.json"
     path.write_text(pools if isinstance(pools, str) else json.dumps(pools), encoding="utf-8")
     return path
 
 
-def refused(folder: Path, pools: Any, toolbox: Toolbox | None = None) -> str:
-    path = written(folder, pools)
+def error_message(folder: Path, pools: Any, toolbox: Toolbox | None = None) -> str:
+    path = write_pools(folder, pools)
     with pytest.raises(InputError) as error:
         read_pools(path, toolbox)
     assert str(path) in str(error.value)
@@ -36,7 +36,7 @@ def refused(folder: Path, pools: Any, toolbox: Toolbox | None = None) -> str:
 
 
 def test_read_pools_returns_the_names_and_descriptions_of_each_tool(tmp_path: Path) -> None:
-    pools = read_pools(written(tmp_path, {"find": FIND, "no_evidence": {}}), SHOP)
+    pools = read_pools(write_pools(tmp_path, {"find": FIND, "no_evidence": {}}), SHOP)
     assert pools["find"].names == ("look_for", "searchItems")
     assert pools["find"].parameters["query"].descriptions == ("what to find",)
     assert pools["find"].results["item_id"] == ("sku",)
@@ -44,7 +44,7 @@ def test_read_pools_returns_the_names_and_descriptions_of_each_tool(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("change", "message"),
     [
         ({"names": ["look for"]}, "find.names.0: 'look for' is no identifier"),
         ({"names": ["9th"]}, "find.names.0: '9th' is no identifier"),
@@ -62,44 +62,44 @@ def test_read_pools_returns_the_names_and_descriptions_of_each_tool(tmp_path: Pa
     ],
 )
 def test_invalid_pool_entry_is_refused_naming_its_place(
-    tmp_path: Path, changed: dict[str, Any], message: str
+    tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    assert message in refused(tmp_path, {"find": {**FIND, **changed}}, SHOP)
+    assert message in error_message(tmp_path, {"find": {**FIND, **change}}, SHOP)
 
 
 def test_pool_name_shared_by_two_tools_is_refused_in_any_case(tmp_path: Path) -> None:
-    message = refused(tmp_path, {"find": FIND, "own": {"names": ["LookFor"]}})
+    message = error_message(tmp_path, {"find": FIND, "own": {"names": ["LookFor"]}})
     assert "own.names: 'LookFor' could be the name of find too" in message
 
 
 def test_pool_name_that_is_the_name_of_another_tool_is_refused(tmp_path: Path) -> None:
-    message = refused(tmp_path, {"own": {"names": ["find"]}, "find": {}})
+    message = error_message(tmp_path, {"own": {"names": ["find"]}, "find": {}})
     assert "own.names: 'find' could be the name of find too" in message
 
 
 def test_pool_of_other_names_for_no_evidence_is_refused(tmp_path: Path) -> None:
-    assert "keeps its name" in refused(tmp_path, {"no_evidence": {"names": ["nothing"]}})
+    assert "keeps its name" in error_message(tmp_path, {"no_evidence": {"names": ["nothing"]}})
 
 
 def test_pool_description_that_names_a_tool_is_refused(tmp_path: Path) -> None:
     pools = {"find_item": {}, "own": {"descriptions": ["Use it after find_item."]}}
-    assert "names the tool find_item" in refused(tmp_path, pools)
-    # An ordinary word is no tool's name.
+    assert "names the tool find_item" in error_message(tmp_path, pools)
+    # An ordinary word such as "find" does not count as the name of a tool.
     pools = {"find": {}, "own": {"descriptions": ["Use it to find what was bought."]}}
-    assert read_pools(written(tmp_path, pools))
+    assert read_pools(write_pools(tmp_path, pools))
 
 
 def test_pool_of_a_tool_outside_the_toolbox_is_refused(tmp_path: Path) -> None:
     pools = {"sell": {"names": ["vend"]}}
-    assert "The toolbox has no tool 'sell'. Its tools are find, own" in refused(
+    assert "The toolbox has no tool 'sell'. Its tools are find, own" in error_message(
         tmp_path, pools, SHOP
     )
-    assert read_pools(written(tmp_path, pools))
+    assert read_pools(write_pools(tmp_path, pools))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"find": []}', "[" * 100_000], ids=range(5))
 def test_invalid_pool_file_is_refused(tmp_path: Path, text: str) -> None:
-    refused(tmp_path, text)
+    error_message(tmp_path, text)
 
 
 def test_missing_pool_file_is_refused(tmp_path: Path) -> None:

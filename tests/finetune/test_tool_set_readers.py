@@ -22,14 +22,14 @@ from tests.support.instruction_files import (
 )
 
 
-def read(name: str, path: Path) -> tuple[list[Query], Counter[str]]:
+def read_set(name: str, path: Path) -> tuple[list[Query], Counter[str]]:
     refused: Counter[str] = Counter()
     queries = tool_queries(name, path, refused)
-    return queries, Counter({why.removeprefix(f"{name}: "): n for why, n in refused.items()})
+    return queries, Counter({reason.removeprefix(f"{name}: "): n for reason, n in refused.items()})
 
 
-def plans(found: list[Query]) -> list[str]:
-    return [str(query.plan) for query, _ in found]
+def plans_of(queries: list[Query]) -> list[str]:
+    return [str(query.plan) for query, _ in queries]
 
 
 GARDEN = {
@@ -47,21 +47,21 @@ GARDEN = {
 BEGONIAS = "Water the begonias with a can, please."
 
 
-def garden(asked: list[tuple[str, list[tuple[str, str]]]]) -> dict[str, Any]:
+def garden_api(items: list[tuple[str, list[tuple[str, str]]]]) -> dict[str, Any]:
     return api(
-        GARDEN, asked, components="#Done: Object{at, by: Object{name}}", Authentication={"key": "*"}
+        GARDEN, items, components="#Done: Object{at, by: Object{name}}", Authentication={"key": "*"}
     )
 
 
 def test_toolalpaca_becomes_plans_with_references_and_without_credentials(tmp_path: Path) -> None:
-    find = ("find-bed", '{"name": "begonias"}')
-    water = '{"bedId": ${bedId from find-bed}, "how": "can", "key": "8Bb", "litres": ""}'
-    # The set's references name functions by words.
+    find_call = ("find-bed", '{"name": "begonias"}')
+    water_call = '{"bedId": ${bedId from find-bed}, "how": "can", "key": "8Bb", "litres": ""}'
+    # References in the data set name functions by identifiers.
     functions = {"find_bed": GARDEN["find-bed"], "water": GARDEN["water"]}
-    calls = [("find_bed", find[1]), ("water", water.replace("find-bed", "find_bed"))]
-    record = {**garden([(f'"{BEGONIAS}"', calls)]), "Function_Description": functions}
+    calls = [("find_bed", find_call[1]), ("water", water_call.replace("find-bed", "find_bed"))]
+    record = {**garden_api([(f'"{BEGONIAS}"', calls)]), "Function_Description": functions}
     write_list(tmp_path / "eval_real.json", [record])
-    ((query, toolbox),), refused = read("toolalpaca", tmp_path)
+    ((query, toolbox),), refused = read_set("toolalpaca", tmp_path)
     assert not refused
     plan = 's1 = find_bed(name="begonias")\ns2 = water(bedId=s1.bedId, how="can")'
     assert (query.query, str(query.plan)) == (BEGONIAS, plan)
@@ -71,12 +71,12 @@ def test_toolalpaca_becomes_plans_with_references_and_without_credentials(tmp_pa
 
 def test_toolalpaca_functions_whose_names_are_no_identifiers_get_aliases(tmp_path: Path) -> None:
     calls = [("find-bed", '{"name": "begonias"}')]
-    file = write_list(tmp_path / "eval.json", [garden([(BEGONIAS, calls)])])
-    assert plans(read("toolalpaca", file)[0]) == ['s1 = find_x2d_bed(name="begonias")']
+    file = write_list(tmp_path / "eval.json", [garden_api([(BEGONIAS, calls)])])
+    assert plans_of(read_set("toolalpaca", file)[0]) == ['s1 = find_x2d_bed(name="begonias")']
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "reason"),
+    ("name", "arguments", "reason"),
     [
         ("find-bed", '{"name": ${some name}}', "a value that the data set leaves open"),
         ("find-bed", '{"name": ', "a gold call's arguments are not JSON"),
@@ -94,14 +94,14 @@ def test_toolalpaca_functions_whose_names_are_no_identifiers_get_aliases(tmp_pat
     ],
 )
 def test_toolalpaca_calls_that_no_plan_can_express_are_counted_by_reason(
-    tmp_path: Path, name: str, given: str, reason: str
+    tmp_path: Path, name: str, arguments: str, reason: str
 ) -> None:
-    file = write_list(tmp_path / "eval.json", [garden([(BEGONIAS, [(name, given)])])])
-    found, refused = read("toolalpaca", file)
-    assert not found
-    ((said, times),) = refused.items()
-    assert said.startswith(reason)
-    assert times == 1
+    file = write_list(tmp_path / "eval.json", [garden_api([(BEGONIAS, [(name, arguments)])])])
+    queries, refused = read_set("toolalpaca", file)
+    assert not queries
+    ((counted_reason, count),) = refused.items()
+    assert counted_reason.startswith(reason)
+    assert count == 1
 
 
 FUNCTIONS = [
@@ -116,7 +116,7 @@ def test_bfcl_reader_takes_the_first_allowed_value_and_omits_an_empty_one(tmp_pa
         {"bed.rate": {"bed": ["good"], "note": [""]}},
     ]
     leaderboard(tmp_path, "parallel_multiple", [("Find the onions and rate them", FUNCTIONS, gold)])
-    assert plans(read("bfcl", tmp_path)[0]) == [
+    assert plans_of(read_set("bfcl", tmp_path)[0]) == [
         's1 = bed_x2e_find(name="onions", wet=true)\ns2 = bed_x2e_rate(bed="good")'
     ]
 
@@ -129,14 +129,14 @@ def test_bfcl_reader_writes_optional_arguments_only_if_the_question_contains_the
         {"bed.rate": {"bed": ["good"], "note": ["ripe", ""]}},
     ]
     leaderboard(tmp_path, "multiple", [("Are the onions in 3 rows good?", FUNCTIONS, gold)])
-    assert plans(read("bfcl", tmp_path)[0]) == [
+    assert plans_of(read_set("bfcl", tmp_path)[0]) == [
         's1 = bed_x2e_find(name="onions", rows=3)\ns2 = bed_x2e_rate(bed="good")'
     ]
 
 
 def test_bfcl_question_without_a_fitting_function_becomes_no_evidence(tmp_path: Path) -> None:
     leaderboard(tmp_path, "irrelevance", [("Who wrote it?", FUNCTIONS, None)])
-    assert plans(read("bfcl", tmp_path)[0]) == ["s1 = no_evidence()"]
+    assert plans_of(read_set("bfcl", tmp_path)[0]) == ["s1 = no_evidence()"]
 
 
 def test_bfcl_gold_plan_is_valid_for_its_own_tools(tmp_path: Path) -> None:
@@ -155,11 +155,11 @@ def test_unknown_reader_error_lists_the_readers_and_their_data_sources() -> None
 @pytest.mark.parametrize("name", sorted(READERS))
 def test_tool_set_reader_error_names_a_missing_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"\.jsonl?.*(Give|folder)"):
-        read(name, tmp_path)
+        read_set(name, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "text", "said"),
+    ("name", "file", "text", "message"),
     [
         ("toolalpaca", "x.jsonl", '{"Instructions": \n', "line 1 is no JSON: "),
         ("toolalpaca", "x.jsonl", "3\n", "line 1: Input should be a valid dict"),
@@ -177,22 +177,22 @@ def test_tool_set_reader_error_names_a_missing_file(tmp_path: Path, name: str) -
     ],
 )
 def test_tool_set_reader_error_names_an_invalid_file_and_the_place(
-    tmp_path: Path, name: str, file: str, text: str, said: str
+    tmp_path: Path, name: str, file: str, text: str, message: str
 ) -> None:
     path = tmp_path / file
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=said) as raised:
-        read(name, path)
-    assert file in str(raised.value)
+    with pytest.raises(InputError, match=message) as caught:
+        read_set(name, path)
+    assert file in str(caught.value)
 
 
 @pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
 def test_published_sets_give_the_documented_numbers_of_queries() -> None:
     data = Path(os.environ["CASEWRIGHT_DATA"])
-    found = {name: read(name, data / name)[0] for name in ("toolalpaca", "bfcl")}
-    assert {name: len(queries) for name, queries in found.items()} == {
+    sets = {name: read_set(name, data / name)[0] for name in ("toolalpaca", "bfcl")}
+    assert {name: len(queries) for name, queries in sets.items()} == {
         "toolalpaca": 168,
         "bfcl": 651,
     }
-    for query, toolbox in (one for queries in found.values() for one in queries):
+    for query, toolbox in (pair for queries in sets.values() for pair in queries):
         query.record.request(toolbox).validate(query.plan)

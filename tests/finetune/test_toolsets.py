@@ -40,39 +40,39 @@ VERBS = ("plant", "prune", "water", "harvest", "sow", "weed", "mulch", "graft")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A leaderboard with questions for one of eight tools and for two, and for none."""
+    """Return a leaderboard with questions for one of eight tools, for two and for none."""
     rows: list[Row] = []
     for number in range(48):
         verb, thing = VERBS[number % 8], THINGS[number % 6]
         other = VERBS[(number + 3) % 8]
         tools = [function(name, ["what"], what="string") for name in (verb, other)]
         gold: list[Any] = [{verb: {"what": [thing]}}]
-        asked = f"{verb} {thing} {'quickly ' * (number // 24)}in bed {number}"
+        question = f"{verb} {thing} {'quickly ' * (number // 24)}in bed {number}"
         if number % 4 == 0:
             gold.append({other: {"what": [thing]}})
-            asked = f"{asked} then {other} them"
-        rows.append((asked, tools, gold))
-    place = tmp_path_factory.mktemp("sets")
-    leaderboard(place, "multiple", rows)
-    nothing: list[Row] = [("who sang this", [function("plant", ["what"], what="string")], None)]
-    leaderboard(place, "irrelevance", nothing)
-    return place
+            question = f"{question} then {other} them"
+        rows.append((question, tools, gold))
+    sets_folder = tmp_path_factory.mktemp("sets")
+    leaderboard(sets_folder, "multiple", rows)
+    misfits: list[Row] = [("who sang this", [function("plant", ["what"], what="string")], None)]
+    leaderboard(sets_folder, "irrelevance", misfits)
+    return sets_folder
 
 
-def read(folder: Path, **more: Any) -> Toolset:
-    source = ToolsetSource(reader="bfcl", path=str(folder), **more)
+def read_toolset(folder: Path, **options: Any) -> Toolset:
+    source = ToolsetSource(reader="bfcl", path=str(folder), **options)
     return Toolset.read(source, frozenset(), set(), random.Random(0), Counter())
 
 
-def make_set(folder: Path, **more: Any) -> TrainingSet:
-    told = {
+def make_set(folder: Path, **settings: Any) -> TrainingSet:
+    defaults = {
         "domain": "toy",
         "validation": 0.1,
         "tevo": {"queries_per_toolbox": 8},
         "toolsets": [{"reader": "bfcl", "path": str(folder)}],
     }
-    given = TrainingInputs(QUERIES, SHOP, measuring=[QUERIES[0].query, "PRUNE onions in bed 1!"])
-    return make_training_set(DataSection.model_validate({**told, **more}), given, ENCODER)
+    inputs = TrainingInputs(QUERIES, SHOP, measuring=[QUERIES[0].query, "PRUNE onions in bed 1!"])
+    return make_training_set(DataSection.model_validate({**defaults, **settings}), inputs, ENCODER)
 
 
 @pytest.fixture(scope="module")
@@ -80,25 +80,25 @@ def whole_set(folder: Path) -> TrainingSet:
     return make_set(folder)
 
 
-@pytest.mark.parametrize("together", [1, 4, 16])
+@pytest.mark.parametrize("size", [1, 4, 16])
 def test_toolset_groups_put_each_query_once_into_a_small_valid_toolbox(
-    folder: Path, together: int
+    folder: Path, size: int
 ) -> None:
-    toolset = read(folder)
-    found = list(ToolsetGroups(toolset, ENCODER, together).draw_groups(random.Random(0)))
-    names = [query.record.id for queries, _ in found for query in queries]
-    assert sorted(map(str, names)) == sorted(str(query.record.id) for query in toolset.queries)
-    for queries, toolbox in found:
-        assert len(queries) <= together
+    toolset = read_toolset(folder)
+    groups = list(ToolsetGroups(toolset, ENCODER, size).draw_groups(random.Random(0)))
+    ids = [query.record.id for queries, _ in groups for query in queries]
+    assert sorted(map(str, ids)) == sorted(str(query.record.id) for query in toolset.queries)
+    for queries, toolbox in groups:
+        assert len(queries) <= size
         assert len(toolbox) <= MAX_TOOLS + 1
         for query in queries:
             PlanRequest(query.query, toolbox).validate(query.plan)
-    if together == 16:
-        assert len(found) < len(names) / 4
+    if size == 16:
+        assert len(groups) < len(ids) / 4
 
 
 def test_toolset_groups_show_no_question_another_tool_that_it_may_need(folder: Path) -> None:
-    toolset = read(folder)
+    toolset = read_toolset(folder)
     for queries, toolbox in ToolsetGroups(toolset, ENCODER, 16).draw_groups(random.Random(1)):
         for query in queries:
             listed = toolset.listed_tools[str(query.record.id)]
@@ -123,43 +123,43 @@ def test_toolset_refuses_a_second_tool_of_one_name_and_repeated_questions(tmp_pa
 
 
 def test_toolset_limit_draws_the_same_five_queries_for_the_same_seed(folder: Path) -> None:
-    few = read(folder, limit=5)
-    assert len(few.queries) == 5
-    assert few.queries == read(folder, limit=5).queries
-    assert len(read(folder).queries) == 49
+    limited = read_toolset(folder, limit=5)
+    assert len(limited.queries) == 5
+    assert limited.queries == read_toolset(folder, limit=5).queries
+    assert len(read_toolset(folder).queries) == 49
 
 
 def test_toolset_is_used_only_for_training_and_shares_prompt_heads(whole_set: TrainingSet) -> None:
-    def foreign(example: Any) -> bool:
+    def is_foreign(example: Any) -> bool:
         return str(example.source).startswith("bfcl:")
 
-    assert not any(map(foreign, whole_set.validation))
-    plans = [one for one in whole_set.train if foreign(one) and one.task == "plan"]
+    assert not any(map(is_foreign, whole_set.validation))
+    plans = [row for row in whole_set.train if is_foreign(row) and row.task == "plan"]
     assert len(plans) == 48
-    assert len({one.prompt.head for one in plans}) < len(plans) / 3
-    # In the planner's own prompt, with plan cases of the set itself.
-    assert any(one.prompt.tail.startswith("Plans for similar questions:") for one in plans)
-    assert {one.task for one in whole_set.train if foreign(one)} > {"plan", "identify_tools"}
+    assert len({row.prompt.head for row in plans}) < len(plans) / 3
+    # The prompt is the planner's, with plan cases of the tool-use set.
+    assert any(row.prompt.tail.startswith("Plans for similar questions:") for row in plans)
+    assert {row.task for row in whole_set.train if is_foreign(row)} > {"plan", "identify_tools"}
 
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Seal-Tools with an in-domain file that shares a tool and a question with the other."""
-    place = tmp_path_factory.mktemp("sealtools")
+    """Return Seal-Tools with two files that share a tool, and of which one is for measuring."""
+    path = tmp_path_factory.mktemp("sealtools")
     names = ("sow", "dig", "mow")
-    write_lines(place / "tool.jsonl", [seal_tool(name, ["what"], [], what="str") for name in names])
-    asked = {
+    write_lines(path / "tool.jsonl", [seal_tool(name, ["what"], [], what="str") for name in names])
+    questions_of = {
         "dev-dev.jsonl": ["sow beans", "sow roses", "dig holes"],
         "test_out_domain-dev.jsonl": ["dig trenches", "mow lawns"],
     }
-    for file, questions in asked.items():
+    for file, questions in questions_of.items():
         items = [
             (question, [seal_call(question.split()[0], [], what=question.split()[1])])
             for question in questions
         ]
-        shown = ["sow", "dig"] if file == "dev-dev.jsonl" else ["mow"]
-        seal_items(place / file, items, shown)
-    return place
+        listed = ["sow", "dig"] if file == "dev-dev.jsonl" else ["mow"]
+        seal_items(path / file, items, listed)
+    return path
 
 
 def test_tools_of_the_measuring_part_are_neither_called_nor_shown(split: Path) -> None:
@@ -171,9 +171,9 @@ def test_tools_of_the_measuring_part_are_neither_called_nor_shown(split: Path) -
     assert [query.query for query in toolset.queries] == ["sow beans", "sow roses"]
     assert refused == {"sealtools: a call of a test set's tool": 1}
     assert set(toolset.tools) == {"sow"}
-    whole_set = ToolsetSource(reader="sealtools", path=path)
-    every = Toolset.read(whole_set, frozenset(), set(), random.Random(0), Counter())
-    assert set(every.tools) == {"sow", "dig"}
+    whole_source = ToolsetSource(reader="sealtools", path=path)
+    whole = Toolset.read(whole_source, frozenset(), set(), random.Random(0), Counter())
+    assert set(whole.tools) == {"sow", "dig"}
 
 
 def test_plan_parser_sources_exclude_the_tools_of_the_measuring_part(
@@ -187,37 +187,37 @@ def test_plan_parser_sources_exclude_the_tools_of_the_measuring_part(
 
 
 def test_toolset_with_a_measuring_part_contaminates_all_but_that_part(split: Path) -> None:
-    told = {
+    source = {
         "reader": "sealtools",
         "path": str(split / "dev-dev.jsonl"),
         "measuring": str(split / "test_out_domain-dev.jsonl"),
     }
-    (one,) = make_set(split, toolsets=[told]).manifest["toolsets"]
-    assert one["contaminates"] == ["Seal-Tools except test_out_domain-dev.jsonl"]
+    (entry,) = make_set(split, toolsets=[source]).manifest["toolsets"]
+    assert entry["contaminates"] == ["Seal-Tools except test_out_domain-dev.jsonl"]
 
 
 def test_measuring_question_in_a_toolset_is_not_trained_on(whole_set: TrainingSet) -> None:
-    shown = {
+    questions = {
         question_key(line.removeprefix("Question: "))
         for example in whole_set.examples
         for line in str(example.prompt).split("\n")
         if line.startswith("Question: ")
     }
-    assert question_key("prune onions in bed 1") not in shown
-    assert question_key("water tulips in bed 2") in shown
+    assert question_key("prune onions in bed 1") not in questions
+    assert question_key("water tulips in bed 2") in questions
 
 
 def test_manifest_describes_each_toolset_and_what_it_contaminates(whole_set: TrainingSet) -> None:
     assert json.loads(json.dumps(whole_set.manifest)) == whole_set.manifest
-    (told,) = whole_set.manifest["toolsets"]
-    assert told["reader"] == "bfcl"
-    assert told["queries"] == 48
-    assert told["refused"] == {"bfcl: a test question": 1}
-    assert told["tools"] == len(VERBS)
-    assert told["contaminates"] == ["BFCL"]
-    assert told["licence"].startswith("Apache-2.0")
+    (entry,) = whole_set.manifest["toolsets"]
+    assert entry["reader"] == "bfcl"
+    assert entry["queries"] == 48
+    assert entry["refused"] == {"bfcl: a test question": 1}
+    assert entry["tools"] == len(VERBS)
+    assert entry["contaminates"] == ["BFCL"]
+    assert entry["licence"].startswith("Apache-2.0")
     counts = whole_set.manifest["examples"]["train.jsonl"]["sources"]
-    assert counts["bfcl"] == told["examples"]
+    assert counts["bfcl"] == entry["examples"]
 
 
 def test_same_seed_gives_the_same_training_set_with_toolsets(
@@ -231,14 +231,14 @@ def test_manifest_without_toolsets_lists_none(folder: Path) -> None:
 
 
 def test_toolset_without_a_usable_query_is_refused(tmp_path: Path) -> None:
-    bad: list[Row] = [("dig", [function("dig", ["what"], what="string")], [{"saw": {}}])]
-    leaderboard(tmp_path, "multiple", bad)
+    rows: list[Row] = [("dig", [function("dig", ["what"], what="string")], [{"saw": {}}])]
+    leaderboard(tmp_path, "multiple", rows)
     with pytest.raises(InputError, match=r"no query to plan for: 1 refused.*data\.toolsets"):
-        read(tmp_path)
+        read_toolset(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('reader = "hugging_face"', "no reader of tool-use sets .hugging_face."),
         ('reader = "bfcl"\npath = "nowhere"', 'nothing at "nowhere" in '),
@@ -247,9 +247,9 @@ def test_toolset_without_a_usable_query_is_refused(tmp_path: Path) -> None:
     ],
     ids=["reader", "path", "measuring", "copies"],
 )
-def test_recipe_with_an_invalid_toolset_is_refused(tmp_path: Path, line: str, said: str) -> None:
+def test_recipe_with_an_invalid_toolset_is_refused(tmp_path: Path, line: str, message: str) -> None:
     path = "" if "path" in line else 'path = "."\n'
     file = tmp_path / "recipe.toml"
     file.write_text(f'[data]\ndomain = "shopping"\n[[data.toolsets]]\n{path}{line}\n')
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         Recipe.read(file)

@@ -14,12 +14,12 @@ from casewright.finetune.training.log import silence
 from casewright.finetune.training.placement import find_placement
 from casewright.finetune.training.tokens import token_row, token_rows
 from casewright.finetune.training.trainer import make_trainer, mean_token_loss
-from casewright.planner import Prompt, parse_plan
+from casewright.planner import Prompt
 from casewright.planner.language_model import LanguageModel
 from tests.support.tiny_mistral import tiny_mistral
 from tests.support.trained import MODEL, plan_examples, training
 
-#: Prompts of one tool's head are short, and so are the rows.
+#: A head with one tool keeps prompts and rows short.
 HEAD = "Tools:\nfind(query: span)"
 EXAMPLES = [
     TrainingExample(f"e{n}", "plan", "s", Prompt(HEAD if n % 2 else "", f"Question: {q}\nPlan:"), p)
@@ -40,12 +40,12 @@ def model() -> LanguageModel:
     return tiny_mistral()
 
 
-def trainer_of(model: LanguageModel, folder: Path, **settings: Any) -> Any:
+def build_trainer(model: LanguageModel, folder: Path, **settings: Any) -> Any:
     rows = token_rows(EXAMPLES, model, 512).rows
-    chosen = training(**settings)
+    section = training(**settings)
     with silence():
         return make_trainer(
-            model, rows, rows, (LORA, chosen), find_placement(MODEL, chosen), folder
+            model, rows, rows, (LORA, section), find_placement(MODEL, section), folder
         )
 
 
@@ -60,11 +60,10 @@ def test_training_tokens_of_an_example_equal_those_of_serving(model: LanguageMod
         tokens = [*prompt.head, *prompt.tail]
         assert row.input_ids[: len(tokens)] == tokens
         assert row.completion_mask == [0] * len(tokens) + [1] * (len(row.input_ids) - len(tokens))
-        written = row.input_ids[len(tokens) :]
-        assert written[-1] == model.ends[0]
-        assert not {*model.ends} & {*written[:-1]}
-        assert model.decode(written[:-1]) == example.completion
-    assert parse_plan(model.decode(written[:-1])) == parse_plan(example.completion)
+        completion = row.input_ids[len(tokens) :]
+        assert completion[-1] == model.ends[0]
+        assert not {*model.ends} & {*completion[:-1]}
+        assert model.decode(completion[:-1]) == example.completion
 
 
 def test_too_long_example_is_omitted_and_counted_but_never_cut(
@@ -73,9 +72,9 @@ def test_too_long_example_is_omitted_and_counted_but_never_cut(
     lengths = [len(token_row(example, model).input_ids) for example in EXAMPLES]
     limit = sorted(lengths)[1]
     result = token_rows(EXAMPLES, model, limit)
-    fits = [n <= limit for n in lengths]
+    fitting = [n <= limit for n in lengths]
     assert [len(row.input_ids) for row in result.rows] == [n for n in lengths if n <= limit]
-    assert result.left_out == [e.id for e, fit in zip(EXAMPLES, fits, strict=True) if not fit]
+    assert result.left_out == [e.id for e, fit in zip(EXAMPLES, fitting, strict=True) if not fit]
     assert (result.longest, result.tokens) == (
         max(lengths),
         sum(n for n in lengths if n <= limit),
@@ -86,52 +85,52 @@ def test_too_long_example_is_omitted_and_counted_but_never_cut(
 def test_training_loss_covers_only_completion_and_end_token(
     packing: bool, model: LanguageModel, tmp_path: Path
 ) -> None:
-    trainer = trainer_of(tiny_mistral(), tmp_path, packing=packing, max_length=256)
-    wanted = sorted(
+    trainer = build_trainer(tiny_mistral(), tmp_path, packing=packing, max_length=256)
+    expected = sorted(
         tuple(t for t, m in zip(row.input_ids, row.completion_mask, strict=True) if m)
         for row in token_rows(EXAMPLES, model, 512).rows
     )
-    seen = []
+    supervised = []
     for batch in batches(trainer):
         for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True):
-            run: list[int] = []
+            span: list[int] = []
             for token, label in zip(ids.tolist(), labels.tolist(), strict=True):
                 if label == -100:
-                    if run:
-                        seen.append(tuple(run))
-                    run = []
+                    if span:
+                        supervised.append(tuple(span))
+                    span = []
                 else:
                     assert label == token
-                    run.append(label)
-            if run:
-                seen.append(tuple(run))
-    assert sorted(seen) == wanted
+                    span.append(label)
+            if span:
+                supervised.append(tuple(span))
+    assert sorted(supervised) == expected
 
 
 def test_packed_examples_do_not_attend_to_each_other(model: LanguageModel, tmp_path: Path) -> None:
     torch: Any = import_module("torch")
-    trainer = trainer_of(tiny_mistral(), tmp_path, packing=True, max_length=512)
+    trainer = build_trainer(tiny_mistral(), tmp_path, packing=True, max_length=512)
     (batch,) = batches(trainer)
     starts = (batch["position_ids"] == 0).sum()
     assert (batch["input_ids"].shape[0], int(starts)) == (1, len(EXAMPLES))
 
-    def total(**inputs: Any) -> float:
+    def summed_loss(**inputs: Any) -> float:
         with torch.no_grad():
-            read = trainer.model(**inputs, use_cache=False, fused_lm_head=True)
-        return -float(read.log_probs.double().sum())
+            output = trainer.model(**inputs, use_cache=False, fused_lm_head=True)
+        return -float(output.log_probs.double().sum())
 
     trainer.model.eval()
-    apart = 0.0
+    separate = 0.0
     for row in token_rows(EXAMPLES, model, 512).rows:
-        marked = zip(row.input_ids, row.completion_mask, strict=True)
-        labels = torch.tensor([[t if m else -100 for t, m in marked]])
-        apart += total(input_ids=torch.tensor([row.input_ids]), labels=labels)
-    packed = total(**batch)
+        pairs = zip(row.input_ids, row.completion_mask, strict=True)
+        labels = torch.tensor([[t if m else -100 for t, m in pairs]])
+        separate += summed_loss(input_ids=torch.tensor([row.input_ids]), labels=labels)
+    packed = summed_loss(**batch)
     tokens = int((batch["labels"] != -100).sum())
-    assert packed / tokens == pytest.approx(apart / tokens, abs=1e-5)
-    # What it would be if they did.
+    assert packed / tokens == pytest.approx(separate / tokens, abs=1e-5)
+    # The control: with consecutive positions, the examples attend to each other.
     batch["position_ids"] = torch.arange(batch["input_ids"].shape[1])[None]
-    assert abs(total(**batch) - apart) / tokens > 1e-4
+    assert abs(summed_loss(**batch) - separate) / tokens > 1e-4
 
 
 def test_validation_loss_does_not_depend_on_batching(tmp_path: Path) -> None:
@@ -139,7 +138,7 @@ def test_validation_loss_does_not_depend_on_batching(tmp_path: Path) -> None:
     for number, settings in enumerate(
         [{"batch_per_device": 1}, {"batch_per_device": 3}, {"packing": True, "max_length": 256}]
     ):
-        trainer = trainer_of(tiny_mistral(), tmp_path / str(number), **settings)
+        trainer = build_trainer(tiny_mistral(), tmp_path / str(number), **settings)
         losses.append(mean_token_loss(trainer, trainer.eval_dataset))
     assert losses == pytest.approx([losses[0]] * 3, abs=1e-5)
     assert losses[0] > 1
@@ -147,27 +146,27 @@ def test_validation_loss_does_not_depend_on_batching(tmp_path: Path) -> None:
 
 def test_gradients_accumulated_over_eight_batches_equal_those_of_one_batch(tmp_path: Path) -> None:
     results = []
-    for batch, accumulated in ((8, 1), (1, 8)):
-        trainer = trainer_of(
+    for batch, accumulation in ((8, 1), (1, 8)):
+        trainer = build_trainer(
             tiny_mistral(),
             tmp_path / str(batch),
             batch_per_device=batch,
-            gradient_accumulation=accumulated,
+            gradient_accumulation=accumulation,
             steps=3,
             save_steps=100,
         )
-        # Four examples twice, of other lengths: a mean of means would weigh them otherwise.
+        # Examples of different lengths, since a mean of batch means would weigh them differently.
         datasets: Any = import_module("datasets")
         trainer.train_dataset = datasets.concatenate_datasets([trainer.train_dataset] * 2)
-        before = weights(trainer)
+        initial = weights(trainer)
         with silence():
             trainer.train()
-        results.append((before, weights(trainer)))
+        results.append((initial, weights(trainer)))
     (start, first), (_, other) = results
-    moved = max(float((first[name] - start[name]).abs().max()) for name in first)
-    apart = max(float((first[name] - other[name]).abs().max()) for name in first)
-    assert moved > 1e-3
-    assert apart < 1e-6
+    change = max(float((first[name] - start[name]).abs().max()) for name in first)
+    difference = max(float((first[name] - other[name]).abs().max()) for name in first)
+    assert change > 1e-3
+    assert difference < 1e-6
 
 
 def weights(trainer: Any) -> dict[str, Any]:
@@ -183,7 +182,7 @@ def test_trained_layers_stay_in_float32_when_the_model_is_in_bfloat16(tmp_path: 
     rows = token_rows(EXAMPLES, model, 512).rows
     with silence():
         trainer: Any = make_trainer(model, rows, [], (lora, training()), placement, tmp_path)
-    kinds = {
+    dtypes = {
         (p.requires_grad, str(p.dtype).removeprefix("torch.")) for p in trainer.model.parameters()
     }
-    assert kinds == {(False, "bfloat16"), (True, "float32")}
+    assert dtypes == {(False, "bfloat16"), (True, "float32")}

@@ -1,4 +1,4 @@
-"""A training that starts from an adapter: its weights, its card, and what is refused."""
+"""Training that starts from an adapter: its weights, its card, and refused adapters."""
 
 from __future__ import annotations
 
@@ -56,25 +56,25 @@ def second(
 def test_training_from_an_adapter_starts_with_the_final_loss_of_that_adapter(
     base: ModelSection, data: Path, first: TrainingResult, tmp_path: Path
 ) -> None:
-    ended = first.card["metrics"]["validation_loss_after"]
-    assert ended < first.card["metrics"]["validation_loss_before"] - 0.01
-    going_on = train(base, LORA, training(), data, tmp_path / "out", start=first.folder)
-    assert going_on.card["metrics"]["validation_loss_before"] == pytest.approx(ended, abs=1e-4)
-    learned = load_file(going_on.folder / WEIGHTS)
-    started = load_file(first.folder / WEIGHTS)
-    assert any((learned[name] != started[name]).any() for name in started)
+    loss = first.card["metrics"]["validation_loss_after"]
+    assert loss < first.card["metrics"]["validation_loss_before"] - 0.01
+    continued = train(base, LORA, training(), data, tmp_path / "out", start=first.folder)
+    assert continued.card["metrics"]["validation_loss_before"] == pytest.approx(loss, abs=1e-4)
+    new_weights = load_file(continued.folder / WEIGHTS)
+    old_weights = load_file(first.folder / WEIGHTS)
+    assert any((new_weights[name] != old_weights[name]).any() for name in old_weights)
 
 
 def test_card_describes_the_earlier_training_with_its_data_and_figures(
     first: TrainingResult, second: TrainingResult
 ) -> None:
-    before = second.card["trained_before"]
-    assert before["data"]["manifest_hash"] == first.card["data"]["manifest_hash"]
-    assert before["data"]["manifest_hash"] != second.card["data"]["manifest_hash"]
+    earlier = second.card["trained_before"]
+    assert earlier["data"]["manifest_hash"] == first.card["data"]["manifest_hash"]
+    assert earlier["data"]["manifest_hash"] != second.card["data"]["manifest_hash"]
     for name in ("tokens_training", "seconds_training", "validation_loss_after"):
-        assert before["metrics"][name] == first.card["metrics"][name]
+        assert earlier["metrics"][name] == first.card["metrics"][name]
     readme = (second.folder / "README.md").read_text(encoding="utf-8")
-    counts = [done.card["metrics"]["tokens_training"] for done in (second, first)]
+    counts = [result.card["metrics"]["tokens_training"] for result in (second, first)]
     assert f"| tokens_training | {counts[0]} | {counts[1]} |" in readme
     assert first.card["data"]["manifest_hash"][:12] in readme
 
@@ -83,9 +83,9 @@ def test_card_describes_a_chain_of_three_trainings(
     base: ModelSection, data: Path, first: TrainingResult, second: TrainingResult, tmp_path: Path
 ) -> None:
     third = train(base, LORA, training(steps=1), data, tmp_path / "third", start=second.folder)
-    before = third.card["trained_before"]
-    assert before["metrics"] == second.card["metrics"]
-    assert before["trained_before"]["metrics"] == first.card["metrics"]
+    earlier = third.card["trained_before"]
+    assert earlier["metrics"] == second.card["metrics"]
+    assert earlier["trained_before"]["metrics"] == first.card["metrics"]
     assert "| this training | 1 before | 2 before |" in (third.folder / "README.md").read_text()
 
 
@@ -98,24 +98,24 @@ def test_stopped_training_from_an_adapter_resumes_to_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = training(steps=4, save_steps=2)
-    straight = train(base, LORA, settings, data, tmp_path / "a", start=first.folder)
+    uninterrupted = train(base, LORA, settings, data, tmp_path / "a", start=first.folder)
 
-    def stopped(file: Path, entries: Sequence[Mapping[str, Any]], mode: str = "a") -> None:
+    def interrupt(file: Path, entries: Sequence[Mapping[str, Any]], mode: str = "a") -> None:
         if any(entry["step"] == 3 for entry in entries):
             raise KeyboardInterrupt
 
     output = tmp_path / "b"
     with monkeypatch.context() as patch:
-        patch.setattr(log, "write_log", stopped)
+        patch.setattr(log, "write_log", interrupt)
         with pytest.raises(KeyboardInterrupt):
             train(base, LORA, settings, data, output, start=first.folder)
-    for other in (second.folder, None):
+    for start in (second.folder, None):
         with pytest.raises(InputError, match="another training: from was"):
-            train(base, LORA, settings, data, output, start=other, resume=True)
+            train(base, LORA, settings, data, output, start=start, resume=True)
     train(base, LORA, settings, data, output, start=first.folder, resume=True)
-    assert (output / WEIGHTS).read_bytes() == (straight.folder / WEIGHTS).read_bytes()
-    again = train(base, LORA, settings, data, output, start=first.folder, resume=True)
-    assert again.card["metrics"]["resumed_after_steps"] == 2
+    assert (output / WEIGHTS).read_bytes() == (uninterrupted.folder / WEIGHTS).read_bytes()
+    repeated = train(base, LORA, settings, data, output, start=first.folder, resume=True)
+    assert repeated.card["metrics"]["resumed_after_steps"] == 2
     with pytest.raises(InputError, match="another start"):
         train(base, LORA, settings, data, output, start=second.folder, resume=True)
 
@@ -123,16 +123,16 @@ def test_stopped_training_from_an_adapter_resumes_to_the_same_bytes(
 def test_training_from_an_unfitting_adapter_is_refused(
     base: ModelSection, data: Path, first: TrainingResult, tmp_path: Path
 ) -> None:
-    other = ModelSection(base=str(save_tiny(tmp_path / "other", seed=1)), device="cpu")
-    bare = Path(shutil.copytree(first.folder, tmp_path / "bare"))
-    (bare / "casewright.json").unlink()
+    other_base = ModelSection(base=str(save_tiny(tmp_path / "other", seed=1)), device="cpu")
+    without_card = Path(shutil.copytree(first.folder, tmp_path / "bare"))
+    (without_card / "casewright.json").unlink()
     damaged = Path(shutil.copytree(first.folder, tmp_path / "damaged"))
     (damaged / WEIGHTS).write_bytes(b"no weights")
     for model, lora, start, message in (
         (base, LORA, tmp_path / "none", "no trained adapter: it has no adapter_config.json"),
-        (base, LORA, bare, "it has no casewright.json"),
+        (base, LORA, without_card, "it has no casewright.json"),
         (MODEL, LORA, first.folder, "on a new base"),
-        (other, LORA, first.folder, "is an adapter of the base"),
+        (other_base, LORA, first.folder, "is an adapter of the base"),
         (base, LORA.model_copy(update={"r": 8}), first.folder, r"Set lora\.r = 4"),
         (base, LORA.model_copy(update={"alpha": 16}), first.folder, r"Set lora\.alpha = 8"),
         (
@@ -166,9 +166,9 @@ def test_finetune_train_command_starts_from_the_adapter_of_from(
 def test_training_that_runs_out_of_time_saves_what_it_learned(
     base: ModelSection, data: Path, tmp_path: Path
 ) -> None:
-    done = train(base, LORA, training(steps=6), data, tmp_path / "adapter", minutes=0)
-    card = done.card["metrics"]
-    assert (card["steps"], card["steps_planned"]) == (1, 6)
-    assert (done.folder / WEIGHTS).is_file()
-    more = train(base, LORA, training(steps=2), data, tmp_path / "more", start=done.folder)
-    assert more.card["metrics"]["steps"] == 2
+    result = train(base, LORA, training(steps=6), data, tmp_path / "adapter", minutes=0)
+    metrics = result.card["metrics"]
+    assert (metrics["steps"], metrics["steps_planned"]) == (1, 6)
+    assert (result.folder / WEIGHTS).is_file()
+    continued = train(base, LORA, training(steps=2), data, tmp_path / "more", start=result.folder)
+    assert continued.card["metrics"]["steps"] == 2

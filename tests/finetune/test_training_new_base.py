@@ -1,4 +1,4 @@
-"""A new model: its tokenizer writes any text, and equal settings give equal files."""
+"""A new base model: its tokenizer restores any text, and equal settings give equal files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recipe that cannot be trained with is refused when it is read, naming the field."""
+"""Recipes that no training can use are refused when they are read; errors name the field."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pytest
 
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.recipe.recipe import Recipe
-from casewright.finetune.recipe.shipped import find_recipe, recipe_names
 from casewright.finetune.recipe.training_section import ModelSection, TrainingSection
 from casewright.finetune.training.placement import find_placement
 
 FOUR_BIT = '[model]\nbase = "m"\nquantisation = "4bit"'
-#: What a recipe says, and what it is told: the field first.
+#: Unusable recipes, each with parts of its error message: first the field.
 UNUSABLE = {
     "no base": ('[model]\nbase = ""', ["model.base", "at least 1 character"]),
     "device": ('[model]\ndevice = "gpu"', ["model.device", "cpu, cuda"]),
@@ -138,15 +137,15 @@ def test_unusable_recipe_is_refused_before_torch_is_imported(tmp_path: Path) -> 
         "except ValueError as error: print(error)\n"
         "print(sorted({'torch', 'transformers', 'trl', 'peft', 'datasets'} & {*sys.modules}))"
     )
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True
     )
-    refused, imported = ran.stdout.splitlines()
-    assert "training.max_length (2048)" in refused
+    message, imported = process.stdout.splitlines()
+    assert "training.max_length (2048)" in message
     assert imported == "[]"
 
 
-def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def hide_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
 
 
@@ -166,7 +165,7 @@ def test_find_placement_refuses_settings_that_need_cuda_without_a_gpu(
     field: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    no_gpu(monkeypatch)
+    hide_gpu(monkeypatch)
     with pytest.raises(InputError, match=field):
         find_placement(model, training)
 
@@ -174,16 +173,11 @@ def test_find_placement_refuses_settings_that_need_cuda_without_a_gpu(
 def test_missing_training_package_raises_an_error_with_the_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = find_placement.__globals__["find_spec"]
+    find_spec = find_placement.__globals__["find_spec"]
     monkeypatch.setitem(
-        find_placement.__globals__, "find_spec", lambda name: None if name == "trl" else real(name)
+        find_placement.__globals__,
+        "find_spec",
+        lambda name: None if name == "trl" else find_spec(name),
     )
     with pytest.raises(DependencyError, match=r"pip install 'casewright\[finetune\]'"):
         find_placement(ModelSection(), TrainingSection())
-
-
-@pytest.mark.parametrize("name", recipe_names())
-def test_every_shipped_recipe_can_be_read(name: str) -> None:
-    recipe = Recipe.read(find_recipe(name), check_files=False)
-    assert recipe.data.domain == "shopping"
-    assert recipe.training.max_length >= 2048

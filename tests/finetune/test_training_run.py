@@ -1,4 +1,4 @@
-"""From a training set to a planner: a tiny training end to end, and the files it leaves."""
+"""A tiny training end to end: from a training set to a planner, and the files it writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.readers import toy_queries
 from tests.support.tiny_mistral import save_tiny
 from tests.support.trained import LORA, MODEL, training, write_set
 
-#: Training takes long where other work is going on.
+#: Training takes long on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -32,16 +32,16 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def few(tmp_path: Path) -> Path:
-    """A set for tests of what does not depend on how much is learned."""
+def small(tmp_path: Path) -> Path:
+    """Return a training set for tests that do not depend on what the model learns."""
     return write_set(tmp_path / "few", train=8, validation=2)
 
 
 @pytest.fixture(scope="module")
 def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
     output = tmp_path_factory.mktemp("trained") / "out"
-    chosen = training(steps=12, learning_rate=2e-2, save_steps=6, eval_steps=6)
-    return train(MODEL, LORA, chosen, data, output, merge=True)
+    settings = training(steps=12, learning_rate=2e-2, save_steps=6, eval_steps=6)
+    return train(MODEL, LORA, settings, data, output, merge=True)
 
 
 def plans_of(folder: Path, count: int = 4) -> list[Any]:
@@ -54,10 +54,10 @@ def test_trained_adapter_writes_valid_plans(trained: TrainingResult) -> None:
     requests = [query.record.request(SHOP) for query in toy_queries()[-4:]]
     for request, result in zip(requests, plans_of(trained.folder), strict=True):
         assert result.fallback == ""
-        broken = violations(
+        errors = violations(
             result.plan, request.toolbox, question=request.question, context=request.context
         )
-        assert [*broken] == []
+        assert [*errors] == []
 
 
 def test_training_lowers_the_training_and_validation_loss(trained: TrainingResult) -> None:
@@ -131,7 +131,7 @@ def test_model_cards_describe_recipe_data_and_metrics(trained: TrainingResult, d
 def test_training_refuses_another_folder_and_leaves_it_unchanged(
     resume: bool, data: Path, tmp_path: Path
 ) -> None:
-    # By these names a training has its base and its checkpoints too.
+    # A training writes folders with these names too.
     for name in ("base", "checkpoints"):
         (tmp_path / "out" / name).mkdir(parents=True)
         (tmp_path / "out" / name / "weights").write_text("mine", encoding="utf-8")
@@ -143,36 +143,36 @@ def test_training_refuses_another_folder_and_leaves_it_unchanged(
 
 
 def test_adapter_config_names_a_relative_base_from_the_adapter_folder(
-    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save_tiny(Path("models/tiny"))
     lora = LoraSection(r=4)
-    train(ModelSection(base="models/tiny", device="cpu"), lora, training(steps=1), few, Path("o"))
+    train(ModelSection(base="models/tiny", device="cpu"), lora, training(steps=1), small, Path("o"))
     settings = json.loads(Path("o/adapter_config.json").read_text(encoding="utf-8"))
     assert settings["base_model_name_or_path"] == "../models/tiny"
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
     for name in ("o", "models"):
-        Path(name).rename(elsewhere / name)
-    assert load_language_model(elsewhere / "o", device="cpu").name == str(elsewhere / "o")
+        Path(name).rename(moved / name)
+    assert load_language_model(moved / "o", device="cpu").name == str(moved / "o")
 
 
 def test_adapter_on_a_merged_model_describes_the_earlier_training(
-    few: Path, tmp_path: Path
+    small: Path, tmp_path: Path
 ) -> None:
-    manifest = json.loads((few / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((small / "manifest.json").read_text(encoding="utf-8"))
     licensed = {"licences": {"bfcl": "Apache-2.0"}, "contaminates": ["BFCL"]}
-    (few / "manifest.json").write_text(json.dumps({**manifest, "instructions": licensed}))
-    first = train(MODEL, LORA, training(steps=3), few, tmp_path / "first", merge=True)
-    (few / "manifest.json").write_text(manifest_text(manifest), encoding="utf-8")
+    (small / "manifest.json").write_text(json.dumps({**manifest, "instructions": licensed}))
+    first = train(MODEL, LORA, training(steps=3), small, tmp_path / "first", merge=True)
+    (small / "manifest.json").write_text(manifest_text(manifest), encoding="utf-8")
     second = train(
         *(MODEL.based_on(str(first.merged)), LoraSection(r=4)),
-        *(training(steps=2), few, tmp_path / "second"),
+        *(training(steps=2), small, tmp_path / "second"),
     )
-    before = second.card["metrics"]["validation_loss_before"]
-    assert before == pytest.approx(first.card["metrics"]["validation_loss_after"], abs=0.02)
-    # No place of this machine is told.
+    initial_loss = second.card["metrics"]["validation_loss_before"]
+    assert initial_loss == pytest.approx(first.card["metrics"]["validation_loss_after"], abs=0.02)
+    # The cards must contain no path of this machine.
     assert second.card["trained_before"]["data"] == first.card["data"]
     readme = (second.folder / "README.md").read_text(encoding="utf-8")
     assert "bfcl (Apache-2.0)" in readme
@@ -189,7 +189,7 @@ def test_training_with_an_invalid_base_or_layer_is_refused_before_writing(
     config = json.loads((short / "config.json").read_text(encoding="utf-8"))
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "config.json").write_text(json.dumps({**config, "model_type": "t5"}))
-    for base, settings, word in (
+    for base, settings, message in (
         (str(trained.folder), {}, "is an adapter"),
         (str(short), {}, r"training\.max_length \(2048\) is above .* \(64 tokens\)"),
         (str(tmp_path / "absent"), {}, "There is no folder"),
@@ -201,7 +201,7 @@ def test_training_with_an_invalid_base_or_layer_is_refused_before_writing(
     ):
         model = MODEL if base == "new" else MODEL.based_on(base)
         lora = LoraSection.model_validate(settings)
-        with pytest.raises(InputError, match=word):
+        with pytest.raises(InputError, match=message):
             train(model, lora, training(), data, output)
     with pytest.raises(InputError, match="manifest"):
         train(MODEL, LORA, training(), tmp_path, output)
@@ -212,8 +212,8 @@ def test_training_reports_examples_longer_than_max_length(
     trained: TrainingResult, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     longest = trained.card["metrics"]["tokens_longest_example"]
-    chosen = training(steps=1, max_length=longest - 1)
-    metrics = train(MODEL, LORA, chosen, data, tmp_path / "out").card["metrics"]
+    settings = training(steps=1, max_length=longest - 1)
+    metrics = train(MODEL, LORA, settings, data, tmp_path / "out").card["metrics"]
     examples = metrics["examples_training"] + metrics["examples_validation"]
     assert metrics["examples_left_out"] == 56 - examples > 0
     captured = capfd.readouterr()
@@ -223,12 +223,12 @@ def test_training_reports_examples_longer_than_max_length(
     assert f"the longest has {longest}." in captured.err
 
 
-@pytest.mark.parametrize("broken", ["weights", "learning rate"])
+@pytest.mark.parametrize("cause", ["weights", "learning rate"])
 def test_diverging_training_raises_an_error_and_saves_nothing(
-    broken: str, few: Path, tmp_path: Path
+    cause: str, small: Path, tmp_path: Path
 ) -> None:
     model, settings = MODEL, {"learning_rate": 1.0, "max_grad_norm": 1e9, "steps": 3}
-    if broken == "weights":
+    if cause == "weights":
         model = MODEL.based_on(str(save_tiny(tmp_path / "base")))
         file = tmp_path / "base" / "model.safetensors"
         weights = load_file(file)
@@ -236,14 +236,14 @@ def test_diverging_training_raises_an_error_and_saves_nothing(
         save_file(weights, file, {"format": "pt"})
         settings = {"steps": 1}
     lora, output = LoraSection(r=4, modules_to_save=("lm_head",)), tmp_path / "out"
-    word = "loss is nan at step 1" if broken == "weights" else "validation loss was"
-    with pytest.raises(InputError, match=rf"{word}.*Nothing was saved\. Lower training\.learning"):
-        train(model, lora, training(**settings), few, output)
+    text = "loss is nan at step 1" if cause == "weights" else "validation loss was"
+    with pytest.raises(InputError, match=rf"{text}.*Nothing was saved\. Lower training\.learning"):
+        train(model, lora, training(**settings), small, output)
     assert {file.name for file in output.iterdir()} <= {"base", "checkpoints", "log.jsonl"}
 
 
 def test_training_without_validation_examples_reports_no_validation_loss(tmp_path: Path) -> None:
     data = write_set(tmp_path / "set", train=3, validation=0)
-    done = train(MODEL, LORA, training(steps=1, eval_steps=1), data, tmp_path / "out")
-    assert done.card["metrics"]["validation_loss_after"] is None
-    assert "| validation_loss_after | not measured |" in (done.folder / "README.md").read_text()
+    result = train(MODEL, LORA, training(steps=1, eval_steps=1), data, tmp_path / "out")
+    assert result.card["metrics"]["validation_loss_after"] is None
+    assert "| validation_loss_after | not measured |" in (result.folder / "README.md").read_text()

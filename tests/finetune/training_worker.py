@@ -1,9 +1,8 @@
-"""Trainings in processes of their own: one that is killed, and two processes that share one.
+"""Training in child processes: a training that is killed, and one shared by two processes.
 
-Arguments: the folder with the data, a folder to write to, and which of both, ``killed`` or
-``shared``. Importing the libraries takes most of the time, so one process does it, and then forks.
-The two have the environment that ``accelerate
-launch`` gives its processes.
+Arguments: the folder with the data, a folder to write to, and the job, ``killed`` or ``shared``.
+Importing the libraries takes most of the time, so one process imports them and then forks.
+The two processes have the environment that ``accelerate launch`` sets.
 """
 
 from __future__ import annotations
@@ -26,62 +25,62 @@ KILLED, SHARED = "killed", "shared"
 HANGS_AFTER = 5
 #: Checkpoints after the second, fourth, sixth and eighth step.
 SETTINGS = training(steps=8, save_steps=2)
-#: Without dropout, which each process would draw for itself.
+#: No dropout, since each process would draw its own.
 NO_DROPOUT = LORA.model_copy(update={"dropout": 0.0})
 
 
-def hang(data: Path, output: Path) -> None:
-    """Train, and stop for ever after some steps."""
+def train_and_hang(data: Path, output: Path) -> None:
+    """Train, and sleep after the log entry of step ``HANGS_AFTER``."""
     write_log = log.write_log
 
-    def hanging(file: Path, entries: Sequence[Mapping[str, Any]], mode: str = "a") -> None:
+    def write_and_hang(file: Path, entries: Sequence[Mapping[str, Any]], mode: str = "a") -> None:
         write_log(file, entries, mode)
         if any(entry["step"] == HANGS_AFTER for entry in entries):
             time.sleep(600)
 
-    vars(log)["write_log"] = hanging
+    vars(log)["write_log"] = write_and_hang
     train(MODEL, LORA, SETTINGS, data, output)
 
 
-def share(data: Path, output: Path, rank: int, port: int) -> None:
+def train_as_rank(data: Path, output: Path, rank: int, port: int) -> None:
     """Train as one of two processes, with half of each step's examples."""
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     train(MODEL, NO_DROPOUT, training(batch_per_device=2), data, output)
 
 
-def forked(work: Callable[..., None], *args: Any) -> int:
-    """Do something in a process of its own, and return its number."""
+def fork(function: Callable[..., None], *args: Any) -> int:
+    """Call a function in a child process, and return the child's process id."""
     if number := os.fork():
         return number
-    work(*args)
-    # Not the parent's way: an error ends the child as it ends any process.
+    function(*args)
+    # The child must not return into the code of its parent.
     os._exit(0)
 
 
-def kill(data: Path, output: Path) -> None:
-    """Start a training and kill it in its fifth step."""
-    doomed, file = forked(hang, data, output / KILLED), output / KILLED / LOG
+def run_killed(data: Path, output: Path) -> None:
+    """Start a training in a child process, and kill it in its fifth step."""
+    child, file = fork(train_and_hang, data, output / KILLED), output / KILLED / LOG
     while not (file.is_file() and f'"step": {HANGS_AFTER},' in file.read_text(encoding="utf-8")):
-        if os.waitpid(doomed, os.WNOHANG)[0]:
+        if os.waitpid(child, os.WNOHANG)[0]:
             sys.exit("The training ended before it was killed.")
         time.sleep(0.02)
-    os.kill(doomed, signal.SIGKILL)
-    assert os.waitstatus_to_exitcode(os.waitpid(doomed, 0)[1]) == -signal.SIGKILL
+    os.kill(child, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-def share_one(data: Path, output: Path) -> None:
+def run_shared(data: Path, output: Path) -> None:
     """Let two processes share a training, and wait for both."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    both = [forked(share, data, output / SHARED, rank, port) for rank in (0, 1)]
-    sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]) for number in both))
+    children = [fork(train_as_rank, data, output / SHARED, rank, port) for rank in (0, 1)]
+    sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
 
 
-def main(data: str, output: str, which: str) -> None:
+def main(data: str, output: str, job: str) -> None:
     from trl.trainer.sft_trainer import SFTTrainer  # noqa: F401
 
-    {KILLED: kill, SHARED: share_one}[which](Path(data), Path(output))
+    {KILLED: run_killed, SHARED: run_shared}[job](Path(data), Path(output))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from casewright.stores import Case, CaseStore
 from casewright.stores.engines.edge_files import stored_cases
 from casewright.stores.engines.upkeep import check_folder, repair_folder
 from tests.stores.helpers import note, note_schema
-from tests.stores.test_damage_inside import MAPPINGS, SEGMENT, VECTOR, VECTORS, file, flip
+from tests.stores.test_damage_inside import MAPPINGS, SEGMENT, VECTOR, VECTORS, find_file, flip_bit
 from tests.support.sparse import copied
 
 CASES = 60
@@ -82,9 +82,9 @@ def test_repair_of_damage_outside_the_cases_loses_no_case(
     folder: Path, part: str, damage: str
 ) -> None:
     before = cases_by_id(folder)
-    damaged = file(folder, f"shards/notes/{part}")
+    damaged = find_file(folder, f"shards/notes/{part}")
     if damage == "flipped":
-        flip(damaged, damaged.stat().st_size - 1)
+        flip_bit(damaged, damaged.stat().st_size - 1)
     else:
         os.truncate(damaged, damaged.stat().st_size // 2)
     assert check_folder(folder)[0].damage
@@ -97,11 +97,11 @@ def test_repair_of_damage_outside_the_cases_loses_no_case(
 
 def test_repair_counts_lost_cases_and_writes_their_readable_texts(folder: Path) -> None:
     before = cases_by_id(folder)
-    with file(folder, VECTORS).open("r+b") as opened:
+    with find_file(folder, VECTORS).open("r+b") as opened:
         opened.seek(10 * VECTOR)
         opened.write(bytes(3 * VECTOR))
-    page = file(folder, f"{SEGMENT}payload_storage/page_0.dat")
-    flip(page, page.read_bytes().index(b"question 0 20"))
+    page = find_file(folder, f"{SEGMENT}payload_storage/page_0.dat")
+    flip_bit(page, page.read_bytes().index(b"question 0 20"))
     (result,) = repair_folder(folder)
     after = cases_by_id(folder)
     assert (result.cases, result.lost) == (len(after), len(before) - len(after))
@@ -123,7 +123,7 @@ def test_repair_keeps_cases_in_the_log_of_a_killed_process(folder: Path, tmp_pat
         before = {case.id: case for case in store.all()}
         killed = copied(folder, tmp_path / "killed")
     # The order of vectors varies, but more vectors are damaged than cases are deleted.
-    with file(killed, VECTORS).open("r+b") as opened:
+    with find_file(killed, VECTORS).open("r+b") as opened:
         opened.write(bytes(DAMAGED_VECTORS * VECTOR))
     with pytest.raises(StoreDamagedError):
         cases_by_id(killed)
@@ -136,7 +136,7 @@ def test_repair_keeps_cases_in_the_log_of_a_killed_process(folder: Path, tmp_pat
 def test_repair_of_a_halved_mappings_file_loses_no_case(folder: Path) -> None:
     before = cases_by_id(folder)
     (folder / "shards/notes/closed.json").unlink()
-    mappings = file(folder, MAPPINGS)
+    mappings = find_file(folder, MAPPINGS)
     os.truncate(mappings, mappings.stat().st_size // 2)
     (result,) = repair_folder(folder)
     assert result.lost == 0
@@ -146,9 +146,9 @@ def test_repair_of_a_halved_mappings_file_loses_no_case(folder: Path) -> None:
 @pytest.mark.slow
 def test_repair_of_a_damaged_large_number_in_mappings_loses_no_case(folder: Path) -> None:
     before = cases_by_id(folder)
-    mappings = file(folder, MAPPINGS)
+    mappings = find_file(folder, MAPPINGS)
     # Flip the highest byte of the last case's position.
-    flip(mappings, mappings.stat().st_size - 1)
+    flip_bit(mappings, mappings.stat().st_size - 1)
     (result,) = repair_folder(folder)
     assert result.lost == 0
     assert cases_by_id(folder) == before
@@ -157,7 +157,7 @@ def test_repair_of_a_damaged_large_number_in_mappings_loses_no_case(folder: Path
 def test_repair_rebuilds_only_the_damaged_collection(folder: Path) -> None:
     with CaseStore(note_schema("letters"), folder) as letters:
         letters.add([note("a letter")])
-    flip(file(folder, VECTORS), 0)
+    flip_bit(find_file(folder, VECTORS), 0)
     assert [bool(result.damage) for result in check_folder(folder)] == [False, True]
     assert [result.collection for result in repair_folder(folder)] == ["notes"]
 
@@ -181,8 +181,8 @@ def test_repair_of_a_damaged_log_keeps_deleted_cases_deleted(folder: Path) -> No
     with CaseStore(note_schema(), folder) as store:
         store.delete([case.id for case in store.all()][:2])
     before = cases_by_id(folder)
-    log = file(folder, "shards/notes/shard/wal/open-1")
-    flip(log, log.stat().st_size // 3)
+    log = find_file(folder, "shards/notes/shard/wal/open-1")
+    flip_bit(log, log.stat().st_size // 3)
     (result,) = repair_folder(folder)
     assert (result.cases, result.lost, result.back) == (CASES - 2, 0, 0)
     assert cases_by_id(folder) == before

@@ -7,7 +7,7 @@ from casewright.planner import AnnotatedQuery
 from tests.planner.helpers import SHOP
 
 
-def bringing(number: int, plan: str = "s1 = tool_{0}()") -> AnnotatedQuery:
+def query_with_tool(number: int, plan: str = "s1 = tool_{0}()") -> AnnotatedQuery:
     tool = {"name": f"tool_{number}", "parameters": {}, "description": f"Thing {number}."}
     return AnnotatedQuery.read(
         {
@@ -19,15 +19,15 @@ def bringing(number: int, plan: str = "s1 = tool_{0}()") -> AnnotatedQuery:
     )
 
 
-QUERIES = [bringing(number) for number in range(60)]
+QUERIES = [query_with_tool(number) for number in range(60)]
 
 
-def test_added_tools_for_validation_are_not_in_the_training() -> None:
+def test_added_tools_of_validation_messages_are_absent_from_training() -> None:
     split = added_tool_sources("shop", SHOP, QUERIES)
     assert split.validation
-    held = {tool for query in split.validation for tool in query.plan.tools}
-    taught = {name for source in split.training for name in source.toolbox.names}
-    assert held.isdisjoint(taught)
+    validation_tools = {tool for query in split.validation for tool in query.plan.tools}
+    training_tools = {name for source in split.training for name in source.toolbox.names}
+    assert validation_tools.isdisjoint(training_tools)
     assert len(split.validation) + sum(len(source.queries) for source in split.training) == len(
         QUERIES
     )
@@ -43,5 +43,5 @@ def test_added_tool_training_sources_contain_the_domain_tools_and_valid_plans() 
 
 def test_messages_without_added_tools_or_without_an_answer_are_omitted() -> None:
     plain = AnnotatedQuery.read({"id": "p", "query": "hello", "plan": "s1 = no_evidence()"})
-    split = added_tool_sources("shop", SHOP, [plain, bringing(1, "s1 = no_evidence()")])
+    split = added_tool_sources("shop", SHOP, [plain, query_with_tool(1, "s1 = no_evidence()")])
     assert (split.training, split.validation) == ([], [])
