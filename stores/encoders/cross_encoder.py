@@ -37,6 +37,7 @@ from casewright.stores.encoders.mpnet import (
     array_kinds,
     count_layers,
 )
+from casewright.stores.encoders.onnx_graph import fitting_bits
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -130,7 +131,7 @@ class CrossEncoder:
         with self._model_lock:
             if self._model is None:
                 weights = read_weights(self._file)
-                self._model = MPNet(weights), weights
+                self._model = MPNet(weights, fitting_bits()), weights
             return self._model
 
 

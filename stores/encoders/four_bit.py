@@ -41,7 +41,8 @@ def pack(matrix: Floats) -> tuple[Packed, Floats]:
         best_error = np.where(better, error, best_error)
         scales = np.where(better, tried, scales)
         integers = np.where(better[..., None], rounded, integers).astype(np.uint8)
-    return integers[..., 0::2] | integers[..., 1::2] << 4, scales
+    packed: Packed = integers[..., 0::2] | integers[..., 1::2] << np.uint8(4)
+    return packed, scales
 
 
 def unpack(integers: Packed, scales: Floats) -> Floats:

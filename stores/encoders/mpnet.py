@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.stores.encoders.four_bit import BLOCK, unpack
-from casewright.stores.encoders.onnx_graph import Floats, Graph, fitting_bits
+from casewright.stores.encoders.onnx_graph import Floats, Graph
 
 #: The dimension of the states, the number of attention heads, and the size of the vocabulary.
 WIDTH, HEADS, VOCABULARY = 768, 12, 30_527
@@ -38,12 +38,12 @@ PackedWeights: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 class MPNet:
-    """Reads one text at a time. Thread-safe."""
+    """Reads one text at a time. Thread-safe. For ``bits`` see ``Graph``."""
 
-    def __init__(self, weights: PackedWeights) -> None:
+    def __init__(self, weights: PackedWeights, bits: int = 32) -> None:
         self._weights = weights
         self._biases = weights[DISTANCES][_buckets(MAX_TOKENS)].transpose(2, 0, 1)
-        graph = Graph(_Smoothed(weights), bits=fitting_bits())
+        graph = Graph(_Smoothed(weights), bits=bits)
         states = graph.layer_norm("embeddings", NORM)
         for number in range(count_layers(weights)):
             layer = f"encoder.layer.{number}"
@@ -63,7 +63,8 @@ class MPNet:
         words = unpack(self._weights[WORDS][ids], self._weights[WORDS + SCALE][ids])
         positions = self._weights[POSITIONS][UNUSED_POSITIONS : UNUSED_POSITIONS + count]
         bias = np.ascontiguousarray(self._biases[None, :, :count, :count])
-        return self._session(embeddings=(words + positions)[None], bias=bias)[0][0]
+        states: Floats = self._session(embeddings=(words + positions)[None], bias=bias)[0][0]
+        return states
 
 
 def count_layers(weights: PackedWeights) -> int:
@@ -73,7 +74,8 @@ def count_layers(weights: PackedWeights) -> int:
 
 def array_kinds(layers: int) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Return the type and the shape of each array of a network with this number of layers."""
-    matrices, norms = {}, [NORM]
+    matrices: dict[str, tuple[int, int]] = {}
+    norms = [NORM]
     for layer in (f"encoder.layer.{number}" for number in range(layers)):
         matrices |= {f"{layer}.attention.attn.{part}": (WIDTH, WIDTH) for part in "qkvo"}
         matrices[f"{layer}.intermediate.dense"] = 4 * WIDTH, WIDTH
@@ -127,4 +129,5 @@ def _buckets(count: int) -> NDArray[np.int64]:
     size, exact = np.abs(distance), BUCKETS // 2
     growth = np.log(np.maximum(size, 1) / exact) / np.log(LARGEST_DISTANCE / exact)
     ranges = np.minimum(exact + (growth * exact).astype(np.int64), BUCKETS - 1)
-    return np.where(distance < 0, BUCKETS, 0) + np.where(size < exact, size, ranges)
+    buckets: NDArray[np.int64] = np.where(size < exact, size, ranges)
+    return buckets + BUCKETS * (distance < 0)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from casewright.stores import Case, CaseStore, Hit
+from casewright.stores.documents.cases import ChunkPlace, chunk_place, neighbour_places
 from casewright.stores.documents.quotable import cross_encoder_input, quotables
 from casewright.stores.encoders.cross_encoder import answer_logits, log_sum
 from casewright.stores.feedback.sufficiency import SufficiencyJudge, hit_features
@@ -20,6 +21,8 @@ PASSAGES, CANDIDATES = 5, 20
 #: Maximum number of best candidates that the cross-encoder reads, and the weight of their first
 #: score beside its logit.
 READ, SEARCH_WEIGHT = 16, 8.0
+#: Number of best candidates beside which more passages are read, and how far in their files.
+EXPANDED, DISTANCE = 2, 1
 #: A passage is left out if its relevance is below this share of the best one's, and its logit is so
 #: many nats below the best one's.
 MIN_SHARE_OF_BEST, MARGIN = 0.6, 3.0
@@ -43,6 +46,7 @@ class PassageSearch:
         self._encoder = documents.schema.facets[0].encoder
         self._indexed = "://" not in documents.location
         self._index: WordIndex | None = None
+        self._ids: dict[ChunkPlace | None, str] = {}
         self._lock = threading.Lock()
 
     def best(self, query: str) -> list[Hit]:
@@ -55,10 +59,11 @@ class PassageSearch:
         hits = self.with_answers(query, hits)
         if not any(ANSWER in hit.facet_scores for hit in hits):
             return near_best(hits[:PASSAGES], 0.0, MIN_SHARE_OF_BEST)
+        beside, scores_beside = self._beside(query, _by_total(hits, scores)[:EXPANDED], scores)
+        hits += self.with_answers(query, beside)
+        hits = _by_total(hits, scores | scores_beside)[:PASSAGES]
         logits = {hit.case.id: hit.facet_scores[ANSWER] for hit in hits}
-        totals = {id_: SEARCH_WEIGHT * scores[id_] + logit for id_, logit in logits.items()}
-        hits = _by_score(hits, totals)[:PASSAGES]
-        lowest = max(logits[hit.case.id] for hit in hits) - MARGIN
+        lowest = max(logits.values()) - MARGIN
         near = {hit.case.id for hit in near_best(hits, 0.0, MIN_SHARE_OF_BEST)}
         return [hit for hit in hits if hit.case.id in near or logits[hit.case.id] > lowest]
 
@@ -84,6 +89,18 @@ class PassageSearch:
         scores = {hit.case.id: hit.relevance + shares.get(hit.case.id, 0.0) for hit in hits}
         return _by_score(hits, scores)[:count], scores
 
+    def _beside(
+        self, query: str, hits: Sequence[Hit], known: Collection[str]
+    ) -> tuple[list[Hit], dict[str, float]]:
+        """Return the passages before and after hits, without known ids, and their scores by id."""
+        index, question = self._words(), self._documents.question(query)
+        if index is None or question is None:
+            return [], {}
+        places = [place for hit in hits for place in neighbour_places(hit.case, DISTANCE)]
+        ids = {self._ids[place] for place in places if place in self._ids}.difference(known)
+        beside, shares = question.hits(sorted(ids)), index.shares(query)
+        return beside, {h.case.id: h.relevance + shares.get(h.case.id, 0.0) for h in beside}
+
     def features(self, query: str, hits: Sequence[Hit]) -> tuple[float, ...]:
         """Return the ``FEATURES`` of ``SufficiencyJudge`` of passages that ``best`` returned."""
         index = self._words()
@@ -105,6 +122,7 @@ class PassageSearch:
                 self._indexed = bool(cases)
                 if cases:
                     self._index = WordIndex({case.id: _text(case) for case in cases})
+                    self._ids = {chunk_place(case): case.id for case in cases}
             return self._index
 
 
@@ -112,6 +130,14 @@ def _text(case: Case) -> str:
     """Return the text of a passage to be indexed: its title, which counts twice, file and text."""
     title, source = case.problem.get("title", ""), case.metadata.get("source", "")
     return f"{title} {title} {source} {case.solution}"
+
+
+def _by_total(hits: Sequence[Hit], scores: Mapping[str, float]) -> list[Hit]:
+    """Return hits by the sum of their weighted score and their logit, then id."""
+    totals = {
+        hit.case.id: SEARCH_WEIGHT * scores[hit.case.id] + hit.facet_scores[ANSWER] for hit in hits
+    }
+    return _by_score(hits, totals)
 
 
 def _by_score(hits: Sequence[Hit], scores: Mapping[str, float]) -> list[Hit]:

@@ -6,7 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+import transformers
 from safetensors.numpy import save_file
 
 from casewright.errors import InputError
@@ -23,6 +26,7 @@ from casewright.stores.encoders.cross_encoder import (
     log_sum,
     read_weights,
 )
+from casewright.stores.encoders.mpnet import MPNet, Unpacked
 
 UPPER_LAYER = re.compile(r"encoder\.layer\.[1-9]")
 TEXTS = ["# Mill\n\nIt grinds corn. It has `two` stones.", "# Bakery\n\nIt has two ovens."]
@@ -108,3 +112,19 @@ def test_held_out_tree_without_questions_is_an_input_error(tmp_path: Path) -> No
         train_cross_encoder(
             [colour_group("a", 1)], tmp_path / "w", CrossEncoderSettings(), held_out=["c"]
         )
+
+
+def test_states_are_those_of_transformers_and_nearly_so_in_eight_bits(small: Path) -> None:
+    ids = [0, *range(2000, 2150), 2]
+    weights = read_weights(small)
+    config = transformers.MPNetConfig(
+        num_hidden_layers=1, layer_norm_eps=1e-5, max_position_embeddings=514
+    )
+    network = transformers.MPNetModel(config, add_pooling_layer=False).eval()
+    tensors = {name: torch.from_numpy(array) for name, array in Unpacked(weights).items()}
+    network.load_state_dict(tensors, strict=False)
+    with torch.no_grad():
+        expected = network(torch.tensor([ids])).last_hidden_state[0].numpy()
+    np.testing.assert_allclose(MPNet(weights).read(ids), expected, atol=1e-4)
+    error = np.linalg.norm(MPNet(weights, bits=8).read(ids) - expected)
+    assert error < 0.1 * np.linalg.norm(expected)
