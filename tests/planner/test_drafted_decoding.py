@@ -22,8 +22,8 @@ from casewright.planner.decoding.draft import continuation
 from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.language_model import LanguageModel
+from tests.planner.fixed_text_model import model_writing
 from tests.planner.helpers import SHOP
-from tests.planner.wanting import model_writing
 from tests.support.examples import at_most
 from tests.support.tiny_mistral import tiny_mistral
 

@@ -13,7 +13,7 @@ from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.grammar.toolbox_rules import plan_rules
 from casewright.tools import Toolbox, ToolSpec
-from tests.planner.grammar_walk import admits, grammar, request_for, starts, tokenizer
+from tests.planner.grammar_walk import admits, admits_start, byte_tokenizer, grammar, request_for
 from tests.planner.helpers import parameter
 from tests.planner.toolbox import BOX, CONTEXT
 
@@ -43,7 +43,7 @@ def test_grammar_always_admits_no_evidence() -> None:
 
 @pytest.mark.parametrize("plan", ["s1 = seek()", "s1 = fin()", "s1 = read_()", "s1 = Find()"])
 def test_grammar_admits_only_tools_of_the_request(plan: str) -> None:
-    assert not starts(request_for(FIND, READ), plan[:-1])
+    assert not admits_start(request_for(FIND, READ), plan[:-1])
 
 
 @pytest.mark.parametrize(
@@ -88,21 +88,21 @@ def test_reference_fields_depend_on_the_tools_of_earlier_steps() -> None:
 
 def test_grammar_omits_tools_whose_required_argument_has_no_source() -> None:
     request = request_for(FIND, READ, BARE)
-    assert not starts(request, "s1 = r")
-    assert not starts(request, "s1 = bare()\ns2 = r")
-    assert starts(request, "s1 = find(q=question)\ns2 = r")
-    assert not starts(request_for(READ), "s1 = r")
+    assert not admits_start(request, "s1 = r")
+    assert not admits_start(request, "s1 = bare()\ns2 = r")
+    assert admits_start(request, "s1 = find(q=question)\ns2 = r")
+    assert not admits_start(request_for(READ), "s1 = r")
     page = ToolSpec("page", "", (parameter("x", "context", kind="number"),))
-    assert not starts(request_for(page, context={"x": "text", "none": None}), "s1 = p")
+    assert not admits_start(request_for(page, context={"x": "text", "none": None}), "s1 = p")
     assert admits(request_for(page, context={"x": 3}), "s1 = page(x=context.x)")
     words = ToolSpec("words", "", (parameter("x", "span"),))
-    assert not starts(request_for(words, question="?!"), "s1 = w")
+    assert not admits_start(request_for(words, question="?!"), "s1 = w")
 
 
 def test_grammar_omits_tools_whose_required_argument_has_no_fitting_value() -> None:
-    assert not starts(with_values("literal", kind="integer"), "s1 = u")
-    assert not starts(with_values(choices=("a",), kind="boolean"), "s1 = u")
-    assert not starts(with_values(choices=("\ud800",)), "s1 = u")
+    assert not admits_start(with_values("literal", kind="integer"), "s1 = u")
+    assert not admits_start(with_values(choices=("a",), kind="boolean"), "s1 = u")
+    assert not admits_start(with_values(choices=("\ud800",)), "s1 = u")
 
 
 def test_arguments_keep_their_declared_order_and_only_optional_ones_may_be_omitted() -> None:
@@ -127,7 +127,7 @@ def test_arguments_keep_their_declared_order_and_only_optional_ones_may_be_omitt
         *("none(b=question, a=question)", "none(a=question, a=question)", "none(a=question, )"),
         *("some(b=question, d=question, e=question)", "late(a=s1.title)", "both(a=s1.title, "),
     ):
-        assert not starts(request, f"s1 = {call}"), call
+        assert not admits_start(request, f"s1 = {call}"), call
     first = "s1 = find(q=question)\ns2 = "
     for call in ("late(a=s1.title, b=s1[2].title)", "late(b=s1.title)", "late()"):
         assert admits(request, first + call), call
@@ -156,9 +156,9 @@ def test_grammar_admits_exactly_the_values_that_validation_accepts(tool: str) ->
 
 def test_text_argument_is_never_empty_nor_longer_than_120_characters() -> None:
     request = with_values("literal")
-    assert not starts(request, 's1 = use(x=""')
+    assert not admits_start(request, 's1 = use(x=""')
     assert admits(request, f's1 = use(x="{"x" * 120}")')
-    assert not starts(request, f's1 = use(x="{"x" * 121}')
+    assert not admits_start(request, f's1 = use(x="{"x" * 121}')
     assert admits(request, f's1 = use(x="{"é😀" * 60}")')
 
 
@@ -184,10 +184,10 @@ def test_grammar_refuses_numbers_in_another_form(number: str) -> None:
 
 def test_list_argument_has_one_to_eight_items() -> None:
     request = with_values("number", kind="array")
-    assert not starts(request, "s1 = use(x=[]")
+    assert not admits_start(request, "s1 = use(x=[]")
     assert admits(request, f"s1 = use(x=[{', '.join('12345678')}])")
-    assert not starts(request, f"s1 = use(x=[{', '.join('12345678')},")
-    assert not starts(request, "s1 = use(x=1")
+    assert not admits_start(request, f"s1 = use(x=[{', '.join('12345678')},")
+    assert not admits_start(request, "s1 = use(x=1")
 
 
 def test_grammar_admits_max_steps_steps_and_never_more_than_64() -> None:
@@ -196,7 +196,7 @@ def test_grammar_admits_max_steps_steps_and_never_more_than_64() -> None:
         request = request_for(BARE, max_steps=most)
         limit = min(most, 64)
         assert admits(request, "\n".join(steps[:limit]))
-        assert not starts(request, "\n".join(steps[: limit + 1]))
+        assert not admits_start(request, "\n".join(steps[: limit + 1]))
 
 
 @pytest.mark.parametrize(("classes", "steps"), [(5, 12), (31, 12), (32, 11), (63, 11), (64, 10)])
@@ -211,7 +211,7 @@ def test_many_result_field_sets_lower_the_step_limit_but_not_the_checks(
     own = f"f{(steps - 1) * 7 % classes}"
     assert admits(request, f"{plan}{own})")
     assert not admits(request, f"{plan}f{(steps * 7) % classes})")
-    assert not starts(request, f"{plan}{own})\ns")
+    assert not admits_start(request, f"{plan}{own})\ns")
 
 
 def test_grammar_refuses_max_steps_of_zero() -> None:
@@ -224,7 +224,7 @@ def test_grammar_admits_only_the_first_64_context_fields() -> None:
     request = request_for(ToolSpec("use", "", (parameter("x", "context"),)), context=fields)
     assert admits(request, "s1 = use(x=context.f63)")
     assert not admits(request, "s1 = use(x=context.f64)")
-    assert not starts(request, "s1 = use(x=context.n")
+    assert not admits_start(request, "s1 = use(x=context.n")
 
 
 def test_toolbox_rules_are_made_once_for_all_questions_and_contexts(
@@ -233,7 +233,7 @@ def test_toolbox_rules_are_made_once_for_all_questions_and_contexts(
     make = Mock(wraps=plan_rules)
     monkeypatch.setattr("casewright.planner.grammar.plan_grammar.plan_rules", make)
     toolbox = Toolbox([FIND, READ, ToolSpec("use", "", (parameter("x", "span", "context"),))])
-    cached = PlanGrammar(tokenizer())
+    cached = PlanGrammar(byte_tokenizer())
     for number in range(4):
         cached.plan_matcher(PlanRequest(f"question {number}", toolbox, {f"field{number}": "x"}))
     make.assert_called_once()

@@ -14,8 +14,8 @@ from casewright.planner.decoding import Decoder, DecodingLimits, greedy
 from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.request import MAX_WRITTEN_CHARACTERS
+from tests.planner.fixed_text_model import model_writing
 from tests.planner.helpers import SHOP
-from tests.planner.wanting import model_writing
 from tests.support.tiny_mistral import tiny_mistral
 
 QUESTIONS = (

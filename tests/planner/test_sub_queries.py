@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from casewright.planner import Literal, Plan, is_span, parse_plan
 from casewright.planner.plan import StepRef
 from casewright.planner.sub_queries import joined_plan, sub_queries_of, without_no_evidence
-from tests.planner.strategies import LITERALS, PLANS, SENTENCES, valid_plans, with_spans
+from tests.planner.strategies import LITERALS, PLANS, SENTENCES, replace_spans, valid_plans
 
 PAIR = 's1 = own(query="old tent")\ns2 = fact(item_id=s1.item_id, query=question)'
 QUESTION = "How heavy is my old tent, and do you sell wool socks?"
@@ -93,7 +93,7 @@ def test_plans_that_differ_only_in_question_words_have_equal_sub_queries(
     data: st.DataObject, question: str, other: str
 ) -> None:
     plan = data.draw(valid_plans(question))
-    changed = with_spans(plan, question, data.draw, other)
+    changed = replace_spans(plan, question, data.draw, other)
     # What was no wording of the one question may chance to be one of the other.
     assume(not any(is_span(t, other) for t in texts_of(plan) if not is_span(t, question)))
     own, others = sub_queries_of(plan, question), sub_queries_of(changed, other)

@@ -5,7 +5,7 @@ import pytest
 from casewright.errors import PlanError
 from casewright.planner import MAX_STEPS, Plan, Step, parse_plan, validate_plan
 from tests.planner.helpers import SHOP, errors_of
-from tests.planner.toolbox import BOX, FORMS, accepted, only_error
+from tests.planner.toolbox import BOX, FORMS, assert_accepted, only_error
 
 
 def test_validation_refuses_a_tool_outside_the_toolbox() -> None:
@@ -27,8 +27,8 @@ def test_validation_refuses_a_missing_required_argument() -> None:
 
 
 def test_validation_accepts_a_missing_optional_argument() -> None:
-    accepted("optional()")
-    accepted('optional(x="a")')
+    assert_accepted("optional()")
+    assert_accepted('optional(x="a")')
 
 
 def test_validation_refuses_an_unknown_argument() -> None:
@@ -77,7 +77,7 @@ def test_validation_accepts_only_the_declared_sources_of_a_parameter(
 ) -> None:
     call = f"{tool}(x={FORMS[form]})"
     if form in admitted:
-        accepted(call)
+        assert_accepted(call)
     else:
         assert only_error(call).rule.startswith("x")
 
@@ -90,7 +90,7 @@ def test_validation_refuses_an_identifier_written_as_a_literal() -> None:
 
 @pytest.mark.parametrize("tool", ["unit", "unit_or_step"])
 def test_validation_accepts_only_the_declared_choices(tool: str) -> None:
-    accepted(f'{tool}(x="kelvin")')
+    assert_accepted(f'{tool}(x="kelvin")')
     error = only_error(f'{tool}(x="Kelvin")')
     assert "celsius" in error.mend
     assert "kelvin" in error.mend
@@ -102,7 +102,7 @@ def test_validation_accepts_only_the_declared_choices(tool: str) -> None:
 )
 def test_validation_accepts_only_spans_of_adjacent_whole_words(text: str, valid: bool) -> None:
     if valid:
-        accepted(f'words(x="{text}")')
+        assert_accepted(f'words(x="{text}")')
     else:
         error = only_error(f'words(x="{text}")')
         assert "adjacent words" in error.rule

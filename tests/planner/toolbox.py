@@ -1,4 +1,4 @@
-"""A toolbox with a tool for every source and type, and what is valid with it."""
+"""A toolbox with a tool for every source and type, and checks of calls with it."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def only_error(call: str, **more: Any) -> PlanError:
     return error
 
 
-def accepted(call: str) -> None:
+def assert_accepted(call: str) -> None:
     assert errors_of(f"s1 = give()\ns2 = {call}", BOX, context=CONTEXT) == []
