@@ -1,4 +1,4 @@
-"""What the grammar of plans admits, rule by rule."""
+"""The grammar of plans admits what its rules allow, and nothing else."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ READ = ToolSpec("read", "", (parameter("item_id", "step"),), ("evidence",))
 BARE = ToolSpec("bare", "", (), ())
 
 
-def with_values(*sources: str, **more: Any) -> PlanRequest:
-    """Return a request with one tool ``use``, and its context."""
+def use_request(*sources: str, **more: Any) -> PlanRequest:
+    """Return a request with a context and the tool ``use``."""
     return request_for(ToolSpec("use", "", (parameter("x", *sources, **more),)), context=CONTEXT)
 
 
@@ -100,9 +100,9 @@ def test_grammar_omits_tools_whose_required_argument_has_no_source() -> None:
 
 
 def test_grammar_omits_tools_whose_required_argument_has_no_fitting_value() -> None:
-    assert not admits_start(with_values("literal", kind="integer"), "s1 = u")
-    assert not admits_start(with_values(choices=("a",), kind="boolean"), "s1 = u")
-    assert not admits_start(with_values(choices=("\ud800",)), "s1 = u")
+    assert not admits_start(use_request("literal", kind="integer"), "s1 = u")
+    assert not admits_start(use_request(choices=("a",), kind="boolean"), "s1 = u")
+    assert not admits_start(use_request(choices=("\ud800",)), "s1 = u")
 
 
 def test_arguments_keep_their_declared_order_and_only_optional_ones_may_be_omitted() -> None:
@@ -115,12 +115,12 @@ def test_arguments_keep_their_declared_order_and_only_optional_ones_may_be_omitt
         ToolSpec("both", "", (parameter("a", "step", required=False), parameter("b", "question"))),
     )
     texts = {"a": "a=question", "b": "b=question", "c": "c=question", "d": "d=question"}
-    for wanted, tool in (
+    for arguments, tool in (
         *((("bd", "some"), ("abd", "some"), ("bcd", "some"), ("abcd", "some"))),
         *((("", "none"), ("a", "none"), ("b", "none"), ("c", "none"), ("ac", "none"))),
         *((("bc", "none"), ("abc", "none"), ("", "late"), ("b", "both"))),
     ):
-        call = f"{tool}({', '.join(texts[name] for name in wanted)})"
+        call = f"{tool}({', '.join(texts[name] for name in arguments)})"
         assert admits(request, f"s1 = {call}"), call
     for call in (
         *("some()", "some(b=question)", "some(d=question, b=question)", "none(, a=question)"),
@@ -128,10 +128,10 @@ def test_arguments_keep_their_declared_order_and_only_optional_ones_may_be_omitt
         *("some(b=question, d=question, e=question)", "late(a=s1.title)", "both(a=s1.title, "),
     ):
         assert not admits_start(request, f"s1 = {call}"), call
-    first = "s1 = find(q=question)\ns2 = "
+    first_step = "s1 = find(q=question)\ns2 = "
     for call in ("late(a=s1.title, b=s1[2].title)", "late(b=s1.title)", "late()"):
-        assert admits(request, first + call), call
-    assert admits(request, f"{first}both(a=s1.item_id, b=question)")
+        assert admits(request, first_step + call), call
+    assert admits(request, f"{first_step}both(a=s1.item_id, b=question)")
 
 
 @pytest.mark.parametrize("tool", BOX.names)
@@ -155,7 +155,7 @@ def test_grammar_admits_exactly_the_values_that_validation_accepts(tool: str) ->
 
 
 def test_text_argument_is_never_empty_nor_longer_than_120_characters() -> None:
-    request = with_values("literal")
+    request = use_request("literal")
     assert not admits_start(request, 's1 = use(x=""')
     assert admits(request, f's1 = use(x="{"x" * 120}")')
     assert not admits_start(request, f's1 = use(x="{"x" * 121}')
@@ -163,7 +163,7 @@ def test_text_argument_is_never_empty_nor_longer_than_120_characters() -> None:
 
 
 def test_text_argument_has_one_escaped_form() -> None:
-    request = with_values("literal")
+    request = use_request("literal")
     assert admits(request, r's1 = use(x="\"a\\b\nc\td")')
     for text in (r"\u0041", r"\/", r"\u00e9", "a\tb", "a\nb", r"\r", "\x00", r"\x41", " a", "\\"):
         assert not admits(request, f's1 = use(x="{text}")'), text
@@ -172,18 +172,18 @@ def test_text_argument_has_one_escaped_form() -> None:
 @pytest.mark.parametrize("number", ["0", "7", "-12", "1.5", "-0.25", "3.0", "0.0001", "9" * 15])
 def test_grammar_admits_numbers_in_the_form_that_python_writes(number: str) -> None:
     plan = f"s1 = use(x={number})"
-    assert admits(with_values("number", kind="number"), plan)
-    assert admits(with_values("number", kind="integer"), plan) == ("." not in number)
+    assert admits(use_request("number", kind="number"), plan)
+    assert admits(use_request("number", kind="integer"), plan) == ("." not in number)
     assert str(parse_plan(plan)) == plan
 
 
 @pytest.mark.parametrize("number", ["01", "-0", "1.50", "1.", ".5", "1e5", "+1", "0x1", "1" * 16])
 def test_grammar_refuses_numbers_in_another_form(number: str) -> None:
-    assert not admits(with_values("number"), f"s1 = use(x={number})")
+    assert not admits(use_request("number"), f"s1 = use(x={number})")
 
 
 def test_list_argument_has_one_to_eight_items() -> None:
-    request = with_values("number", kind="array")
+    request = use_request("number", kind="array")
     assert not admits_start(request, "s1 = use(x=[]")
     assert admits(request, f"s1 = use(x=[{', '.join('12345678')}])")
     assert not admits_start(request, f"s1 = use(x=[{', '.join('12345678')},")
@@ -192,9 +192,9 @@ def test_list_argument_has_one_to_eight_items() -> None:
 
 def test_grammar_admits_max_steps_steps_and_never_more_than_64() -> None:
     steps = [f"s{number} = bare()" for number in range(1, 67)]
-    for most in (1, 2, 12, 64, 500):
-        request = request_for(BARE, max_steps=most)
-        limit = min(most, 64)
+    for max_steps in (1, 2, 12, 64, 500):
+        request = request_for(BARE, max_steps=max_steps)
+        limit = min(max_steps, 64)
         assert admits(request, "\n".join(steps[:limit]))
         assert not admits_start(request, "\n".join(steps[: limit + 1]))
 
@@ -203,15 +203,15 @@ def test_grammar_admits_max_steps_steps_and_never_more_than_64() -> None:
 def test_many_result_field_sets_lower_the_step_limit_but_not_the_checks(
     classes: int, steps: int
 ) -> None:
-    makes = [ToolSpec(f"t{n}", "", (), (f"f{n}", "all")) for n in range(classes)]
-    uses = ToolSpec("use", "", (parameter("x", "step", required=False),), (*makes[0].results,))
-    request = request_for(*makes, uses)
+    producers = [ToolSpec(f"t{n}", "", (), (f"f{n}", "all")) for n in range(classes)]
+    consumer = ToolSpec("use", "", (parameter("x", "step", required=False),), producers[0].results)
+    request = request_for(*producers, consumer)
     lines = [f"s{number} = t{(number * 7) % classes}()" for number in range(1, steps)]
     plan = "\n".join([*lines, f"s{steps} = use(x=s{steps - 1}."])
-    own = f"f{(steps - 1) * 7 % classes}"
-    assert admits(request, f"{plan}{own})")
+    field = f"f{(steps - 1) * 7 % classes}"
+    assert admits(request, f"{plan}{field})")
     assert not admits(request, f"{plan}f{(steps * 7) % classes})")
-    assert not admits_start(request, f"{plan}{own})\ns")
+    assert not admits_start(request, f"{plan}{field})\ns")
 
 
 def test_grammar_refuses_max_steps_of_zero() -> None:
@@ -227,16 +227,16 @@ def test_grammar_admits_only_the_first_64_context_fields() -> None:
     assert not admits_start(request, "s1 = use(x=context.n")
 
 
-def test_toolbox_rules_are_made_once_for_all_questions_and_contexts(
+def test_toolbox_rules_are_built_once_for_all_questions_and_contexts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    make = Mock(wraps=plan_rules)
-    monkeypatch.setattr("casewright.planner.grammar.plan_grammar.plan_rules", make)
+    rules_mock = Mock(wraps=plan_rules)
+    monkeypatch.setattr("casewright.planner.grammar.plan_grammar.plan_rules", rules_mock)
     toolbox = Toolbox([FIND, READ, ToolSpec("use", "", (parameter("x", "span", "context"),))])
     cached = PlanGrammar(byte_tokenizer())
     for number in range(4):
         cached.plan_matcher(PlanRequest(f"question {number}", toolbox, {f"field{number}": "x"}))
-    make.assert_called_once()
+    rules_mock.assert_called_once()
 
 
 def test_toolboxes_that_differ_only_in_a_kind_have_different_grammars() -> None:

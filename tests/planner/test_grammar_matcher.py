@@ -181,9 +181,9 @@ def test_grammar_gives_several_threads_the_same_plans_as_one() -> None:
     shared = PlanGrammar(byte_tokenizer(), cache_size=2)
     page = BOX.without("words", "many")  # Without spans, its grammar stays compiled.
     requests = [
-        PlanRequest(f"Do you sell {word}?", box, CONTEXT, max_steps=3)
+        PlanRequest(f"Do you sell {word}?", toolbox, CONTEXT, max_steps=3)
         for word in ("socks", "tents")
-        for box in (BOX, SHOP, page)
+        for toolbox in (BOX, SHOP, page)
     ]
 
     def draw_plans(number: int) -> list[str]:
