@@ -141,8 +141,8 @@ class _EagerPointers:
                 torch.tensor([argument.index for argument in arguments]),
             )
             argument_mean = values.mean(0, keepdim=True)
-        tool, place = torch.tensor([step.tool]), torch.tensor([number])
-        return _array(self._network.step_inputs(memory, _zeros(1), tool, place, argument_mean)[0])
+        tool, index = torch.tensor([step.tool]), torch.tensor([number])
+        return _array(self._network.step_inputs(memory, _zeros(1), tool, index, argument_mean)[0])
 
 
 def _zeros(count: int) -> Tensor:
