@@ -1,4 +1,4 @@
-"""Chat models for tests: scripted, hanging, and ones that hold the thread they run on."""
+"""Chat models for tests: scripted ones, and ones that hang in a thread or on the event loop."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_forced_tokens_need_no_model_steps(mistral: LanguageModel) -> None:
     for request in requests():
         written = write(Decoder(mistral), mistral, request)
         chosen = len(written.tokens) - written.forced
-        # The end of the plan is a choice as well, where another step would be possible.
+        # Where another step is possible, the end of the plan is a choice too.
         assert written.model_steps in (chosen, chosen + 1)
         assert written.forced > chosen / 4
 

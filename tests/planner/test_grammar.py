@@ -15,7 +15,7 @@ from casewright.planner.grammar.toolbox_rules import plan_rules
 from casewright.tools import Toolbox, ToolSpec
 from tests.planner.grammar_walk import admits, admits_start, byte_tokenizer, grammar, request_for
 from tests.planner.helpers import parameter
-from tests.planner.toolbox import BOX, CONTEXT
+from tests.planner.toolbox import CONTEXT, TOOLBOX
 
 FIND = ToolSpec("find", "", (parameter("q", "question"),), ("item_id", "title"))
 READ = ToolSpec("read", "", (parameter("item_id", "step"),), ("evidence",))
@@ -37,7 +37,7 @@ def test_grammar_admits_the_plans_of_the_shopping_queries(
 
 def test_grammar_always_admits_no_evidence() -> None:
     assert admits(request_for(), "s1 = no_evidence()")
-    assert admits(PlanRequest("a b", BOX), "s1 = no_evidence()")
+    assert admits(PlanRequest("a b", TOOLBOX), "s1 = no_evidence()")
     assert admits(request_for(FIND), "s1 = find(q=question)\ns2 = no_evidence()")
 
 
@@ -134,7 +134,7 @@ def test_arguments_keep_their_declared_order_and_only_optional_ones_may_be_omitt
     assert admits(request, f"{first_step}both(a=s1.item_id, b=question)")
 
 
-@pytest.mark.parametrize("tool", BOX.names)
+@pytest.mark.parametrize("tool", TOOLBOX.names)
 def test_grammar_admits_exactly_the_values_that_validation_accepts(tool: str) -> None:
     values = [
         *('"wool socks"', '"boots"', '"celsius"', "question", "true", "false", "12", "1.5"),
@@ -143,7 +143,7 @@ def test_grammar_admits_exactly_the_values_that_validation_accepts(tool: str) ->
         *('["wool socks"]', '["boots", 1, true]', "[question, context.n]", "[s1.title]"),
         *('["celsius", "kelvin"]', "[[1]]", "null"),
     ]
-    request = PlanRequest("Do you sell red wool socks?", BOX, CONTEXT)
+    request = PlanRequest("Do you sell red wool socks?", TOOLBOX, CONTEXT)
     for value in values:
         plan = f"s1 = give()\ns2 = {tool}(x={value})"
         try:

@@ -13,7 +13,7 @@ from casewright.planner.grammar import PlanGrammar
 from casewright.tools import ToolSpec
 from tests.planner.grammar_walk import admits, admits_start, draw_text, grammar, request_for, writes
 from tests.planner.helpers import parameter
-from tests.planner.toolbox import BOX
+from tests.planner.toolbox import TOOLBOX
 from tests.support import tiny_tokenizers
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_grammar_writes_only_valid_plans_for_a_hostile_question(name: str) -> None:
-    request = PlanRequest(TEXTS[name], BOX, {"page": "p1"}, max_steps=3)
+    request = PlanRequest(TEXTS[name], TOOLBOX, {"page": "p1"}, max_steps=3)
     for seed in range(10):
         text = draw_text(grammar().plan_matcher(request), seed, go_on=0.8)
         request.validate(parse_plan(text))

@@ -23,7 +23,7 @@ from tests.planner.grammar_walk import (
     writes,
 )
 from tests.planner.helpers import SHOP, parameter
-from tests.planner.toolbox import BOX, CONTEXT
+from tests.planner.toolbox import CONTEXT, TOOLBOX
 from tests.support.tiny_mistral import byte_level_tokenizer
 
 FIND = ToolSpec("find", "", (parameter("q", "literal", "question"),), ("item_id", "title"))
@@ -179,11 +179,11 @@ def test_tokenizer_that_cannot_write_a_plan_raises_grammar_error() -> None:
 
 def test_grammar_gives_several_threads_the_same_plans_as_one() -> None:
     shared = PlanGrammar(byte_tokenizer(), cache_size=2)
-    page = BOX.without("words", "many")  # Without spans, its grammar stays compiled.
+    page = TOOLBOX.without("words", "many")  # Without spans, its grammar stays compiled.
     requests = [
         PlanRequest(f"Do you sell {word}?", toolbox, CONTEXT, max_steps=3)
         for word in ("socks", "tents")
-        for toolbox in (BOX, SHOP, page)
+        for toolbox in (TOOLBOX, SHOP, page)
     ]
 
     def draw_plans(number: int) -> list[str]:
@@ -200,7 +200,7 @@ def test_grammar_gives_several_threads_the_same_plans_as_one() -> None:
 
 
 def test_drawn_plan_can_be_written_again_with_forced_tokens() -> None:
-    request = PlanRequest('Do you sell "red" socks?', BOX, CONTEXT)
+    request = PlanRequest('Do you sell "red" socks?', TOOLBOX, CONTEXT)
     for seed in range(20):
         plan = draw_text(grammar().plan_matcher(request), seed, go_on=0.8)
         assert writes(grammar().plan_matcher(request), plan)

@@ -1,4 +1,4 @@
-"""The grammar of any request admits only valid plans, and all of them."""
+"""The grammar of any request admits only valid plans, and all of them within its bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pinned plans replace values by parameters, check their files and refuse changed tools."""
+"""Pinned plans have parameters for values; damaged files and changed tools are refused."""
 
 from __future__ import annotations
 

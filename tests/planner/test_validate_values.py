@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.planner.helpers import errors_of
-from tests.planner.toolbox import BOX, assert_accepted, only_error
+from tests.planner.toolbox import TOOLBOX, assert_accepted, only_error
 
 
 @pytest.mark.parametrize("reference", ["s2.item_id", "s3.item_id", "s9[1].item_id"])
 def test_validation_refuses_a_reference_to_no_earlier_step(reference: str) -> None:
     text = f"s1 = give()\ns2 = looked_up(x={reference})\ns3 = give()"
-    (error,) = errors_of(text, BOX)
+    (error,) = errors_of(text, TOOLBOX)
     assert error.step == "s2"
     assert f"{reference} does not refer to an earlier step" in error.rule
     assert "above" in error.mend
@@ -24,7 +24,7 @@ def test_validation_refuses_a_reference_to_an_undeclared_result_field() -> None:
 
 
 def test_validation_refuses_a_reference_to_a_tool_without_results() -> None:
-    errors = errors_of("s1 = no_evidence()\ns2 = looked_up(x=s1.item_id)", BOX)
+    errors = errors_of("s1 = no_evidence()\ns2 = looked_up(x=s1.item_id)", TOOLBOX)
     assert "nothing" in errors[0].mend
 
 
