@@ -1,4 +1,4 @@
-"""The network as torch trains it, for the search: the reference of ``reading.ArrayNetwork``."""
+"""The parser network run by torch, for the search: the reference for ``reading.ArrayNetwork``."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from casewright.planner.parser.tensors_network import (
 
 
 class EagerNetwork:
-    """Does what ``reading.ArrayNetwork`` does, by torch's modules."""
+    """Implements the methods of ``reading.ArrayNetwork`` with torch's modules."""
 
     def __init__(self, network: ParserNetwork) -> None:
         self._network = network.requires_grad_(False)
 
     def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> tuple[Any, ...]:
-        """Return a toolbox with its cases, of which there is at least one."""
+        """Return the encoded toolbox with its cases; there is at least one case."""
         nodes = self._network.encode_toolbox(tensors(card_arrays(schema)), schema.sizes)
         encoded = self._network.encode_messages(
             tensors(message_arrays([message for message, _ in cases]))
@@ -47,20 +47,20 @@ class EagerNetwork:
 
     def join(self, toolbox: tuple[Any, ...], message: Message) -> _EagerPointers:
         """Return the scores of plans for a message that has words."""
-        schema, nodes, cases, known = toolbox
+        schema, nodes, cases, encoded_cases = toolbox
         memory = self._network.join(
             self._network.encode_messages(tensors(message_arrays([message]))),
             nodes,
             schema.sizes,
             tensors(pair_arrays(schema, [message])),
-            with_fields(known, schema, cases, [message]),
+            with_fields(encoded_cases, schema, cases, [message]),
             torch.ones((1, len(cases)), dtype=torch.bool),
         )
         return _EagerPointers(self._network, memory, schema, message)
 
 
 class _EagerPointers:
-    """Does what ``pointing.Pointers`` does, by torch."""
+    """Implements the methods of ``pointing.Pointers`` with torch."""
 
     def __init__(
         self, network: ParserNetwork, memory: Memory, schema: Schema, message: Message
@@ -76,10 +76,10 @@ class _EagerPointers:
     def start(self) -> Floats:
         return _array(self._network.start + self._network.place.weight[0])
 
-    def tool_logits(self, fed: Floats, before: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        rows = _zeros(len(fed))
-        decoded = self._network.decode(self._memory, torch.from_numpy(fed), rows)
-        tools = self._network.tool_logits(self._memory, decoded, torch.from_numpy(before), rows)
+    def tool_logits(self, inputs: Floats, previous: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        rows = _zeros(len(inputs))
+        decoded = self._network.decode(self._memory, torch.from_numpy(inputs), rows)
+        tools = self._network.tool_logits(self._memory, decoded, torch.from_numpy(previous), rows)
         return _array(decoded[:, -1]), _array(tools[:, -1])
 
     def argument_rows(
@@ -124,7 +124,7 @@ class _EagerPointers:
 
     def _step_input(self, step: ReadStep, number: int) -> Floats:
         memory, arguments = self._memory, step.arguments
-        taken = torch.zeros(1, memory.states.shape[-1])
+        argument_mean = torch.zeros(1, memory.states.shape[-1])
         if arguments:
             weights = torch.zeros(len(arguments), memory.states.shape[1])
             for row, argument in enumerate(arguments):
@@ -140,13 +140,13 @@ class _EagerPointers:
                 weights,
                 torch.tensor([argument.index for argument in arguments]),
             )
-            taken = values.mean(0, keepdim=True)
-        tool, after = torch.tensor([step.tool]), torch.tensor([number])
-        return _array(self._network.step_inputs(memory, _zeros(1), tool, after, taken)[0])
+            argument_mean = values.mean(0, keepdim=True)
+        tool, index = torch.tensor([step.tool]), torch.tensor([number])
+        return _array(self._network.step_inputs(memory, _zeros(1), tool, index, argument_mean)[0])
 
 
 def _zeros(count: int) -> Tensor:
-    """Return the rows' message numbers: there is only one message."""
+    """Return the message number of each row, which is 0: there is only one message."""
     return torch.zeros(count, dtype=torch.long)
 
 

@@ -37,7 +37,7 @@ FIELDS = ("item_id", "title", "context", "s1", "a", "ab")
 NAMES = ("a", "b", "ab", "item_id", "question", "context", "s1", "true", "i", "start")
 
 
-def usable(question: str) -> bool:
+def is_askable(question: str) -> bool:
     try:
         check_question(question)
     except InputError:
@@ -45,7 +45,7 @@ def usable(question: str) -> bool:
     return True
 
 
-#: Any text that can be asked.
+#: Any text that is a valid question.
 QUESTIONS = st.one_of(
     st.lists(
         st.sampled_from(["old", "red", 'tent"', "wool", "my", "Käse", "x-200", "(b)"]),
@@ -54,7 +54,7 @@ QUESTIONS = st.one_of(
     ).map(" ".join),
     st.text(HOSTILE, min_size=1, max_size=30),
     st.text(min_size=1, max_size=20),
-).filter(usable)
+).filter(is_askable)
 CONTEXTS: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
     st.sampled_from([*NAMES[:4], "no name", 'x"', "page\n", "é", "N" * 80]),
     st.sampled_from(["p1", "", 3, 1.5, True, None, ["a"], [], {}]),
@@ -86,7 +86,7 @@ REQUESTS = st.builds(
     max_steps=st.sampled_from((4, 3, 2, 1, 6)),
 )
 
-#: Texts that the grammar's bounds admit: no first blank, no rare control character.
+#: Texts within the grammar's bounds: no blank at the start, no rare control character.
 TEXTS = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="".join(map(chr, range(32)))),
     min_size=1,
@@ -103,12 +103,12 @@ NUMBERS = st.integers(1 - 10**15, 10**15 - 1) | st.integers(-(10**9), 10**9).map
 def valid_plans(draw: st.DrawFn, request: PlanRequest) -> Plan:
     """Draw a plan that is valid for the request and within the grammar's bounds.
 
-    Texts are written with ``literal`` alone: which spans there are has tests of its own.
+    Texts are written with ``literal`` alone: spans have tests of their own.
     """
     steps: list[Step] = []
-    wanted = draw(st.integers(1, request.max_steps))
-    for _ in range(3 * wanted):
-        if len(steps) == wanted:
+    step_count = draw(st.integers(1, request.max_steps))
+    for _ in range(3 * step_count):
+        if len(steps) == step_count:
             break
         tool = draw(st.sampled_from(list(request.toolbox)))
         arguments = []
@@ -128,18 +128,18 @@ def valid_plans(draw: st.DrawFn, request: PlanRequest) -> Plan:
 Values = list[st.SearchStrategy[Any]]
 
 
-def _values(parameter: Parameter, request: PlanRequest, before: list[Step]) -> Values:
-    values = _scalars(parameter, request, before, parameter.fits)
+def _values(parameter: Parameter, request: PlanRequest, earlier: list[Step]) -> Values:
+    values = _scalars(parameter, request, earlier, parameter.fits)
     if parameter.kind in ("array", "any"):
-        items = _scalars(parameter, request, before, lambda value: True)
+        items = _scalars(parameter, request, earlier, lambda value: True)
         if items:
             lists = st.lists(st.one_of(items), min_size=1, max_size=3)
-            values.append(lists.map(lambda listed: ListValue(tuple(listed))))
+            values.append(lists.map(lambda members: ListValue(tuple(members))))
     return values
 
 
 def _scalars(
-    parameter: Parameter, request: PlanRequest, before: list[Step], fits: Callable[[Any], bool]
+    parameter: Parameter, request: PlanRequest, earlier: list[Step], fits: Callable[[Any], bool]
 ) -> Values:
     sources = parameter.sources
     values: Values = []
@@ -152,12 +152,12 @@ def _scalars(
     if Source.BOOLEAN in sources and fits(True):
         values.append(st.builds(Literal, st.booleans()))
     if Source.CONTEXT in sources:
-        known = [f for f, value in request.context.items() if value is not None and fits(value)]
-        values += [st.just(ContextRef(f)) for f in known if f in NAMES]
+        fields = [f for f, value in request.context.items() if value is not None and fits(value)]
+        values += [st.just(ContextRef(f)) for f in fields if f in NAMES]
     if Source.STEP in sources:
         values += [
             st.builds(StepRef, st.just(number), st.sampled_from(results), st.integers(0, 9))
-            for number, step in enumerate(before, 1)
+            for number, step in enumerate(earlier, 1)
             if (results := request.toolbox[step.tool].results)
         ]
     return values

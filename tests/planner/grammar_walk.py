@@ -1,4 +1,4 @@
-"""Writing under a grammar without a model: by drawing among the allowed tokens, or by a text."""
+"""Writing under a grammar without a model: random allowed tokens, or those of a given text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.support.tiny_mistral import byte_level_tokenizer
 if TYPE_CHECKING:
     from llguidance import LLTokenizer
 
-#: What ends texts, lists and calls: drawn more often, or all texts would be as long as they may.
+#: Ends of texts, lists and calls. They are drawn more often, to keep the texts short.
 ENDS = (b'"', b")", b"]")
 QUESTION = "Do you sell red wool socks?"
 
 
 @cache
-def tokenizer() -> LLTokenizer:
+def byte_tokenizer() -> LLTokenizer:
     """Return a byte-level tokenizer."""
     from llguidance.hf import from_tokenizer
 
@@ -31,74 +31,74 @@ def tokenizer() -> LLTokenizer:
 
 @cache
 def grammar() -> PlanGrammar:
-    return PlanGrammar(tokenizer())
+    return PlanGrammar(byte_tokenizer())
 
 
 def request_for(*tools: ToolSpec, question: str = QUESTION, **more: Any) -> PlanRequest:
     return PlanRequest(question, Toolbox(tools), **more)
 
 
-def drawn(
-    matcher: PlanMatcher, seed: int, *, on: float = 0.5, writes: LLTokenizer | None = None
+def draw_text(
+    matcher: PlanMatcher, seed: int, *, go_on: float = 0.5, tokenizer: LLTokenizer | None = None
 ) -> str:
     """Return a text written by drawing among the allowed tokens.
 
     Args:
-        matcher: Is used up.
-        seed: Draws the tokens.
-        on: How likely it goes on where the text might end.
-        writes: The matcher's tokenizer, where it is not ``tokenizer()``.
+        matcher: Consumes the text.
+        seed: Seed of the draws.
+        go_on: Probability of another token where the text may end.
+        tokenizer: The matcher's tokenizer; by default ``byte_tokenizer()``.
     """
     draw = random.Random(seed)
-    tokens = writes or tokenizer()
+    tokenizer = tokenizer or byte_tokenizer()
     written: list[int] = []
     while True:
         written += matcher.consume_forced()
-        if matcher.finished or (matcher.accepting and draw.random() > on):
-            return tokens.decode_bytes(written).decode()
-        # By their first bytes: there are more ways to cut the name of one tool than of another.
-        ways: dict[bytes, list[int]] = {}
+        if matcher.finished or (matcher.accepting and draw.random() > go_on):
+            return tokenizer.decode_bytes(written).decode()
+        # Grouped by first byte, as one tool's name may start with more tokens than another's.
+        tokens_by_byte: dict[bytes, list[int]] = {}
         for token in matcher.allowed().tolist():
-            if token not in tokens.eos_tokens:
-                ways.setdefault(tokens.decode_bytes([token])[:1], []).append(token)
-        if len(ways) > 1 and draw.random() < 0.7:
-            # No_evidence, which says little; other names are not missed.
-            ways.pop(b"n", None)
-        ends = [byte for byte in ENDS if byte in ways]
-        byte = draw.choice(ends if ends and draw.random() < 0.2 else sorted(ways))
-        token = draw.choice(ways[byte])
+            if token not in tokenizer.eos_tokens:
+                tokens_by_byte.setdefault(tokenizer.decode_bytes([token])[:1], []).append(token)
+        if len(tokens_by_byte) > 1 and draw.random() < 0.7:
+            # No_evidence has no arguments to test.
+            tokens_by_byte.pop(b"n", None)
+        ends = [byte for byte in ENDS if byte in tokens_by_byte]
+        byte = draw.choice(ends if ends and draw.random() < 0.2 else sorted(tokens_by_byte))
+        token = draw.choice(tokens_by_byte[byte])
         matcher.consume(token)
         written.append(token)
 
 
-def steered(matcher: PlanMatcher, text: str, *, writes: LLTokenizer | None = None) -> bool:
-    """Return whether the text can be written, forced tokens taken and others chosen for it."""
-    tokens = writes or tokenizer()
+def writes(matcher: PlanMatcher, text: str, *, tokenizer: LLTokenizer | None = None) -> bool:
+    """Return whether forced tokens and the longest allowed ones write the text."""
+    tokenizer = tokenizer or byte_tokenizer()
     rest = text.encode()
     while True:
-        forced = tokens.decode_bytes(matcher.consume_forced())
+        forced = tokenizer.decode_bytes(matcher.consume_forced())
         if not rest.startswith(forced):
             return False
         rest = rest.removeprefix(forced)
         if not rest:
             return matcher.accepting
-        ways = {token: tokens.decode_bytes([token]) for token in matcher.allowed().tolist()}
-        ways = {
+        texts = {token: tokenizer.decode_bytes([token]) for token in matcher.allowed().tolist()}
+        texts = {
             token: written
-            for token, written in ways.items()
-            if token not in tokens.eos_tokens and rest.startswith(written)
+            for token, written in texts.items()
+            if token not in tokenizer.eos_tokens and rest.startswith(written)
         }
-        if not ways:
+        if not texts:
             return False
-        token = max(ways, key=lambda way: len(ways[way]))
+        token = max(texts, key=lambda token: len(texts[token]))
         matcher.consume(token)
-        rest = rest.removeprefix(ways[token])
+        rest = rest.removeprefix(texts[token])
 
 
-def follows(matcher: PlanMatcher, text: str) -> bool:
-    """Return whether the matcher lets the text be written, as a start at least; consumes it."""
+def consume(matcher: PlanMatcher, text: str) -> bool:
+    """Consume the start of a plan; return whether the matcher allowed all of it."""
     try:
-        for token in tokenizer().greedy_tokenize(text):
+        for token in byte_tokenizer().greedy_tokenize(text):
             matcher.consume(token)
     except GrammarError:
         return False
@@ -106,17 +106,17 @@ def follows(matcher: PlanMatcher, text: str) -> bool:
 
 
 def admits(request: PlanRequest, plan: str) -> bool:
-    """Return whether the whole plan may be written."""
+    """Return whether the grammar admits the whole plan."""
     matcher = grammar().plan_matcher(request)
-    return follows(matcher, plan) and matcher.accepting
+    return consume(matcher, plan) and matcher.accepting
 
 
-def starts(request: PlanRequest, text: str) -> bool:
-    """Return whether some plan starts with the text."""
-    return follows(grammar().plan_matcher(request), text)
+def admits_start(request: PlanRequest, text: str) -> bool:
+    """Return whether the grammar admits a plan that starts with the text."""
+    return consume(grammar().plan_matcher(request), text)
 
 
 def admits_step(request: PlanRequest, earlier: Sequence[str], line: str) -> bool:
-    """Return whether the line may be written after steps that call these tools."""
+    """Return whether the line may follow earlier steps that call these tools."""
     matcher = grammar().line_matcher(request, earlier)
-    return follows(matcher, line) and matcher.accepting
+    return consume(matcher, line) and matcher.accepting

@@ -70,8 +70,8 @@ def annotated(rows: Iterable[tuple[str, str, dict[str, Any]]] = ROWS) -> list[An
 
 
 def case_planner(queries: Sequence[AnnotatedQuery] | None = None) -> CasePlanner:
-    wanted = annotated() if queries is None else queries
-    return CasePlanner(plan_store(wanted, HashingEncoder(256)))
+    cases = annotated() if queries is None else queries
+    return CasePlanner(plan_store(cases, HashingEncoder(256)))
 
 
 def errors_of(

@@ -1,4 +1,4 @@
-"""Chat models for tests: scripted, hanging, and ones that hold the thread they run on."""
+"""Chat models for tests: scripted ones, and ones that hang in a thread or on the event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic import Field
 
 
 class ScriptedModel(BaseChatModel):
-    """Gives its answers in their order; raises those that are exceptions."""
+    """Returns its answers in order; an answer that is an exception is raised."""
 
     answers: list[Any]
     model_name: str = "scripted"
@@ -43,7 +43,7 @@ class ScriptedModel(BaseChatModel):
 
 
 class HangingModel(ScriptedModel):
-    """Gives its first answers at once, then blocks its thread until it is released, or 5 s."""
+    """Returns its answers, then blocks its thread until it is released, for at most 30 s."""
 
     released: Any = Field(default_factory=threading.Event)
 
@@ -55,7 +55,7 @@ class HangingModel(ScriptedModel):
 
 
 class SimpleHangingModel(SimpleChatModel):
-    """Blocks its thread, as a model that was made the simplest way."""
+    """Blocks its thread until it is released; derived from ``SimpleChatModel``."""
 
     released: Any = Field(default_factory=threading.Event)
 
@@ -69,7 +69,7 @@ class SimpleHangingModel(SimpleChatModel):
 
 
 class AsyncHangingModel(ScriptedModel):
-    """Never answers on the event loop, and can be cancelled there."""
+    """Waits on the event loop without an answer, and can be cancelled there."""
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Any:
         await asyncio.sleep(30)

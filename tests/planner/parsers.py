@@ -1,4 +1,4 @@
-"""An untrained plan parser with a tiny encoder: what it plans is arbitrary, and has to be valid."""
+"""Plan parsers: untrained ones with a tiny encoder and arbitrary plans, and the trained one."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def trained(folder: Path = FOLDER) -> ParserNetwork:
 
 
 def eager_runtime(network: ParserNetwork) -> ParserRuntime:
-    """Return a parser by torch's modules, the reference of the one by arrays."""
+    """Return a parser that runs torch's modules: the reference for the one by arrays."""
     return ParserRuntime(cast(ArrayNetwork, EagerNetwork(network)))

@@ -77,7 +77,7 @@ def spans_of(draw: st.DrawFn, question: str) -> str:
 
 @st.composite
 def valid_plans(draw: st.DrawFn, question: str) -> Plan:
-    """Draw a plan whose steps refer to earlier ones alone; no two steps have one tool.
+    """Draw a plan whose steps refer only to earlier ones; no two steps call the same tool.
 
     Its literals are words of the question, or anything else.
     """
@@ -95,14 +95,14 @@ def valid_plans(draw: st.DrawFn, question: str) -> Plan:
     return Plan(tuple(steps))
 
 
-def with_spans(plan: Plan, question: str, draw: Callable[..., str], other: str) -> Plan:
-    """Return the plan with words of another question in the place of words of its own."""
+def replace_spans(plan: Plan, question: str, draw: Callable[..., str], other: str) -> Plan:
+    """Return the plan with spans of its question replaced by spans of another question."""
 
-    def changed(value: Value) -> Value:
+    def replaced(value: Value) -> Value:
         if not isinstance(value, Literal) or not isinstance(value.value, str):
             return value
         return Literal(draw(spans_of(other))) if is_span(value.value, question) else value
 
     return Plan(
-        tuple(Step(s.tool, tuple((n, changed(v)) for n, v in s.arguments)) for s in plan.steps)
+        tuple(Step(s.tool, tuple((n, replaced(v)) for n, v in s.arguments)) for s in plan.steps)
     )

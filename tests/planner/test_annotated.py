@@ -20,7 +20,7 @@ RECORD: dict[str, Any] = {
 }
 
 
-def write(path: Path, *lines: str) -> Path:
+def write_lines(path: Path, *lines: str) -> Path:
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
@@ -43,7 +43,7 @@ def test_annotated_query_requires_only_query_and_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "place"),
+    ("change", "field"),
     [
         ({"query": None}, "query"),
         ({"query": 5}, "query"),
@@ -66,9 +66,9 @@ def test_annotated_query_requires_only_query_and_plan() -> None:
     ],
 )
 def test_annotated_query_with_an_invalid_value_raises_input_error_naming_the_field(
-    change: dict[str, Any], place: str
+    change: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(InputError, match=place):
+    with pytest.raises(InputError, match=field):
         AnnotatedQuery.read({**RECORD, **change})
 
 
@@ -87,18 +87,18 @@ def test_annotated_query_that_is_no_json_object_raises_input_error(record: Any) 
 
 def test_read_annotated_keeps_the_order_of_lines_and_skips_blank_ones(tmp_path: Path) -> None:
     lines = [json.dumps({**RECORD, "id": i}) for i in range(3)]
-    path = write(tmp_path / "q.jsonl", lines[0], "", lines[1], "  ", lines[2], "")
+    path = write_lines(tmp_path / "q.jsonl", lines[0], "", lines[1], "  ", lines[2], "")
     assert [query.record.id for query in read_annotated(path)] == [0, 1, 2]
 
 
 def test_read_annotated_splits_lines_at_line_feeds_only(tmp_path: Path) -> None:
     record = {**RECORD, "query": "one\u2028two\x85three"}
-    path = write(tmp_path / "q.jsonl", json.dumps(record, ensure_ascii=False))
+    path = write_lines(tmp_path / "q.jsonl", json.dumps(record, ensure_ascii=False))
     assert read_annotated(path)[0].query == record["query"]
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("line", "message"),
     [
         ("{", "Expecting"),
         ("[]", "list"),
@@ -108,10 +108,10 @@ def test_read_annotated_splits_lines_at_line_feeds_only(tmp_path: Path) -> None:
     ],
 )
 def test_read_annotated_error_names_the_file_and_the_line(
-    tmp_path: Path, line: str, what: str
+    tmp_path: Path, line: str, message: str
 ) -> None:
-    path = write(tmp_path / "bad.jsonl", json.dumps(RECORD), "", line)
-    with pytest.raises(InputError, match=rf"bad\.jsonl, line 3: .*{what}"):
+    path = write_lines(tmp_path / "bad.jsonl", json.dumps(RECORD), "", line)
+    with pytest.raises(InputError, match=rf"bad\.jsonl, line 3: .*{message}"):
         read_annotated(path)
 
 

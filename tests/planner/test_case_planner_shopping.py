@@ -1,4 +1,4 @@
-"""The case planner over the shopping domain's own queries."""
+"""The case planner plans the queries of the shopping domain."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_case_planner_gives_sampled_shop_queries_valid_plans_mostly_with_right_t
 ) -> None:
     planner = CasePlanner(shopping.plan_cases)
     planner.plan(PlanRequest("is it red", shopping.toolbox))
-    right = 0
-    some = shopping_queries[::120]
-    for query in some:
+    correct = 0
+    sample = shopping_queries[::120]
+    for query in sample:
         request = query.record.request(shopping.toolbox)
         result = planner.plan(request)
         request.validate(result.plan)
-        right += result.plan.tools == query.plan.tools
-    assert right > 0.5 * len(some)
+        correct += result.plan.tools == query.plan.tools
+    assert correct > 0.5 * len(sample)
 
 
 def test_shipped_reader_calls_the_right_tools_for_most_measuring_queries(
@@ -48,14 +48,14 @@ def test_shipped_reader_calls_the_right_tools_for_most_measuring_queries(
     shop = find_domain("shopping")
     assert shop.reader is not None
     planner = CasePlanner(None, Reader(shop.reader))
-    kept = shop.measuring_queries()
-    right = 0
-    for query in kept:
+    queries = shop.measuring_queries()
+    correct = 0
+    for query in queries:
         request = query.record.request(shopping.toolbox)
         plan = planner.plan(request).plan
         request.validate(plan)
-        right += plan.tools == query.plan.tools or plan.tools in query.accept
-    assert right >= 0.85 * len(kept)
+        correct += plan.tools == query.plan.tools or plan.tools in query.accept
+    assert correct >= 0.85 * len(queries)
 
 
 def test_case_planner_gives_any_shop_question_a_valid_plan(shopping: OpenDomain) -> None:

@@ -11,12 +11,12 @@ from tests.planner.helpers import SHOP
 from tests.planner.models import AsyncHangingModel, HangingModel, SimpleHangingModel, scripted
 
 REQUEST = PlanRequest("do you sell wool socks", SHOP)
-GOOD = 's1 = find(query="wool socks")'
-BAD = 's1 = fact(item_id="p1", query=question)'
+VALID_PLAN = 's1 = find(query="wool socks")'
+INVALID_PLAN = 's1 = fact(item_id="p1", query=question)'
 
 
 @pytest.fixture(params=["sync", "async"])
-def way(request: pytest.FixtureRequest) -> str:
+def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
@@ -27,45 +27,45 @@ def hanging() -> Iterator[HangingModel]:
     model.released.set()
 
 
-def ask(planner: ChatPlanner, way: str) -> PlanResult:
-    result = planner.plan(REQUEST) if way == "sync" else asyncio.run(planner.aplan(REQUEST))
+def plan_with(planner: ChatPlanner, mode: str) -> PlanResult:
+    result = planner.plan(REQUEST) if mode == "sync" else asyncio.run(planner.aplan(REQUEST))
     REQUEST.validate(result.plan)
     return result
 
 
 def test_case_planner_plans_after_two_invalid_plans_of_the_chat_model(
-    shop_planner: CasePlanner, way: str
+    shop_planner: CasePlanner, mode: str
 ) -> None:
-    model = scripted("s1 = buy()", BAD)
-    result = ask(ChatPlanner(model, fallback=shop_planner), way)
-    assert str(result.plan) == GOOD
+    model = scripted("s1 = buy()", INVALID_PLAN)
+    result = plan_with(ChatPlanner(model, fallback=shop_planner), mode)
+    assert str(result.plan) == VALID_PLAN
     assert result.planner == "case"
     assert result.attempts == 3
     assert len(model.heard) == 2
-    assert result.written == BAD
+    assert result.written == INVALID_PLAN
     assert result.fallback.startswith("chat:scripted: ")
     assert 'item_id may not be the text "p1"' in result.fallback
 
 
-def test_chat_planner_without_fallback_planner_returns_the_fallback_plan(way: str) -> None:
-    result = ask(ChatPlanner(scripted(BAD, BAD)), way)
+def test_chat_planner_without_fallback_planner_returns_the_fallback_plan(mode: str) -> None:
+    result = plan_with(ChatPlanner(scripted(INVALID_PLAN, INVALID_PLAN)), mode)
     assert str(result.plan) == "s1 = find(query=question)"
     assert result.planner == "fallback"
     assert "item_id" in result.fallback
 
 
-@pytest.mark.parametrize("answers", [[], [BAD]], ids=["at first", "at the repair"])
+@pytest.mark.parametrize("answers", [[], [INVALID_PLAN]], ids=["at first", "at the repair"])
 def test_fallback_reason_names_the_exception_of_the_chat_model(
-    shop_planner: CasePlanner, way: str, answers: list[str]
+    shop_planner: CasePlanner, mode: str, answers: list[str]
 ) -> None:
     model = scripted(*answers, ConnectionError("refused by\n10.0.0.1"))
-    result = ask(ChatPlanner(model, fallback=shop_planner), way)
-    assert str(result.plan) == GOOD
+    result = plan_with(ChatPlanner(model, fallback=shop_planner), mode)
+    assert str(result.plan) == VALID_PLAN
     assert "ConnectionError: refused by 10.0.0.1" in result.fallback
 
 
-def test_fallback_reason_quotes_a_timeout_error_that_the_model_raised(way: str) -> None:
-    result = ask(ChatPlanner(scripted(TimeoutError("handshake timed out")), seconds=60), way)
+def test_fallback_reason_quotes_a_timeout_error_that_the_model_raised(mode: str) -> None:
+    result = plan_with(ChatPlanner(scripted(TimeoutError("handshake timed out")), seconds=60), mode)
     assert "handshake timed out" in result.fallback
 
 
@@ -93,7 +93,7 @@ KEY = "a8Fk3Lm9Qz7Rt2Xv"
     ],
 )
 def test_fallback_reason_masks_secrets_in_an_exception(text: str) -> None:
-    result = ask(ChatPlanner(scripted(RuntimeError(text))), "sync")
+    result = plan_with(ChatPlanner(scripted(RuntimeError(text))), "sync")
     assert "RuntimeError" in result.fallback
     assert KEY not in result.fallback
 
@@ -103,11 +103,11 @@ def test_fallback_reason_masks_secrets_in_an_exception(text: str) -> None:
     ["max_tokens: 128000 is too much", "hf_hub_download failed", "https://host/a@b", "see key 12"],
 )
 def test_fallback_reason_keeps_text_that_is_no_secret(text: str) -> None:
-    assert text in ask(ChatPlanner(scripted(RuntimeError(text))), "sync").fallback
+    assert text in plan_with(ChatPlanner(scripted(RuntimeError(text))), "sync").fallback
 
 
 def test_fallback_reason_shortens_a_long_exception() -> None:
-    result = ask(ChatPlanner(scripted(RuntimeError("word " * 10_000))), "sync")
+    result = plan_with(ChatPlanner(scripted(RuntimeError("word " * 10_000))), "sync")
     assert len(result.fallback) < 500
 
 
@@ -115,16 +115,16 @@ def test_chat_planner_abandons_a_hanging_model_at_its_deadline(
     shop_planner: CasePlanner, hanging: HangingModel
 ) -> None:
     started = time.perf_counter()
-    result = ask(ChatPlanner(hanging, fallback=shop_planner, seconds=0.3), "sync")
+    result = plan_with(ChatPlanner(hanging, fallback=shop_planner, seconds=0.3), "sync")
     assert 0.25 < time.perf_counter() - started < 8
-    assert str(result.plan) == GOOD
+    assert str(result.plan) == VALID_PLAN
     assert "no plan within 0.3 s" in result.fallback
 
 
 def test_first_attempt_and_repair_round_share_one_deadline(hanging: HangingModel) -> None:
-    hanging.answers.append(BAD)
+    hanging.answers.append(INVALID_PLAN)
     started = time.perf_counter()
-    result = ask(ChatPlanner(hanging, seconds=0.3), "sync")
+    result = plan_with(ChatPlanner(hanging, seconds=0.3), "sync")
     assert time.perf_counter() - started < 8
     assert "no plan within 0.3 s" in result.fallback
     assert result.attempts == 2
@@ -135,9 +135,9 @@ def test_chat_planner_abandons_a_hanging_async_model_at_its_deadline(
 ) -> None:
     model = AsyncHangingModel(answers=[])
     started = time.perf_counter()
-    result = ask(ChatPlanner(model, fallback=shop_planner, seconds=0.3), "async")
+    result = plan_with(ChatPlanner(model, fallback=shop_planner, seconds=0.3), "async")
     assert time.perf_counter() - started < 8
-    assert str(result.plan) == GOOD
+    assert str(result.plan) == VALID_PLAN
     assert "no plan within 0.3 s" in result.fallback
 
 
@@ -153,16 +153,16 @@ def test_hanging_sync_model_does_not_block_the_event_loop(
                 await asyncio.sleep(0.01)
                 ticks += 1
 
-        ticking = asyncio.create_task(tick())
+        ticker = asyncio.create_task(tick())
         started = time.perf_counter()
         result = await ChatPlanner(hanging, seconds=0.3).aplan(REQUEST)
-        spent = time.perf_counter() - started
-        ticking.cancel()
+        seconds = time.perf_counter() - started
+        ticker.cancel()
         hanging.released.set()
-        return result, spent, ticks
+        return result, seconds, ticks
 
-    result, spent, ticks = asyncio.run(run())
-    assert spent < 8
+    result, seconds, ticks = asyncio.run(run())
+    assert seconds < 8
     assert ticks >= 5
     assert "no plan within 0.3 s" in result.fallback
 
@@ -173,6 +173,6 @@ def test_hanging_sync_model_does_not_delay_the_end_of_the_event_loop(
     simple = SimpleHangingModel()
     for model in (hanging, simple):
         started = time.perf_counter()
-        ask(ChatPlanner(model, seconds=0.3), "async")
+        plan_with(ChatPlanner(model, seconds=0.3), "async")
         assert time.perf_counter() - started < 8
     simple.released.set()

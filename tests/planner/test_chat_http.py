@@ -1,4 +1,4 @@
-"""The chat planner with the client that users have, over HTTP."""
+"""The chat planner with LangChain's OpenAI client, over HTTP."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.planner.helpers import SHOP
 from tests.support.chat_server import Answer, ChatServer, Heard, chat_server, nobody_there
 
 REQUEST = PlanRequest("do you sell wool socks", SHOP)
-#: The case planner's, and one that only the server would write.
-GOOD, OWN = 's1 = find(query="wool socks")', 's1 = find(query="socks")'
-BAD = 's1 = fact(item_id="p1", query=question)'
+#: The case planner's plan, and one that only the server sends.
+CASE_PLAN, SENT_PLAN = 's1 = find(query="wool socks")', 's1 = find(query="socks")'
+INVALID_PLAN = 's1 = fact(item_id="p1", query=question)'
 VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_ADMIN_KEY")
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without what a developer may have set, and past any proxy."""
+    """Remove the developer's settings of OpenAI, and bypass any proxy."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -31,17 +31,17 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    with chat_server(OWN) as running:
+    with chat_server(SENT_PLAN) as running:
         yield running
 
 
 @pytest.fixture(params=["sync", "async"])
-def way(request: pytest.FixtureRequest) -> str:
+def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def ask(planner: ChatPlanner, way: str = "sync") -> PlanResult:
-    result = planner.plan(REQUEST) if way == "sync" else asyncio.run(planner.aplan(REQUEST))
+def plan_with(planner: ChatPlanner, mode: str = "sync") -> PlanResult:
+    result = planner.plan(REQUEST) if mode == "sync" else asyncio.run(planner.aplan(REQUEST))
     REQUEST.validate(result.plan)
     return result
 
@@ -51,10 +51,10 @@ def client(url: str, **settings: Any) -> Any:
 
 
 def test_chat_planner_returns_the_plan_and_token_counts_of_the_server(
-    server: ChatServer, way: str
+    server: ChatServer, mode: str
 ) -> None:
-    result = ask(ChatPlanner(client(server.url)), way)
-    assert (str(result.plan), result.planner, result.fallback) == (OWN, "chat:tiny", "")
+    result = plan_with(ChatPlanner(client(server.url)), mode)
+    assert (str(result.plan), result.planner, result.fallback) == (SENT_PLAN, "chat:tiny", "")
     assert (result.attempts, result.tokens) == (1, {"input": 100, "output": 7})
     (heard,) = server.heard
     assert (heard.body["model"], heard.body["temperature"]) == ("tiny", 0)
@@ -62,41 +62,41 @@ def test_chat_planner_returns_the_plan_and_token_counts_of_the_server(
     assert heard.body["messages"][1]["content"].endswith(f"Question: {REQUEST.question}\nPlan:")
 
 
-def test_chat_planner_sends_an_invalid_plan_back_with_its_errors(way: str) -> None:
-    with chat_server(BAD, OWN) as server:
-        result = ask(ChatPlanner(client(server.url)), way)
-    assert (str(result.plan), result.attempts) == (OWN, 2)
+def test_chat_planner_sends_an_invalid_plan_back_with_its_errors(mode: str) -> None:
+    with chat_server(INVALID_PLAN, SENT_PLAN) as server:
+        result = plan_with(ChatPlanner(client(server.url)), mode)
+    assert (str(result.plan), result.attempts) == (SENT_PLAN, 2)
     assert result.tokens == {"input": 200, "output": 14}
     assert len(server.heard) == 2
-    *_, said, complaint = server.heard[1].body["messages"]
-    assert (said["role"], said["content"]) == ("assistant", BAD)
+    *_, answer, complaint = server.heard[1].body["messages"]
+    assert (answer["role"], answer["content"]) == ("assistant", INVALID_PLAN)
     assert 'item_id may not be the text "p1"' in complaint["content"]
 
 
-def refused(status: int, reason: str) -> Answer:
+def refuse(status: int, reason: str) -> Answer:
     return lambda heard: heard.send(status, f'{{"error": {{"message": "{reason}"}}}}')
 
 
-def cut_short(heard: Heard) -> None:
+def cut_answer(heard: Heard) -> None:
     heard.begin(200, length=1000)
     heard.write('{"id":')
     heard.hang_up()
 
 
-def nonsense_stream(heard: Heard) -> None:
+def send_nonsense_stream(heard: Heard) -> None:
     heard.send(200, "data: {no\n\ndata: [DONE]\n\n", "text/event-stream")
 
 
 @pytest.mark.parametrize(
     ("answer", "cause"),
     [
-        (refused(404, "The model tiny does not exist."), "The model tiny does not exist."),
-        (refused(401, "Incorrect API key"), "401 - Incorrect API key"),
-        (refused(429, "Slow down."), "Slow down."),
+        (refuse(404, "The model tiny does not exist."), "The model tiny does not exist."),
+        (refuse(401, "Incorrect API key"), "401 - Incorrect API key"),
+        (refuse(429, "Slow down."), "Slow down."),
         (lambda heard: heard.send(500, "Internal Server Error", "text/plain"), "500"),
         (lambda heard: heard.hang_up(), "Server disconnected without sending a response"),
-        (cut_short, "received 6 bytes, expected 1000"),
-        (nonsense_stream, "data: {no"),
+        (cut_answer, "received 6 bytes, expected 1000"),
+        (send_nonsense_stream, "data: {no"),
         (lambda heard: heard.send(200, "<html>Welcome</html>", "text/html"), "Welcome"),
         (lambda heard: heard.send(200, "{no"), "JSONDecodeError"),
         (lambda heard: heard.send(200, "{}"), "'choices'"),
@@ -107,8 +107,8 @@ def test_fallback_reason_names_the_failing_server_and_the_cause(
     server: ChatServer, shop_planner: CasePlanner, answer: Answer, cause: str
 ) -> None:
     server.answer = answer
-    result = ask(ChatPlanner(client(server.url, max_retries=0), fallback=shop_planner))
-    assert (str(result.plan), result.planner) == (GOOD, "case")
+    result = plan_with(ChatPlanner(client(server.url, max_retries=0), fallback=shop_planner))
+    assert (str(result.plan), result.planner) == (CASE_PLAN, "case")
     assert result.fallback.startswith(f"chat:tiny: The model at {server.url} failed: ")
     assert cause in result.fallback
 
@@ -118,51 +118,51 @@ def test_chat_planner_treats_an_answer_without_text_as_an_invalid_plan(
     server: ChatServer, answer: str | None
 ) -> None:
     server.answer = lambda heard: heard.say(answer)
-    result = ask(ChatPlanner(client(server.url)))
+    result = plan_with(ChatPlanner(client(server.url)))
     assert "The model's plan was invalid: plan: The plan has no step." in result.fallback
     assert len(server.heard) == 2
 
 
-def test_fallback_reason_names_an_unreachable_server_and_the_cause(way: str) -> None:
+def test_fallback_reason_names_an_unreachable_server_and_the_cause(mode: str) -> None:
     url = nobody_there()
-    result = ask(ChatPlanner(client(url, max_retries=0)), way)
+    result = plan_with(ChatPlanner(client(url, max_retries=0)), mode)
     assert f"The model at {url} failed: " in result.fallback
     assert "ConnectError: " in result.fallback
 
 
-def silent(heard: Heard) -> None:
+def stay_silent(heard: Heard) -> None:
     heard.released.wait(30)
 
 
-def dripping(heard: Heard) -> None:
+def send_blanks(heard: Heard) -> None:
     heard.begin(200)
     while not heard.released.wait(0.05):
         heard.write(" ")
 
 
-def busy(heard: Heard) -> None:
+def send_busy(heard: Heard) -> None:
     heard.send(503, "{}")
 
 
-@pytest.mark.parametrize("answer", [silent, dripping, busy])
+@pytest.mark.parametrize("answer", [stay_silent, send_blanks, send_busy])
 def test_chat_planner_keeps_its_deadline_despite_slow_servers_and_client_retries(
-    server: ChatServer, shop_planner: CasePlanner, answer: Answer, way: str
+    server: ChatServer, shop_planner: CasePlanner, answer: Answer, mode: str
 ) -> None:
     server.answer = answer
-    # Its retries of what is busy would take seconds.
+    # The client's retries of a busy server would take seconds.
     planner = ChatPlanner(client(server.url, max_retries=9), fallback=shop_planner, seconds=0.4)
     started = time.perf_counter()
-    result = ask(planner, way)
+    result = plan_with(planner, mode)
     assert time.perf_counter() - started < 4
-    assert str(result.plan) == GOOD
+    assert str(result.plan) == CASE_PLAN
     assert f"The model at {server.url} gave no plan within 0.4 s." in result.fallback
 
 
 def test_chat_client_works_in_several_event_loops_in_turn(server: ChatServer) -> None:
     # Models of one address share the connections of langchain-openai's client, across loops too.
     for _ in range(3):
-        result = ask(ChatPlanner(client(server.url)), "async")
-        assert (str(result.plan), result.fallback) == (OWN, "")
+        result = plan_with(ChatPlanner(client(server.url)), "async")
+        assert (str(result.plan), result.fallback) == (SENT_PLAN, "")
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
@@ -170,10 +170,10 @@ def test_chat_model_with_a_server_address_needs_no_api_key(
     server: ChatServer, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, server.url)
-    assert str(ask(ChatPlanner(chat_model("openai:tiny"))).plan) == OWN
+    assert str(plan_with(ChatPlanner(chat_model("openai:tiny"))).plan) == SENT_PLAN
     monkeypatch.setenv("OPENAI_API_KEY", "mine")
-    assert str(ask(ChatPlanner(chat_model("openai:tiny"))).plan) == OWN
-    assert str(ask(ChatPlanner(chat_model("openai:tiny", api_key="given"))).plan) == OWN
+    assert str(plan_with(ChatPlanner(chat_model("openai:tiny"))).plan) == SENT_PLAN
+    assert str(plan_with(ChatPlanner(chat_model("openai:tiny", api_key="given"))).plan) == SENT_PLAN
     assert [heard.key for heard in server.heard] == ["none", "mine", "given"]
 
 

@@ -20,17 +20,17 @@ SETTINGS = settings(
 REFERENCE = re.compile(r"s(\d+)(?:\[\d+\])?\.(\w+)")
 
 
-def scalars(admitted: dict[str, Any], words: Any, results: Sequence[Sequence[str]]) -> list[Any]:
-    """Strategies of the values, in the plan language, that these choices admit."""
-    options = [st.sampled_from(admitted["values"])] if admitted["values"] else []
+def scalars(choices: dict[str, Any], words: Any, results: Sequence[Sequence[str]]) -> list[Any]:
+    """Return strategies of the values, in the plan language, that the choices admit."""
+    options = [st.sampled_from(choices["values"])] if choices["values"] else []
     references = [f"s{n}.{field}" for n, fields in enumerate(results, 1) for field in fields]
-    if admitted["step"] and references:
+    if choices["step"] and references:
         options.append(st.sampled_from(references))
-    if admitted["text"]:
+    if choices["text"]:
         options.append(st.text('ab"\\\n é', max_size=9).map(json.dumps))
-    if admitted["number"]:
+    if choices["number"]:
         options.append(st.integers(-(10**9), 10**9).map(str))
-    if admitted["span"] and words:
+    if choices["span"] and words:
         options.append(
             st.tuples(*[st.integers(0, len(words) - 1)] * 2).map(lambda p: span(words, p))
         )
@@ -44,7 +44,7 @@ def span(words: Sequence[Sequence[str]], ends: tuple[int, int]) -> str:
 
 @st.composite
 def chosen_plans(draw: st.DrawFn, request: PlanRequest) -> str:
-    """A plan's text as an editor puts it together."""
+    """Draw a plan's text as an editor composes it."""
     choices = json.loads(json.dumps(plan_choices(request)))
     lines: list[str] = []
     results: list[Sequence[str]] = []
@@ -56,12 +56,12 @@ def chosen_plans(draw: st.DrawFn, request: PlanRequest) -> str:
             if items := parameter["items"] and scalars(
                 parameter["items"], choices["words"], results
             ):
-                listed = st.lists(st.one_of(items), min_size=1, max_size=3)
-                values.append(listed.map(lambda each: f"[{', '.join(each)}]"))
+                lists = st.lists(st.one_of(items), min_size=1, max_size=3)
+                values.append(lists.map(lambda members: f"[{', '.join(members)}]"))
             if values and (parameter["required"] or draw(st.booleans())):
                 arguments.append(f"{parameter['name']}={draw(st.one_of(values))}")
             elif parameter["required"]:
-                # An editor asks for it in vain: another tool is to be chosen.
+                # No value is possible: the user chooses another tool.
                 tool, arguments = {"name": "no_evidence", "results": []}, []
                 break
         lines.append(f"s{number + 1} = {tool['name']}({', '.join(arguments)})")
@@ -70,33 +70,33 @@ def chosen_plans(draw: st.DrawFn, request: PlanRequest) -> str:
 
 
 def test_plan_made_of_plan_choices_is_valid() -> None:
-    called = 0
+    call_count = 0
 
     @SETTINGS
     @given(REQUESTS, st.data())
     def run(request: PlanRequest, data: st.DataObject) -> None:
-        nonlocal called
+        nonlocal call_count
         plan = parse_plan(data.draw(chosen_plans(request)))
         request.validate(plan)
-        called += sum(bool(step.arguments) for step in plan.steps)
+        call_count += sum(bool(step.arguments) for step in plan.steps)
 
     run()
-    assert called >= 30
+    assert call_count >= 30
 
 
-def admitted(value: Any, choices: dict[str, Any], earlier: Plan, request: PlanRequest) -> bool:
+def is_admitted(value: Any, choices: dict[str, Any], earlier: Plan, request: PlanRequest) -> bool:
     if isinstance(value, list):
         items = choices["items"]
         return bool(items) and all(
-            admitted(each, {"alone": items, "items": None}, earlier, request) for each in value
+            is_admitted(item, {"alone": items, "items": None}, earlier, request) for item in value
         )
     alone = choices["alone"]
     if reference := REFERENCE.fullmatch(value):
         tool = earlier.steps[int(reference[1]) - 1].tool
         return bool(alone["step"]) and reference[2] in request.toolbox[tool].results
-    text, number = value.startswith('"'), value[0] in "-0123456789"
+    is_text, is_number = value.startswith('"'), value[0] in "-0123456789"
     return value in alone["values"] or bool(
-        (text and alone["text"]) or (number and alone["number"])
+        (is_text and alone["text"]) or (is_number and alone["number"])
     )
 
 
@@ -105,9 +105,9 @@ def admitted(value: Any, choices: dict[str, Any], earlier: Plan, request: PlanRe
 def test_plan_choices_admit_every_valid_plan(request: PlanRequest, data: st.DataObject) -> None:
     plan = data.draw(valid_plans(request))
     tools = {tool["name"]: tool for tool in plan_choices(request)["tools"]}
-    parts = editable_steps("no plan", str(plan))
-    assert [part["tool"] for part in parts] == list(plan.tools)
-    for part in parts:
-        parameters = {each["name"]: each for each in tools[part["tool"]]["parameters"]}
-        for name, value in part["arguments"].items():
-            assert admitted(value, parameters[name], plan, request), (name, value)
+    steps = editable_steps("no plan", str(plan))
+    assert [step["tool"] for step in steps] == list(plan.tools)
+    for step in steps:
+        parameters = {spec["name"]: spec for spec in tools[step["tool"]]["parameters"]}
+        for name, value in step["arguments"].items():
+            assert is_admitted(value, parameters[name], plan, request), (name, value)

@@ -1,4 +1,4 @@
-"""Plans follow the plan cases in the ends of spans and in digits as text or number."""
+"""Plans follow the plan cases in where spans start and end, and in digits as text or number."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ FIND = ToolSpec(
 NOUNS = ("green rivers", "stone recipes", "copper birds", "hidden maps", "summer orchard")
 
 
-def planned(cases: Sequence[AnnotatedQuery], question: str) -> str:
+def plan_by_cases(cases: Sequence[AnnotatedQuery], question: str) -> str:
     with plan_store(cases, HashingEncoder()) as store:
         return str(ParserPlanner(store).plan(PlanRequest(question, Toolbox([FIND]))).plan)
 
 
-def cases(article: str) -> list[AnnotatedQuery]:
+def article_cases(article: str) -> list[AnnotatedQuery]:
     return [
         AnnotatedQuery.read(
             {
@@ -47,24 +47,24 @@ def cases(article: str) -> list[AnnotatedQuery]:
 
 
 @pytest.mark.parametrize("article", ["the ", ""])
-def test_span_starts_with_an_article_only_if_those_of_plan_cases_do(article: str) -> None:
-    question = "Do you have the glass harbour?"
-    assert planned(cases(article), question) == f's1 = find_book(title="{article}glass harbour")'
+def test_span_starts_with_an_article_only_if_spans_of_plan_cases_do(article: str) -> None:
+    expected = f's1 = find_book(title="{article}glass harbour")'
+    assert plan_by_cases(article_cases(article), "Do you have the glass harbour?") == expected
 
 
 def test_three_plan_cases_do_not_change_the_ends_of_spans() -> None:
     question = "Do you have the glass harbour?"
-    assert planned(cases("the ")[:3], question) == planned([], question)
+    assert plan_by_cases(article_cases("the ")[:3], question) == plan_by_cases([], question)
 
 
 def plan_by_conventions(examples: Sequence[tuple[str, str]], question: str, plan: str) -> str:
-    """Return a plan with the conventions of examples, all of the tool ``connection``."""
+    """Return the plan with the conventions of examples; all of them call ``connection``."""
     tokenizer = parser_tokenizer()
     schema = Schema.of(Toolbox([CONNECTION]), tokenizer)
 
-    def read(text: str, written: str) -> ReadCase:
+    def read(text: str, plan: str) -> ReadCase:
         message = read_message(tokenizer, text, {})
-        steps = read_plan(parse_plan(written), schema, message)
+        steps = read_plan(parse_plan(plan), schema, message)
         assert steps is not None
         return message, steps
 
@@ -87,8 +87,8 @@ def call(origin: str, goal: str, seats: str = "question") -> str:
 
 def test_a_span_loses_the_article_that_the_plan_cases_leave_out() -> None:
     examples = [
-        (f"a train from the {place} end to Brest", call(f"{place} end", "Brest"))
-        for place in ("north", "south", "east", "west")
+        (f"a train from the {direction} end to Brest", call(f"{direction} end", "Brest"))
+        for direction in ("north", "south", "east", "west")
     ]
     question = "is there one from the upper end to Calais"
     expected = call("upper end", "Calais")

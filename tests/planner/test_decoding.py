@@ -1,4 +1,4 @@
-"""Decoding writes what a plain loop over the whole sequence would, in fewer steps."""
+"""Decoding writes the same tokens as a loop over the whole sequence, in fewer steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUESTIONS = (
     "thanks!",
     "Do you have wool socks, and when does my parcel arrive?",
 )
-#: Short enough to be quick, long enough for several steps.
+#: Most steps of a plan: decoding takes several steps and is still quick.
 STEPS = 3
 
 
@@ -43,8 +43,8 @@ def prompt_of(model: LanguageModel, request: PlanRequest) -> PromptTokens:
     return model.encode(render_prompt(request))
 
 
-def written_plainly(model: LanguageModel, request: PlanRequest) -> tuple[list[int], int]:
-    """Return tokens and steps of a loop that reads the whole sequence at every step."""
+def decode_plainly(model: LanguageModel, request: PlanRequest) -> tuple[list[int], int]:
+    """Return tokens and steps of a loop that computes the whole sequence at every step."""
     matcher = PlanGrammar(model.grammar_tokenizer).plan_matcher(request)
     prompt = prompt_of(model, request)
     sequence, steps = [*prompt.head, *prompt.tail], 0
@@ -72,15 +72,15 @@ def random_model(kind: str) -> LanguageModel:
     tokenizer = byte_level_tokenizer()
     common = {"vocab_size": 512, "bos_token_id": 0, "eos_token_id": 1, "initializer_range": 0.3}
     size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    more = {"num_key_value_heads": 2, "intermediate_size": 64, **size}
+    decoder = {"num_key_value_heads": 2, "intermediate_size": 64, **size}
     config = {
-        "llama": lambda: transformers.LlamaConfig(**common, **more),
-        "qwen2": lambda: transformers.Qwen2Config(**common, **more),
+        "llama": lambda: transformers.LlamaConfig(**common, **decoder),
+        "qwen2": lambda: transformers.Qwen2Config(**common, **decoder),
         "gpt2": lambda: transformers.GPT2Config(
             **common, n_embd=32, n_layer=2, n_head=4, n_positions=4096
         ),
         "mistral with a window": lambda: transformers.MistralConfig(
-            **common, **more, sliding_window=64
+            **common, **decoder, sliding_window=64
         ),
     }[kind]()
     torch.manual_seed(1)
@@ -93,7 +93,7 @@ def test_decoder_writes_the_same_plan_as_a_plain_loop(
 ) -> None:
     decoder = Decoder(mistral)
     for request in requests():
-        plain, steps = written_plainly(mistral, request)
+        plain, steps = decode_plainly(mistral, request)
         written = write(decoder, mistral, request)
         assert list(written.tokens) == plain
         assert written.model_steps == steps
@@ -104,14 +104,14 @@ def test_decoder_of_other_architectures_writes_the_same_plan_as_a_plain_loop(kin
     model = random_model(kind)
     request = requests()[1]
     written = write(Decoder(model), model, request)
-    assert list(written.tokens) == written_plainly(model, request)[0]
+    assert list(written.tokens) == decode_plainly(model, request)[0]
 
 
 def test_forced_tokens_need_no_model_steps(mistral: LanguageModel) -> None:
     for request in requests():
         written = write(Decoder(mistral), mistral, request)
         chosen = len(written.tokens) - written.forced
-        # The end of the plan is a choice as well, where another step would be possible.
+        # Where another step is possible, the end of the plan is a choice too.
         assert written.model_steps in (chosen, chosen + 1)
         assert written.forced > chosen / 4
 
@@ -124,32 +124,32 @@ def test_batch_decoding_writes_the_same_plans_as_single_decoding(
     decoder = Decoder(model)
     grammar = PlanGrammar(model.grammar_tokenizer)
     batch = requests()
-    together = decoder.write_many(
+    outputs = decoder.write_many(
         [prompt_of(model, request) for request in batch],
         [grammar.plan_matcher(request) for request in batch],
         limits=DecodingLimits(),
     )
-    for request, written in zip(batch, together, strict=True):
-        alone = write(decoder, model, request)
+    for request, written in zip(batch, outputs, strict=True):
+        single = write(decoder, model, request)
         assert isinstance(written, Written)
-        assert written.tokens == alone.tokens
-        assert written.model_steps == alone.model_steps
+        assert written.tokens == single.tokens
+        assert written.model_steps == single.model_steps
 
 
 def test_too_long_plan_of_a_batch_does_not_affect_the_others(mistral: LanguageModel) -> None:
     batch = requests()
     decoder = Decoder(mistral)
     lengths = [len(write(decoder, mistral, request).tokens) for request in batch]
-    most = sorted(lengths)[-2]
-    assert most < max(lengths)
+    limit = sorted(lengths)[-2]
+    assert limit < max(lengths)
     grammar = PlanGrammar(mistral.grammar_tokenizer)
-    together = decoder.write_many(
+    outputs = decoder.write_many(
         [prompt_of(mistral, request) for request in batch],
         [grammar.plan_matcher(request) for request in batch],
-        limits=DecodingLimits(tokens=most),
+        limits=DecodingLimits(tokens=limit),
     )
-    for length, written in zip(lengths, together, strict=True):
-        assert isinstance(written, Written if length <= most else DecodingError)
+    for length, written in zip(lengths, outputs, strict=True):
+        assert isinstance(written, Written if length <= limit else DecodingError)
 
 
 def test_prompt_head_is_computed_once_and_its_states_stay_unchanged(mistral: LanguageModel) -> None:
@@ -159,10 +159,10 @@ def test_prompt_head_is_computed_once_and_its_states_stay_unchanged(mistral: Lan
     head = prompt_of(mistral, requests()[0]).head
     states = decoder.prefixes.get(head)
     assert states is not None
-    before = [(keys.clone(), values.clone()) for keys, values in states.layers]
+    saved = [(keys.clone(), values.clone()) for keys, values in states.layers]
     for request in requests():
         assert write(decoder, mistral, request).prefix_cached
-    for (keys, values), (old_keys, old_values) in zip(states.layers, before, strict=True):
+    for (keys, values), (old_keys, old_values) in zip(states.layers, saved, strict=True):
         assert torch.equal(keys, old_keys)
         assert torch.equal(values, old_values)
     assert write(decoder, mistral, requests()[0]).tokens == first.tokens
@@ -181,9 +181,9 @@ def test_prefix_cache_keeps_the_last_used_head_within_its_bytes(mistral: Languag
             assert write(decoder, mistral, request).prefix_cached
             assert len(decoder.prefixes) == 1
             assert decoder.prefixes.bytes <= 1.5 * size
-    nothing = Decoder(mistral, prefix_bytes=0)
-    assert write(nothing, mistral, batch[0]).tokens == write(unbounded, mistral, batch[0]).tokens
-    assert nothing.prefixes.bytes == 0
+    uncached = Decoder(mistral, prefix_bytes=0)
+    assert write(uncached, mistral, batch[0]).tokens == write(unbounded, mistral, batch[0]).tokens
+    assert uncached.prefixes.bytes == 0
 
 
 def test_decoding_fails_after_its_deadline(mistral: LanguageModel) -> None:
@@ -210,21 +210,21 @@ def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
 
 def test_decoder_gives_concurrent_threads_their_own_plans(mistral: LanguageModel) -> None:
     decoder = Decoder(mistral)
-    alone = [write(decoder, mistral, request).tokens for request in requests()]
+    expected = [write(decoder, mistral, request).tokens for request in requests()]
     written: dict[int, tuple[int, ...]] = {}
 
-    def work(number: int) -> None:
+    def write_plan(number: int) -> None:
         written[number] = write(decoder, mistral, requests()[number % 4]).tokens
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    threads = [threading.Thread(target=write_plan, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert written == {number: alone[number % 4] for number in range(8)}
+    assert written == {number: expected[number % 4] for number in range(8)}
 
 
-def test_session_continues_as_if_the_whole_text_were_read_at_once(mistral: LanguageModel) -> None:
+def test_session_writes_the_same_plan_as_one_read_of_the_whole_text(mistral: LanguageModel) -> None:
     request = requests()[0]
     prompt = prompt_of(mistral, request)
     grammar = PlanGrammar(mistral.grammar_tokenizer)
@@ -236,9 +236,9 @@ def test_session_continues_as_if_the_whole_text_were_read_at_once(mistral: Langu
         session.feed(note)
         second = session.write(grammar.plan_matcher(request))
     whole = PromptTokens(prompt.head, (*prompt.tail, *first.tokens, *note))
-    again = decoder.write(whole, grammar.plan_matcher(request))
-    assert second.tokens == again.tokens
-    assert second.prompt_tokens == again.prompt_tokens
+    expected = decoder.write(whole, grammar.plan_matcher(request))
+    assert second.tokens == expected.tokens
+    assert second.prompt_tokens == expected.prompt_tokens
 
 
 def test_nan_logits_still_give_an_allowed_token(

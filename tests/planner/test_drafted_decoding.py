@@ -1,4 +1,4 @@
-"""Decoding with a draft writes what decoding without one does, in fewer steps."""
+"""Decoding with a draft writes the same tokens as without one, in fewer steps."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from casewright.planner.decoding.draft import continuation
 from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.language_model import LanguageModel
+from tests.planner.fixed_text_model import model_writing
 from tests.planner.helpers import SHOP
-from tests.planner.wanting import model_writing
 from tests.support.examples import at_most
 from tests.support.tiny_mistral import tiny_mistral
 
@@ -32,7 +32,7 @@ QUESTIONS = (
     "Is my phone waterproof, and what do buyers say of its battery?",
     "Käse für 3 Euro?",
 )
-#: Tokens that are written where no grammar ends a text.
+#: Length of a text without a grammar, which has no other end.
 TOKENS = 25
 PLAN = 's1 = own(query="blue tent")\ns2 = fact(item_id=s1.item_id, query=question)'
 LINES = (
@@ -44,10 +44,10 @@ LINES = (
 )
 
 
-class Drafting:
-    """A planner that always has the same plan, or fails."""
+class FixedPlanner:
+    """Returns the same plan for every request, or fails."""
 
-    name = "drafting"
+    name = "fixed"
 
     def __init__(self, plan: Plan | None) -> None:
         self.draft = plan
@@ -75,8 +75,8 @@ def request(question: str = QUESTIONS[0]) -> PlanRequest:
     return PlanRequest(question, SHOP, {"item_id": "P1"}, max_steps=3)
 
 
-def ending() -> Choose:
-    """Return greedy choice that ends a text after so many tokens."""
+def limited_choice() -> Choose:
+    """Return a greedy choice that ends a text after ``TOKENS`` tokens."""
     tokens: list[int] = []
 
     def choose(logits: Any, matcher: Any) -> int:
@@ -86,26 +86,26 @@ def ending() -> Choose:
     return choose
 
 
-def written(question: str, draft: str, *, grammar: bool) -> Written:
+def write_with_draft(question: str, draft: str, *, grammar: bool) -> Written:
     model = mistral()
     prompt = model.encode(render_prompt(request(question)))
     if grammar:
         matcher = PlanGrammar(model.grammar_tokenizer).plan_matcher(request(question))
         return decoder().write(prompt, matcher, draft=draft)
     free = FreeMatcher(text_tokens(model))
-    return decoder().write(prompt, free, choose=ending(), draft=draft)
+    return decoder().write(prompt, free, choose=limited_choice(), draft=draft)
 
 
 @cache
-def without_draft(question: str, grammar: bool) -> tuple[Written, str]:
-    """Return what is written without a draft, and its text."""
-    result = written(question, "", grammar=grammar)
+def write_without_draft(question: str, grammar: bool) -> tuple[Written, str]:
+    """Return the tokens written without a draft, and their text."""
+    result = write_with_draft(question, "", grammar=grammar)
     return result, mistral().decode(result.tokens)
 
 
 @st.composite
 def drafts(draw: st.DrawFn, right: str) -> str:
-    """Draw a draft: right, half right, longer, of another plan, garbage or empty."""
+    """Draw a draft: right, half right, too long, of another plan, of no plan, or empty."""
     start = draw(st.integers(0, len(right)))
     end = draw(st.integers(start, len(right)))
     other = draw(st.text(max_size=12) | st.lists(st.sampled_from(LINES), max_size=4).map("\n".join))
@@ -124,27 +124,27 @@ def drafts(draw: st.DrawFn, right: str) -> str:
 def test_any_draft_leaves_the_written_plan_unchanged(
     data: st.DataObject, question: str, grammar: bool
 ) -> None:
-    without, text = without_draft(question, grammar)
-    result = written(question, data.draw(drafts(text)), grammar=grammar)
-    assert result.tokens == without.tokens
-    assert result.forced == without.forced
-    assert result.model_steps + result.drafted == without.model_steps
+    undrafted, text = write_without_draft(question, grammar)
+    result = write_with_draft(question, data.draw(drafts(text)), grammar=grammar)
+    assert result.tokens == undrafted.tokens
+    assert result.forced == undrafted.forced
+    assert result.model_steps + result.drafted == undrafted.model_steps
 
 
 @pytest.mark.parametrize("grammar", [True, False], ids=["grammar", "no grammar"])
 def test_correct_draft_needs_at_most_two_model_steps(grammar: bool) -> None:
     model = model_writing(PLAN, request())
-    plans = {
+    results = {
         draft: ModelPlanner(
-            model, constrained=grammar, draft=Drafting(parse_plan(PLAN)) if draft else None
+            model, constrained=grammar, draft=FixedPlanner(parse_plan(PLAN)) if draft else None
         ).plan(request())
         for draft in (True, False)
     }
-    assert all(str(result.plan) == PLAN and not result.fallback for result in plans.values())
-    assert plans[True].tokens["model_steps"] <= 2
-    assert plans[False].tokens["model_steps"] > 8
-    steps = plans[True].tokens["model_steps"] + plans[True].tokens["drafted"]
-    assert steps == plans[False].tokens["model_steps"]
+    assert all(str(result.plan) == PLAN and not result.fallback for result in results.values())
+    assert results[True].tokens["model_steps"] <= 2
+    assert results[False].tokens["model_steps"] > 8
+    steps = results[True].tokens["model_steps"] + results[True].tokens["drafted"]
+    assert steps == results[False].tokens["model_steps"]
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_correct_draft_needs_at_most_two_model_steps(grammar: bool) -> None:
 )
 def test_draft_continues_after_a_part_that_the_model_wrote_differently(draft: str) -> None:
     model = model_writing(PLAN, request())
-    result = ModelPlanner(model, draft=Drafting(parse_plan(draft))).plan(request())
-    without = ModelPlanner(model).plan(request())
-    assert result.plan == without.plan == parse_plan(PLAN)
-    assert result.tokens["model_steps"] <= without.tokens["model_steps"] / 2
+    result = ModelPlanner(model, draft=FixedPlanner(parse_plan(draft))).plan(request())
+    undrafted = ModelPlanner(model).plan(request())
+    assert result.plan == undrafted.plan == parse_plan(PLAN)
+    assert result.tokens["model_steps"] <= undrafted.tokens["model_steps"] / 2
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_draft_continues_after_a_part_that_the_model_wrote_differently(draft: st
 )
 def test_failed_or_invalid_plan_is_not_used_as_a_draft(plan: Plan | None) -> None:
     model = model_writing(PLAN, request())
-    result = ModelPlanner(model, draft=Drafting(plan)).plan(request())
+    result = ModelPlanner(model, draft=FixedPlanner(plan)).plan(request())
     assert (str(result.plan), result.fallback, result.tokens["drafted"]) == (PLAN, "", 0)
 
 
@@ -179,7 +179,7 @@ def test_draft_does_not_exceed_the_limit_of_tokens() -> None:
     model = model_writing(PLAN, request())
     length = len(model.encode_plan(PLAN))
     for tokens in (5, length - 1, length):
-        result = ModelPlanner(model, tokens=tokens, draft=Drafting(parse_plan(PLAN))).plan(
+        result = ModelPlanner(model, tokens=tokens, draft=FixedPlanner(parse_plan(PLAN))).plan(
             request()
         )
         assert bool(result.fallback) == (tokens < length)
@@ -191,7 +191,7 @@ def test_draft_continues_after_the_longest_end_of_the_text_it_contains() -> None
     assert continuation(draft, "a = f") == draft[5:]
     assert continuation(draft, 'a = h(x="three")\nb = ') == 'g(x="two")'
     assert continuation(draft, 'b = g(x="') == 'two")'
-    # One line at a time, once they have parted.
+    # After a difference the draft continues line by line.
     assert continuation(draft, 'c = f(x="one') == '")'
     assert continuation(draft, 'c = f(x="one")') == draft[len('a = f(x="one")') :]
     assert continuation(draft, "nothing of it") == ""
@@ -199,9 +199,9 @@ def test_draft_continues_after_the_longest_end_of_the_text_it_contains() -> None
 
 
 def test_plan_of_exactly_the_token_limit_is_written_with_a_draft() -> None:
-    without, text = without_draft(QUESTIONS[0], True)
+    undrafted, text = write_without_draft(QUESTIONS[0], True)
     model = mistral()
     prompt = model.encode(render_prompt(request()))
     matcher = PlanGrammar(model.grammar_tokenizer).plan_matcher(request())
-    limits = DecodingLimits(tokens=len(without.tokens))
-    assert decoder().write(prompt, matcher, limits=limits, draft=text).tokens == without.tokens
+    limits = DecodingLimits(tokens=len(undrafted.tokens))
+    assert decoder().write(prompt, matcher, limits=limits, draft=text).tokens == undrafted.tokens

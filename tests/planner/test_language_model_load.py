@@ -26,13 +26,13 @@ def logits(network: Any) -> Any:
         return network(input_ids=torch.tensor(TOKENS)).logits.float()
 
 
-def same(network: Any, other: Any, within: float = 1e-5) -> bool:
+def same_logits(network: Any, other: Any, tolerance: float = 1e-5) -> bool:
     import torch
 
-    return torch.allclose(logits(network), logits(other), atol=within)
+    return torch.allclose(logits(network), logits(other), atol=tolerance)
 
 
-def llama() -> Any:
+def llama_network() -> Any:
     transformers: Any = import_module("transformers")
     return transformers.LlamaForCausalLM(
         transformers.LlamaConfig(
@@ -45,7 +45,7 @@ def llama() -> Any:
     )
 
 
-def gpt2() -> Any:
+def gpt2_network() -> Any:
     transformers: Any = import_module("transformers")
     return transformers.GPT2LMHeadModel(
         transformers.GPT2Config(vocab_size=512, n_embd=16, n_layer=1, n_head=2)
@@ -59,11 +59,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def adapter(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A LoRA of random numbers that names its model by a relative path."""
+    """Return a random LoRA adapter that names its base model by a relative path."""
     return save_tiny_adapter(tmp_path_factory.mktemp("adapter"), f"../../{base.name}")
 
 
-def name_base(adapter: Path, base: str | None) -> None:
+def set_base(adapter: Path, base: str | None) -> None:
     file = adapter / "adapter_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": base}))
 
@@ -73,7 +73,7 @@ def test_loaded_language_model_equals_the_saved_one_and_prints_nothing(
 ) -> None:
     loaded = load_language_model(base)
     assert capfd.readouterr() == ("", "")
-    assert same(loaded.network, tiny_mistral().network, 0)
+    assert same_logits(loaded.network, tiny_mistral().network, 0)
     assert (loaded.name, loaded.device.type, str(loaded.network.dtype)) == (
         str(base),
         "cpu",
@@ -83,13 +83,13 @@ def test_loaded_language_model_equals_the_saved_one_and_prints_nothing(
     assert not any(parameter.requires_grad for parameter in loaded.network.parameters())
 
 
-@pytest.mark.parametrize("build", [llama, gpt2])
+@pytest.mark.parametrize("build", [llama_network, gpt2_network])
 def test_llama_and_gpt2_models_load(build: Callable[[], Any], tmp_path: Path) -> None:
     network = build()
     network.save_pretrained(tmp_path)
     byte_level_tokenizer().save_pretrained(tmp_path)
     loaded = load_language_model(str(tmp_path))
-    assert same(loaded.network, network.eval(), 0)
+    assert same_logits(loaded.network, network.eval(), 0)
     assert loaded.grammar_tokenizer.vocab_size == 512
 
 
@@ -97,18 +97,18 @@ def test_llama_and_gpt2_models_load(build: Callable[[], Any], tmp_path: Path) ->
 def test_language_model_is_loaded_in_the_requested_dtype(base: Path, dtype: str) -> None:
     loaded = load_language_model(base, device="cpu", dtype=dtype)
     assert {str(p.dtype) for p in loaded.network.parameters()} == {f"torch.{dtype}"}
-    assert same(loaded.network, tiny_mistral().network, 0.05)
+    assert same_logits(loaded.network, tiny_mistral().network, 0.05)
 
 
-@pytest.mark.parametrize(("dtype", "within"), [("float32", 1e-5), ("bfloat16", 0.1)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("bfloat16", 0.1)])
 def test_adapter_is_merged_into_the_base_model(
-    base: Path, adapter: Path, dtype: str, within: float
+    base: Path, adapter: Path, dtype: str, tolerance: float
 ) -> None:
     peft: Any = import_module("peft")
     expected = peft.PeftModel.from_pretrained(tiny_mistral().network, adapter).eval()
     loaded = load_language_model(base, adapter=adapter, dtype=dtype)
-    assert same(loaded.network, expected, within)
-    assert not same(loaded.network, tiny_mistral().network, within)
+    assert same_logits(loaded.network, expected, tolerance)
+    assert not same_logits(loaded.network, tiny_mistral().network, tolerance)
     assert type(loaded.network).__name__ == "MistralForCausalLM"
     assert loaded.name == f"{base} + {adapter}"
 
@@ -117,7 +117,7 @@ def test_adapter_alone_is_loaded_with_the_base_model_that_it_names(
     base: Path, adapter: Path
 ) -> None:
     expected = load_language_model(base, adapter=adapter)
-    assert same(load_language_model(adapter).network, expected.network, 0)
+    assert same_logits(load_language_model(adapter).network, expected.network, 0)
 
 
 def test_tokenizer_of_an_adapter_replaces_that_of_the_base_model(
@@ -136,17 +136,17 @@ def test_cached_hugging_face_models_and_adapters_load_by_name_without_network(
     base: Path, adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    cached(tmp_path, "someone/tiny", base)
-    name_base(cached(tmp_path, "someone/lora", adapter), "someone/tiny")
+    copy_to_cache(tmp_path, "someone/tiny", base)
+    set_base(copy_to_cache(tmp_path, "someone/lora", adapter), "someone/tiny")
     loaded: LanguageModel = load_language_model("someone/tiny")
-    assert same(loaded.network, tiny_mistral().network, 0)
+    assert same_logits(loaded.network, tiny_mistral().network, 0)
     expected = load_language_model(base, adapter=adapter)
     for names in ({"name": "someone/tiny", "adapter": "someone/lora"}, {"name": "someone/lora"}):
-        assert same(load_language_model(**names).network, expected.network, 0)
+        assert same_logits(load_language_model(**names).network, expected.network, 0)
 
 
-def cached(cache: Path, name: str, folder: Path) -> Path:
-    """Copy a folder to the cache entry of a fetched model of that name."""
+def copy_to_cache(cache: Path, name: str, folder: Path) -> Path:
+    """Copy a folder to the cache entry of a downloaded model of that name."""
     entry = cache / f"models--{name.replace('/', '--')}"
     (entry / "refs").mkdir(parents=True)
     (entry / "refs" / "main").write_text("0" * 40)

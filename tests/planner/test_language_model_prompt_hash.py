@@ -1,4 +1,4 @@
-"""A model that was trained with another form of the prompt is refused."""
+"""A model that was trained with another prompt is refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def base(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def adapter(tmp_path: Path) -> Path:
-    """An adapter without a card, with its base in its folder."""
+    """Return an adapter without a card; its folder contains its base model."""
     folder = save_tiny_adapter(tmp_path, "./base")
     (folder / CARD).unlink()
     save_tiny(folder / "base")
@@ -36,7 +36,7 @@ def write_card(folder: Path, **card: Any) -> None:
     (folder / CARD).write_text(json.dumps(card), encoding="utf-8")
 
 
-def refusal(folder: Path, **settings: Any) -> str:
+def load_error(folder: Path, **settings: Any) -> str:
     with pytest.raises(InputError) as caught:
         load_language_model(folder, **settings)
     return str(caught.value)
@@ -44,7 +44,7 @@ def refusal(folder: Path, **settings: Any) -> str:
 
 def test_model_trained_with_another_prompt_is_refused_with_both_hashes(base: Path) -> None:
     write_card(base, prompt_hash=OTHER, casewright="0.0.9")
-    message = refusal(base)
+    message = load_error(base)
     for part in (str(base), OTHER, prompt_hash(), "casewright finetune train", "Casewright 0.0.9"):
         assert part in message
 
@@ -57,24 +57,24 @@ def test_model_with_the_current_prompt_hash_or_without_a_card_is_loaded(base: Pa
 
 def test_prompt_hash_of_the_adapter_card_overrides_that_of_the_base(adapter: Path) -> None:
     write_card(adapter / "base", prompt_hash=OTHER)
-    assert OTHER in refusal(adapter)
+    assert OTHER in load_error(adapter)
     write_card(adapter, prompt_hash=prompt_hash())
     assert load_language_model(adapter).name == str(adapter)
     write_card(adapter / "base", prompt_hash=prompt_hash())
     write_card(adapter, prompt_hash=OTHER)
-    assert OTHER in refusal(adapter)
-    assert OTHER in refusal(adapter / "base", adapter=adapter)
+    assert OTHER in load_error(adapter)
+    assert OTHER in load_error(adapter / "base", adapter=adapter)
 
 
 @pytest.mark.parametrize(
-    ("card", "word"),
+    ("card", "part"),
     [("{}", "prompt_hash"), ('{"prompt_hash": 7}', "prompt_hash"), ("[]", "object"), ("{", "read")],
     ids=["no hash", "a number", "a list", "half"],
 )
-def test_unreadable_model_card_raises_input_error(base: Path, card: str, word: str) -> None:
+def test_unreadable_model_card_raises_input_error(base: Path, card: str, part: str) -> None:
     (base / CARD).write_text(card, encoding="utf-8")
-    message = refusal(base)
-    assert word in message
+    message = load_error(base)
+    assert part in message
     assert str(base) in message
 
 

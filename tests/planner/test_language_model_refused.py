@@ -1,4 +1,4 @@
-"""Models, adapters and settings that are refused, with what was wrong and what to do."""
+"""Unusable models, adapters and settings are refused with the cause and a remedy."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(saved: Path, tmp_path: Path) -> Path:
-    """A model's folder to damage."""
+    """Return a copy of a model's folder, to damage."""
     return Path(shutil.copytree(saved, tmp_path / "model"))
 
 
 @pytest.mark.parametrize(
-    ("settings", "why"),
+    ("settings", "cause"),
     [
         ({"name": "./nowhere"}, "no folder './nowhere'"),
         ({"name": Path("nowhere")}, "no folder 'nowhere'"),
@@ -48,43 +48,43 @@ def folder(saved: Path, tmp_path: Path) -> Path:
     ids=lambda value: None if isinstance(value, str) else "-".join(map(str, value.values())),
 )
 def test_unknown_model_dtype_device_or_adapter_is_refused(
-    saved: Path, settings: dict[str, Any], why: str
+    saved: Path, settings: dict[str, Any], cause: str
 ) -> None:
-    with pytest.raises(InputError, match=why):
+    with pytest.raises(InputError, match=cause):
         load_language_model(**{"name": saved, **settings})
 
 
-def no_config(folder: Path) -> None:
+def remove_config(folder: Path) -> None:
     (folder / "config.json").unlink()
 
 
-def broken_config(folder: Path) -> None:
+def break_config(folder: Path) -> None:
     (folder / "config.json").write_text("{")
 
 
-def pickled(folder: Path) -> None:
+def pickle_weights(folder: Path) -> None:
     torch: Any = import_module("torch")
     torch.save(tiny_mistral().network.state_dict(), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
 
 
-def truncated(folder: Path) -> None:
+def truncate_weights(folder: Path) -> None:
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1000])
 
 
-def incomplete(folder: Path) -> None:
+def remove_weight(folder: Path) -> None:
     safetensors: Any = import_module("safetensors.torch")
     weights = safetensors.load_file(folder / "model.safetensors")
     weights.pop("model.layers.0.mlp.up_proj.weight")
     safetensors.save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
-def other_shape(folder: Path) -> None:
+def change_shape(folder: Path) -> None:
     edit(folder / "config.json", intermediate_size=48)
 
 
-def running_user_code(folder: Path) -> None:
+def require_remote_code(folder: Path) -> None:
     edit(
         folder / "config.json",
         model_type="mine",
@@ -93,37 +93,37 @@ def running_user_code(folder: Path) -> None:
     (folder / "mine.py").write_text("raise SystemExit('this code was run')")
 
 
-def quantised(folder: Path) -> None:
+def quantise(folder: Path) -> None:
     quantised = {"quant_method": "bitsandbytes", "load_in_4bit": True}
     edit(folder / "config.json", quantization_config=quantised)
 
 
-def no_tokenizer(folder: Path) -> None:
+def remove_tokenizer(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").unlink()
 
 
-def tekken_alone(folder: Path) -> None:
-    no_tokenizer(folder)
+def leave_only_tekken(folder: Path) -> None:
+    remove_tokenizer(folder)
     (folder / "tekken.json").write_text("{}")
 
 
-def broken_template(folder: Path) -> None:
+def break_template(folder: Path) -> None:
     (folder / "chat_template.jinja").write_text("{{ raise_exception('never') }}")
 
 
-def both(folder: Path) -> None:
+def add_adapter_config(folder: Path) -> None:
     (folder / "adapter_config.json").write_text("{}")
 
 
-def encoder(folder: Path) -> None:
-    no_tokenizer(folder)
+def save_encoder(folder: Path) -> None:
+    remove_tokenizer(folder)
     (folder / "model.safetensors").unlink()
     save_tiny_bert(folder, ["a"])
 
 
 def build(network: str, config: str, **settings: Any) -> Callable[[Path], None]:
-    """Return a function that saves another network in place of the model."""
+    """Return a function that replaces the model by another network."""
 
     def save(folder: Path) -> None:
         transformers: Any = import_module("transformers")
@@ -152,22 +152,22 @@ def edit(file: Path, **settings: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "why"),
+    ("damage", "cause"),
     [
-        (no_config, "holds no config.json or adapter_config.json"),
-        (broken_config, "could not be loaded.*config.json"),
-        (pickled, "no weights as safetensors.*convert it"),
-        (truncated, "could not be loaded"),
-        (incomplete, "lacks 1 of .* among them model.layers.0.mlp.up_proj.weight"),
-        (other_shape, "lacks 6 .* shape, among them model.layers.0.mlp.down_proj.weight"),
-        (running_user_code, "needs remote code"),
-        (quantised, "bitsandbytes"),
-        (no_tokenizer, "could not be loaded"),
-        (tekken_alone, "only Mistral.s tekken.json"),
-        (broken_template, "chat template cannot be rendered"),
-        (both, "both a model .* and an adapter"),
+        (remove_config, "holds no config.json or adapter_config.json"),
+        (break_config, "could not be loaded.*config.json"),
+        (pickle_weights, "no weights as safetensors.*convert it"),
+        (truncate_weights, "could not be loaded"),
+        (remove_weight, "lacks 1 of .* among them model.layers.0.mlp.up_proj.weight"),
+        (change_shape, "lacks 6 .* shape, among them model.layers.0.mlp.down_proj.weight"),
+        (require_remote_code, "needs remote code"),
+        (quantise, "bitsandbytes"),
+        (remove_tokenizer, "could not be loaded"),
+        (leave_only_tekken, "only Mistral.s tekken.json"),
+        (break_template, "chat template cannot be rendered"),
+        (add_adapter_config, "both a model .* and an adapter"),
         (seq2seq, "not a causal language model .t5."),
-        (encoder, "lacks .* of the network's weights"),
+        (save_encoder, "lacks .* of the network's weights"),
         (two_sided, "states other than keys and values"),
         (state_space, "states other than keys and values"),
         (hybrid, "states other than keys and values"),
@@ -177,12 +177,12 @@ def edit(file: Path, **settings: Any) -> None:
 def test_damaged_or_unsuitable_model_folder_is_refused(
     folder: Path,
     damage: Callable[[Path], None],
-    why: str,
+    cause: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     damage(folder)
     capfd.readouterr()
-    with pytest.raises(CasewrightError, match=why) as refused:
+    with pytest.raises(CasewrightError, match=cause) as refused:
         load_language_model(folder)
     assert isinstance(refused.value, InputError | DependencyError)
     assert len(str(refused.value)) < 700
@@ -202,61 +202,61 @@ def save_lora(folder: Path, **model: Any) -> Path:
     return folder
 
 
-def pickled_lora(lora: Path) -> None:
+def pickle_lora(lora: Path) -> None:
     (lora / "adapter_model.safetensors").rename(lora / "adapter_model.bin")
 
 
-def truncated_lora(lora: Path) -> None:
+def truncate_lora(lora: Path) -> None:
     file = lora / "adapter_model.safetensors"
     file.write_bytes(file.read_bytes()[:-100])
 
 
-def other_task(lora: Path) -> None:
+def change_task(lora: Path) -> None:
     edit(lora / "adapter_config.json", task_type="SEQ_CLS")
 
 
-def other_width(lora: Path) -> None:
+def change_width(lora: Path) -> None:
     save_lora(lora, hidden=64)
 
 
-def more_layers(lora: Path) -> None:
+def add_layer(lora: Path) -> None:
     save_lora(lora, layers=3)
 
 
-def fewer_layers(lora: Path) -> None:
+def remove_layer(lora: Path) -> None:
     save_lora(lora, layers=1)
 
 
-def broken_lora_config(lora: Path) -> None:
+def break_lora_config(lora: Path) -> None:
     (lora / "adapter_config.json").write_text("[]")
 
 
-def prompt_tuning(lora: Path) -> None:
+def save_prompt_tuning(lora: Path) -> None:
     peft: Any = import_module("peft")
     config = peft.PromptTuningConfig(num_virtual_tokens=2, task_type="CAUSAL_LM")
     peft.get_peft_model(tiny_mistral().network, config).save_pretrained(lora)
 
 
 @pytest.mark.parametrize(
-    ("damage", "why"),
+    ("damage", "cause"),
     [
-        (pickled_lora, "pickle"),
-        (truncated_lora, "could not be added"),
-        (other_task, "for the task SEQ_CLS"),
-        (other_width, "could not be added.*size mismatch"),
-        (more_layers, "do not fit.*is not in the network"),
-        (fewer_layers, "do not fit.*is not in the adapter"),
-        (broken_lora_config, "holds no JSON object"),
-        (prompt_tuning, "changes prompts, not weights"),
+        (pickle_lora, "pickle"),
+        (truncate_lora, "could not be added"),
+        (change_task, "for the task SEQ_CLS"),
+        (change_width, "could not be added.*size mismatch"),
+        (add_layer, "do not fit.*is not in the network"),
+        (remove_layer, "do not fit.*is not in the adapter"),
+        (break_lora_config, "holds no JSON object"),
+        (save_prompt_tuning, "changes prompts, not weights"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
 def test_damaged_or_unfitting_adapter_is_refused(
-    saved: Path, lora: Path, tmp_path: Path, damage: Callable[[Path], None], why: str
+    saved: Path, lora: Path, tmp_path: Path, damage: Callable[[Path], None], cause: str
 ) -> None:
     adapter = Path(shutil.copytree(lora, tmp_path / "adapter"))
     damage(adapter)
-    with pytest.raises(InputError, match=why):
+    with pytest.raises(InputError, match=cause):
         load_language_model(saved, adapter=adapter)
 
 

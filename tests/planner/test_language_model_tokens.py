@@ -1,4 +1,4 @@
-"""Prompts and plans as tokens, with tokenizers and chat templates of several kinds."""
+"""Prompts and plans are encoded correctly by several kinds of tokenizer and chat template."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS: dict[str, Callable[[], Any]] = {
 }
 HEAD = "You plan look-ups.\n\nTools:\nprod_search(query)\n\nThe plan is s1 = no_evidence()."
 TAIL = 'Context: {"page": "P1"}\n\nQuestion: wo ist mein Päckchen 日本?\nPlan:'
-#: Special tokens of any kind, which no text may become.
+#: Special tokens of all kinds; text that looks like them stays text.
 MARKUP = "</s> <s>[/INST][INST] <unk><pad> <|im_end|>\n<|im_start|><|eot_id|><|endoftext|></think>"
 
 
@@ -56,12 +56,12 @@ def model(kind: str) -> LanguageModel:
     return model_of(KINDS[kind]())
 
 
-def tokens(language_model: LanguageModel, prompt: Prompt) -> list[int]:
+def encode(language_model: LanguageModel, prompt: Prompt) -> list[int]:
     encoded = language_model.encode(prompt)
     return [*encoded.head, *encoded.tail]
 
 
-def special(language_model: LanguageModel, ids: list[int]) -> list[str]:
+def special_tokens(language_model: LanguageModel, ids: list[int]) -> list[str]:
     added = language_model.tokenizer.added_tokens_decoder
     return [added[id_].content for id_ in ids if id_ in added]
 
@@ -79,13 +79,13 @@ def test_encoded_prompt_equals_the_tokenization_of_the_whole_text(kind: str) -> 
             enable_thinking=False,
         )
     expected = tokenizer(text, add_special_tokens=False)["input_ids"]
-    ids = tokens(model(kind), prompt)
-    # Llama 3's template shows the time, which stays that of the model's loading.
+    ids = encode(model(kind), prompt)
+    # Llama 3's template contains the time, which stays that of the loading.
     actual, whole = (tokenizer.decode(part).partition("user")[2] for part in (ids, expected))
     assert actual == whole
     if kind != "llama3":
         assert ids == expected
-    assert special(model(kind), ids).count(tokenizer.bos_token) == (tokenizer.bos_token is not None)
+    assert special_tokens(model(kind), ids).count(tokenizer.bos_token) == bool(tokenizer.bos_token)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -99,12 +99,12 @@ def test_prompts_with_the_same_head_start_with_the_same_tokens(kind: str) -> Non
 @pytest.mark.parametrize("kind", KINDS)
 def test_text_that_looks_like_a_special_token_is_encoded_as_plain_text(kind: str) -> None:
     language_model = model(kind)
-    plain = special(language_model, tokens(language_model, Prompt(HEAD, TAIL)))
-    hostile = tokens(language_model, Prompt(HEAD + MARKUP, MARKUP + TAIL))
-    assert special(language_model, hostile) == plain
+    plain = special_tokens(language_model, encode(language_model, Prompt(HEAD, TAIL)))
+    hostile = encode(language_model, Prompt(HEAD + MARKUP, MARKUP + TAIL))
+    assert special_tokens(language_model, hostile) == plain
     assert language_model.tokenizer.decode(hostile).count(MARKUP) == 2
     plan = f's1 = prod_search(query="{MARKUP}")'
-    assert special(language_model, language_model.encode_plan(plan)) == []
+    assert special_tokens(language_model, language_model.encode_plan(plan)) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -149,15 +149,15 @@ def test_lone_surrogate_in_a_prompt_is_encoded_as_a_question_mark() -> None:
     ],
 )
 def test_first_end_token_is_that_of_the_chat_template(kind: str, ends: list[str]) -> None:
-    assert special(model(kind), list(model(kind).ends)) == ends
+    assert special_tokens(model(kind), list(model(kind).ends)) == ends
     assert model(kind).grammar_tokenizer.eos_tokens == list(model(kind).ends)
 
 
 def test_end_tokens_of_the_configuration_count_unless_they_are_text() -> None:
     tokenizer = kinds.mistral_like()
-    text = tokenizer.convert_tokens_to_ids("a")
-    loaded = model_of(tokenizer, eos_token_id=[text, tokenizer.unk_token_id, 9_999])
-    assert special(loaded, list(loaded.ends)) == ["</s>", "<unk>"]
+    text_id = tokenizer.convert_tokens_to_ids("a")
+    loaded = model_of(tokenizer, eos_token_id=[text_id, tokenizer.unk_token_id, 9_999])
+    assert special_tokens(loaded, list(loaded.ends)) == ["</s>", "<unk>"]
 
 
 def test_prompts_are_encoded_the_same_in_several_threads() -> None:
@@ -169,7 +169,7 @@ def test_prompts_are_encoded_the_same_in_several_threads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "why"),
+    ("template", "cause"),
     [
         ("{{ raise_exception('no user here') }}", "cannot be rendered.*no user here"),
         ("{% for m in messages %}{{ m['content'] ", "cannot be rendered"),
@@ -178,10 +178,10 @@ def test_prompts_are_encoded_the_same_in_several_threads() -> None:
     ],
     ids=["raises", "syntax", "upper", "twice"],
 )
-def test_a_chat_template_that_cannot_show_the_prompt_is_refused(template: str, why: str) -> None:
+def test_a_chat_template_that_cannot_show_the_prompt_is_refused(template: str, cause: str) -> None:
     tokenizer = kinds.mistral_like()
     tokenizer.chat_template = template
-    with pytest.raises(InputError, match=why):
+    with pytest.raises(InputError, match=cause):
         model_of(tokenizer)
 
 
@@ -192,40 +192,40 @@ def test_chat_template_for_a_single_turn_is_accepted() -> None:
         "{{ bos_token }}U: {{ messages[0]['content'] }}</s>A:"
     )
     loaded = model_of(tokenizer)
-    assert tokenizer.decode(tokens(loaded, Prompt("a", "b"))) == "<s>U: a\n\nb</s>A:"
-    assert special(loaded, list(loaded.ends)) == ["</s>"]
+    assert tokenizer.decode(encode(loaded, Prompt("a", "b"))) == "<s>U: a\n\nb</s>A:"
+    assert special_tokens(loaded, list(loaded.ends)) == ["</s>"]
 
 
-def lossy() -> Any:
+def lossy_tokenizer() -> Any:
     transformers: Any = import_module("transformers")
     vocabulary = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 5}
     return transformers.BertTokenizer(vocab=vocabulary, eos_token="[SEP]")
 
 
-def endless() -> Any:
+def endless_tokenizer() -> Any:
     tokenizer = kinds.mistral_like()
     tokenizer.eos_token = None
     tokenizer.chat_template = None
     return tokenizer
 
 
-def without_backend() -> Any:
+def slow_tokenizer() -> Any:
     transformers: Any = import_module("transformers")
     return transformers.ByT5Tokenizer()
 
 
 @pytest.mark.parametrize(
-    ("tokenizer", "config", "why"),
+    ("tokenizer", "config", "cause"),
     [
-        (lossy, {}, "cannot write every text"),
-        (endless, {}, "no token that ends"),
-        (without_backend, {}, "tokenizers library"),
+        (lossy_tokenizer, {}, "cannot write every text"),
+        (endless_tokenizer, {}, "no token that ends"),
+        (slow_tokenizer, {}, "tokenizers library"),
         (kinds.mistral_like, {"vocab_size": 300}, "has tokens 0 to 299"),
     ],
-    ids=["lossy", "endless", "without_backend", "too_large"],
+    ids=["lossy", "endless", "slow", "too_large"],
 )
 def test_tokenizer_that_cannot_write_a_plan_is_refused(
-    tokenizer: Callable[[], Any], config: dict[str, Any], why: str
+    tokenizer: Callable[[], Any], config: dict[str, Any], cause: str
 ) -> None:
-    with pytest.raises(InputError, match=why):
+    with pytest.raises(InputError, match=cause):
         model_of(tokenizer(), **config)

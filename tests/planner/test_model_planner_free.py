@@ -1,4 +1,4 @@
-"""A local model without the grammar: an invalid plan is reported and replaced."""
+"""A local model without the grammar: an invalid plan is reported and replaced by a fallback."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from casewright.planner.decoding import Decoder, DecodingLimits, greedy
 from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.request import MAX_WRITTEN_CHARACTERS
+from tests.planner.fixed_text_model import model_writing
 from tests.planner.helpers import SHOP
-from tests.planner.wanting import model_writing
 from tests.support.tiny_mistral import tiny_mistral
 
 QUESTIONS = (
@@ -35,26 +35,26 @@ def plan_request(question: str = QUESTIONS[0]) -> PlanRequest:
     return PlanRequest(question, SHOP, {"product_id": "p1"}, max_steps=3)
 
 
-def generated(model: LanguageModel, request: PlanRequest) -> list[int]:
-    """Return what transformers' own greedy decoding writes."""
+def transformers_tokens(model: LanguageModel, request: PlanRequest) -> list[int]:
+    """Return the tokens that transformers' own greedy decoding writes."""
     prompt = model.encode(render_prompt(request))
-    read = torch.tensor([[*prompt.head, *prompt.tail]])
-    kept = set(text_tokens(model).tolist())
+    input_ids = torch.tensor([[*prompt.head, *prompt.tail]])
+    text_ids = set(text_tokens(model).tolist())
     network: Any = model.network
-    made = network.generate(
-        input_ids=read,
-        attention_mask=torch.ones_like(read),
+    sequences = network.generate(
+        input_ids=input_ids,
+        attention_mask=torch.ones_like(input_ids),
         do_sample=False,
         max_new_tokens=TOKENS,
         eos_token_id=list(model.ends),
         pad_token_id=model.ends[0],
-        suppress_tokens=[id_ for id_ in range(512) if id_ not in kept],
+        suppress_tokens=[id_ for id_ in range(512) if id_ not in text_ids],
     )
-    new: list[int] = made[0, read.shape[1] :].tolist()
+    new: list[int] = sequences[0, input_ids.shape[1] :].tolist()
     return [token for token in new if token not in model.ends]
 
 
-def writing(text: str, *, ends: bool = True) -> LanguageModel:
+def fixed_text_model(text: str, *, ends: bool = True) -> LanguageModel:
     return model_writing(text, plan_request(), ends=ends)
 
 
@@ -65,20 +65,20 @@ def test_decoder_without_a_grammar_equals_greedy_decoding_of_transformers(
     for question in QUESTIONS:
         request, matcher = plan_request(question), FreeMatcher(text_tokens(mistral))
         prompt = mistral.encode(render_prompt(request))
-        own: list[int] = []
+        tokens: list[int] = []
 
-        def until_enough(logits: Any, matcher: Any, own: list[int] = own) -> int:
-            # A limit would raise where transformers' stops.
-            if len(own) == TOKENS:
+        def until_enough(logits: Any, matcher: Any, tokens: list[int] = tokens) -> int:
+            # A limit raises an error where transformers stops.
+            if len(tokens) == TOKENS:
                 return mistral.ends[0]
-            own.append(greedy(logits, matcher))
-            return own[-1]
+            tokens.append(greedy(logits, matcher))
+            return tokens[-1]
 
-        made = decoder.write(prompt, matcher, choose=until_enough)
-        assert list(made.tokens) == generated(mistral, request)
-        assert matcher.tokens == list(made.tokens)
-        assert made.forced == 0
-        assert len(made.tokens) > 10
+        written = decoder.write(prompt, matcher, choose=until_enough)
+        assert list(written.tokens) == transformers_tokens(mistral, request)
+        assert matcher.tokens == list(written.tokens)
+        assert written.forced == 0
+        assert len(written.tokens) > 10
 
 
 def test_text_that_is_no_plan_is_kept_beside_the_fallback_plan(
@@ -91,12 +91,12 @@ def test_text_that_is_no_plan_is_kept_beside_the_fallback_plan(
     assert (result.planner, result.attempts) == ("fallback", 2)
     plan_request().validate(result.plan)
     assert result.written
-    # The token that passed the limit is told as well.
-    assert result.written.startswith(mistral.decode(generated(mistral, plan_request())))
+    # The text includes the token beyond the limit.
+    assert result.written.startswith(mistral.decode(transformers_tokens(mistral, plan_request())))
 
 
 def test_looping_model_stops_at_the_token_limit_and_keeps_its_text() -> None:
-    looping = writing("s1 = find(query=question)!", ends=False)
+    looping = fixed_text_model("s1 = find(query=question)!", ends=False)
     result = ModelPlanner(looping, constrained=False, tokens=50).plan(plan_request())
     assert "The plan was not finished within 50 tokens" in result.fallback
     assert result.written.startswith("s1 = find(query=question)!!!!!")
@@ -104,14 +104,14 @@ def test_looping_model_stops_at_the_token_limit_and_keeps_its_text() -> None:
 
 
 def test_written_text_is_cut_to_the_maximum_of_characters() -> None:
-    looping = writing("question", ends=False)
+    looping = fixed_text_model("question", ends=False)
     result = ModelPlanner(looping, constrained=False, tokens=520).plan(plan_request())
     assert len(result.written) == MAX_WRITTEN_CHARACTERS
 
 
 def test_looping_model_stops_at_the_deadline_and_keeps_its_text() -> None:
     started = time.perf_counter()
-    looping = writing("question", ends=False)
+    looping = fixed_text_model("question", ends=False)
     planner = ModelPlanner(looping, constrained=False, tokens=3000, seconds=0.5)
     result = planner.plan(plan_request())
     assert time.perf_counter() - started < 10
@@ -125,7 +125,7 @@ def test_looping_model_stops_at_the_deadline_and_keeps_its_text() -> None:
     ids=["alone", "amid other lines"],
 )
 def test_valid_plan_without_a_grammar_is_returned_without_fallback(text: str) -> None:
-    result = ModelPlanner(writing(text), constrained=False).plan(plan_request())
+    result = ModelPlanner(fixed_text_model(text), constrained=False).plan(plan_request())
     assert (result.fallback, result.written) == ("", "")
     assert result.planner.endswith(", grammar off")
     assert result.plan == parse_plan("s1 = find(query=question)")
@@ -134,7 +134,7 @@ def test_valid_plan_without_a_grammar_is_returned_without_fallback(text: str) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "rule"),
     [
         ("s1 = teleport(query=question)", "teleport"),
         ('s1 = fact(item_id="p7", query=question)', "item_id"),
@@ -143,21 +143,21 @@ def test_valid_plan_without_a_grammar_is_returned_without_fallback(text: str) ->
     ],
     ids=["a tool that is not there", "an invented id", "nothing", "prose"],
 )
-def test_fallback_reason_names_the_rule_that_an_invalid_plan_breaks(text: str, why: str) -> None:
-    result = ModelPlanner(writing(text), constrained=False).plan(plan_request())
-    assert why in result.fallback
+def test_fallback_reason_names_the_rule_that_an_invalid_plan_breaks(text: str, rule: str) -> None:
+    result = ModelPlanner(fixed_text_model(text), constrained=False).plan(plan_request())
+    assert rule in result.fallback
     assert result.written == text
     assert str(result.plan) == "s1 = find(query=question)"
-    assert result.tokens["output"] == len(writing(text).encode_plan(text))
+    assert result.tokens["output"] == len(fixed_text_model(text).encode_plan(text))
 
 
 def test_plan_many_without_a_grammar_writes_the_same_as_plan(mistral: LanguageModel) -> None:
     planner = ModelPlanner(mistral, constrained=False, tokens=TOKENS, batch=2)
     requests = [plan_request(question) for question in QUESTIONS]
-    together = planner.plan_many(requests)
-    alone = [planner.plan(request) for request in requests]
-    assert [one.written for one in together] == [one.written for one in alone]
-    assert len({one.written for one in alone}) == len(QUESTIONS)
+    batch = planner.plan_many(requests)
+    single = [planner.plan(request) for request in requests]
+    assert [result.written for result in batch] == [result.written for result in single]
+    assert len({result.written for result in single}) == len(QUESTIONS)
 
 
 def test_free_matcher_accepts_only_text_and_end_tokens(mistral: LanguageModel) -> None:
@@ -176,6 +176,6 @@ def test_token_limit_applies_to_each_text_of_a_batch(mistral: LanguageModel) -> 
     decoder = Decoder(mistral)
     prompts = [mistral.encode(render_prompt(plan_request(question))) for question in QUESTIONS]
     matchers = [FreeMatcher(text_tokens(mistral)) for _ in QUESTIONS]
-    made = decoder.write_many(prompts, matchers, limits=DecodingLimits(tokens=5))
+    outputs = decoder.write_many(prompts, matchers, limits=DecodingLimits(tokens=5))
     assert [len(matcher.tokens) for matcher in matchers] == [6] * len(QUESTIONS)
-    assert all(isinstance(one, Exception) for one in made)
+    assert all(isinstance(output, Exception) for output in outputs)

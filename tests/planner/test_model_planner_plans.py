@@ -13,16 +13,16 @@ MODELS, TOOLBOXES, QUESTIONS = 5, 50, 40
 
 
 def model(seed: int) -> LanguageModel:
-    """Return a random Mistral whose logits are far apart: it does not only repeat itself."""
+    """Return a random Mistral whose logits differ enough that it does not repeat one token."""
     return tiny_mistral(seed, layers=1, initializer_range=0.3)
 
 
-def test_2000_plans_of_random_models_for_random_requests_are_2000_valid_plans() -> None:
+def test_2000_plans_of_random_models_for_random_requests_are_valid() -> None:
     planners = [
         ModelPlanner(model(seed), batch=QUESTIONS, tokens=4096, seconds=120)
         for seed in range(MODELS)
     ]
-    valid, shapes = 0, set()
+    tool_sequences = set()
     for seed in range(TOOLBOXES):
         draw = random.Random(seed)
         toolbox = random_toolbox(draw)
@@ -37,8 +37,6 @@ def test_2000_plans_of_random_models_for_random_requests_are_2000_valid_plans() 
                 context=request.context,
                 max_steps=request.max_steps,
             )
-            valid += 1
-            shapes.add(result.plan.tools)
-    assert valid == TOOLBOXES * QUESTIONS == 2000
-    # They are 2,000 plans, not one.
-    assert len(shapes) > 30
+            tool_sequences.add(result.plan.tools)
+    # Models that repeat one plan would test little.
+    assert len(tool_sequences) > 30

@@ -1,4 +1,4 @@
-"""The narrowing planner selects the tools of a large toolbox that a question needs."""
+"""The narrowing planner keeps the tools of a large toolbox that a question may need."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ THINGS = [f"{first}{second}" for first in "bcdfghklmnprstvz" for second in ("oat
 
 
 def tools(things: Sequence[str]) -> list[ToolSpec]:
-    """Of each thing one that finds it, and one that only another's result feeds."""
-    made = []
+    """Return two tools for each thing; the second one takes a result of the first one."""
+    specs = []
     for thing in things:
         find = f's1 = find_{thing}(query="{thing}")'
-        made += [
+        specs += [
             ToolSpec(
                 f"find_{thing}",
                 f"Finds a {thing}.",
@@ -45,7 +45,7 @@ def tools(things: Sequence[str]) -> list[ToolSpec]:
                 (parameter(f"{thing}_id", "step", "context"),),
             ),
         ]
-    return made
+    return specs
 
 
 LARGE = Toolbox(tools(THINGS))
@@ -56,35 +56,34 @@ def planner() -> NarrowingPlanner:
     return NarrowingPlanner(FallbackPlanner(), HashingEncoder())
 
 
-def kept_tools(planner: NarrowingPlanner, question: str, **more: object) -> tuple[str, ...]:
+def narrowed_tools(planner: NarrowingPlanner, question: str, **more: object) -> tuple[str, ...]:
     return planner.narrowed(PlanRequest(question, LARGE, **more)).toolbox.names  # type: ignore[arg-type]
 
 
 def test_narrowing_keeps_the_requested_tool_and_the_tool_that_uses_its_result(
     planner: NarrowingPlanner,
 ) -> None:
-    assert len(LARGE) > MAX_TOOLS
     for thing in THINGS:
-        names = kept_tools(planner, f"where is my {thing}")
+        names = narrowed_tools(planner, f"where is my {thing}")
         assert {f"find_{thing}", f"measure_{thing}", "no_evidence"} <= set(names)
         assert len(names) == MAX_TOOLS
 
 
 def test_narrowing_keeps_the_order_of_tools(planner: NarrowingPlanner) -> None:
-    names = kept_tools(planner, "where is my boat")
+    names = narrowed_tools(planner, "where is my boat")
     assert list(names) == [name for name in LARGE.names if name in names]
-    assert names == kept_tools(planner, "where is my boat")
+    assert names == narrowed_tools(planner, "where is my boat")
 
 
 def test_narrowing_keeps_tools_that_use_a_context_field(planner: NarrowingPlanner) -> None:
-    assert "measure_zack" in kept_tools(planner, "and now", context={"zack_id": "Z1"})
+    assert "measure_zack" in narrowed_tools(planner, "and now", context={"zack_id": "Z1"})
 
 
 def test_narrowing_keeps_tools_for_the_earlier_question_of_a_follow_up(
     planner: NarrowingPlanner,
 ) -> None:
-    before = ({"question": "where is the tird", "answer": "There."},)
-    assert "find_tird" in kept_tools(planner, "and that other one", history=before)
+    history = ({"question": "where is the tird", "answer": "There."},)
+    assert "find_tird" in narrowed_tools(planner, "and that other one", history=history)
 
 
 def test_narrowing_keeps_tools_of_similar_plan_cases() -> None:
@@ -92,14 +91,14 @@ def test_narrowing_keeps_tools_of_similar_plan_cases() -> None:
     case = {"id": "1", "query": "my usual please", "plan": 's1 = find_vack(query="usual")'}
     with plan_store([AnnotatedQuery.read(case)], encoder) as store:
         planner = NarrowingPlanner(FallbackPlanner(), encoder, store)
-        assert "find_vack" in kept_tools(planner, "my usual please")
+        assert "find_vack" in narrowed_tools(planner, "my usual please")
 
 
 def test_narrowing_keeps_tools_of_fixed_steps(planner: NarrowingPlanner) -> None:
     question = "where is my boat"
-    left_out = sorted({*LARGE.names} - {*kept_tools(planner, question)})[0]
-    fixed = Plan((Step(left_out),))
-    assert left_out in kept_tools(planner, question, fixed=fixed)
+    omitted = sorted({*LARGE.names} - {*narrowed_tools(planner, question)})[0]
+    fixed = Plan((Step(omitted),))
+    assert omitted in narrowed_tools(planner, question, fixed=fixed)
 
 
 def test_narrowing_leaves_a_small_toolbox_unchanged(planner: NarrowingPlanner) -> None:
@@ -121,14 +120,14 @@ def test_narrowing_planner_returns_a_plan_valid_for_the_whole_toolbox() -> None:
 
 
 def test_narrowing_a_batch_planner_gives_a_batch_planner() -> None:
-    class Batches(FallbackPlanner):
+    class BatchFallback(FallbackPlanner):
         batch = 3
 
         def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
             assert all(len(request.toolbox) <= MAX_TOOLS for request in requests)
             return [PlanResult(fallback_plan(request), self.name) for request in requests]
 
-    planner = narrowing(Batches(), LARGE, HashingEncoder())
+    planner = narrowing(BatchFallback(), LARGE, HashingEncoder())
     assert isinstance(planner, BatchPlanner)
     assert planner.batch == 3
     assert len(planner.plan_many([PlanRequest("where is my boat", LARGE)] * 2)) == 2

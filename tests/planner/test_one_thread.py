@@ -1,4 +1,4 @@
-"""BLAS has one thread during planning, and the program's setting is restored."""
+"""BLAS has one thread during planning; afterwards the program's setting is restored."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ def blas_threads() -> set[int]:
     return {pool["num_threads"] for pool in ThreadpoolController().select(user_api="blas").info()}
 
 
-class Noting:
-    """Notes BLAS's threads while a plan is made."""
+class RecordingSource:
+    """Records the number of BLAS threads during planning."""
 
     def __init__(self) -> None:
-        self.noted: set[int] = set()
+        self.thread_counts: set[int] = set()
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
-        self.noted |= blas_threads()
+        self.thread_counts |= blas_threads()
         yield ScoredPlan(Plan(()))
 
 
 def test_planning_uses_one_blas_thread_and_restores_the_setting() -> None:
-    reuse = Noting()
+    source = RecordingSource()
     with threadpool_limits(limits=2, user_api="blas"):
-        ReusePlanner("noting", reuse).plan(PlanRequest("Where is it?", SHOP))
-        assert (reuse.noted, blas_threads()) == ({1}, {2})
+        ReusePlanner("recording", source).plan(PlanRequest("Where is it?", SHOP))
+        assert (source.thread_counts, blas_threads()) == ({1}, {2})
 
 
-class Waiting(Noting):
-    """Notes BLAS's threads when it may end."""
+class WaitingSource(RecordingSource):
+    """Records the number of BLAS threads once it may end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,9 +49,9 @@ class Waiting(Noting):
 
 
 def test_blas_threads_are_restored_after_the_last_concurrent_plan() -> None:
-    request, sources = PlanRequest("Where is it?", SHOP), (Waiting(), Waiting())
+    request, sources = PlanRequest("Where is it?", SHOP), (WaitingSource(), WaitingSource())
     with threadpool_limits(limits=2, user_api="blas"), ThreadPoolExecutor(2) as threads:
-        # Else only this thread could change the limit.
+        # Otherwise only this thread can change the limit.
         OpenBLASController.clear_controlling_thread()
         plans = []
         for source in sources:
@@ -60,4 +60,4 @@ def test_blas_threads_are_restored_after_the_last_concurrent_plan() -> None:
         for source, plan in zip(sources, plans, strict=True):
             source.may_end.set()
             plan.result(10)
-        assert ([source.noted for source in sources], blas_threads()) == ([{1}, {1}], {2})
+        assert ([source.thread_counts for source in sources], blas_threads()) == ([{1}, {1}], {2})

@@ -20,7 +20,7 @@ from casewright.planner import (
 from tests.planner.strategies import PLANS
 
 
-def value_of(text: str) -> Any:
+def parse_value(text: str) -> Any:
     return parse_plan(f"s1 = a(x={text})").steps[0].argument("x")
 
 
@@ -56,12 +56,12 @@ VALUES = [
 
 @pytest.mark.parametrize(("text", "value"), VALUES)
 def test_parse_plan_reads_every_form_of_a_value(text: str, value: Any) -> None:
-    assert value_of(text) == value
+    assert parse_value(text) == value
 
 
 @pytest.mark.parametrize(("text", "value"), VALUES)
 def test_every_form_of_a_value_is_restored_from_its_text(text: str, value: Any) -> None:
-    assert value_of(str(value)) == value
+    assert parse_value(str(value)) == value
 
 
 @settings(deadline=None)
@@ -92,11 +92,11 @@ def test_plan_with_two_steps_is_parsed_and_formatted() -> None:
 
 
 def test_reference_to_the_first_result_is_written_without_an_index() -> None:
-    assert value_of("s1[0].a") == value_of("s1.a")
-    assert str(value_of("s1[0].a")) == "s1.a"
+    assert parse_value("s1[0].a") == parse_value("s1.a")
+    assert str(parse_value("s1[0].a")) == "s1.a"
 
 
-def test_literals_one_as_int_float_and_boolean_are_different() -> None:
+def test_literal_one_differs_as_integer_float_and_boolean() -> None:
     assert len({Literal(1), Literal(1.0), Literal(True)}) == 3
 
 
@@ -121,5 +121,5 @@ def test_a_plan_error_survives_pickling() -> None:
     import pickle
 
     error = PlanError("Rule.", "Mend.", "s2")
-    again = pickle.loads(pickle.dumps(error))
-    assert (again.rule, again.mend, again.step, str(again)) == ("Rule.", "Mend.", "s2", str(error))
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.rule, copy.mend, copy.step, str(copy)) == ("Rule.", "Mend.", "s2", str(error))

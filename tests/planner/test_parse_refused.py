@@ -14,7 +14,7 @@ from tests.planner.strategies import TOKEN_TEXTS, mutated
 from tests.support.examples import at_most
 
 
-def refused(text: str) -> PlanError:
+def parse_error(text: str) -> PlanError:
     with pytest.raises(PlanError) as caught:
         parse_plan(text)
     error = caught.value
@@ -27,7 +27,7 @@ def refused(text: str) -> PlanError:
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\r\n"])
 def test_plan_text_without_a_step_is_refused(text: str) -> None:
-    error = refused(text)
+    error = parse_error(text)
     assert error.step is None
     assert "no step" in error.rule
     assert "no_evidence()" in error.mend
@@ -46,14 +46,14 @@ def test_plan_text_without_a_step_is_refused(text: str) -> None:
     ],
 )
 def test_plan_whose_steps_are_not_numbered_from_one_is_refused(text: str, step: str) -> None:
-    error = refused(text)
+    error = parse_error(text)
     assert error.step == step
     assert "without gaps" in error.rule
     assert step in error.mend
 
 
 def test_step_with_an_argument_given_twice_is_refused() -> None:
-    error = refused("s1 = a()\ns2 = b(x=1, y=2, x=3)")
+    error = parse_error("s1 = a()\ns2 = b(x=1, y=2, x=3)")
     assert error.step == "s2"
     assert "x is given twice" in error.rule
     assert "once" in error.mend
@@ -71,22 +71,22 @@ def test_step_with_an_argument_given_twice_is_refused() -> None:
     ],
 )
 def test_text_that_is_no_value_is_refused_as_an_argument(value: str) -> None:
-    assert refused(f"s1 = a(x={value})").step == "s1"
+    assert parse_error(f"s1 = a(x={value})").step == "s1"
 
 
 @pytest.mark.parametrize("value", ['"a\nb"', '"a\tb"', '"\0"', '"\x1f"'])
 def test_text_value_with_raw_control_characters_is_refused(value: str) -> None:
-    assert refused(f"s1 = a(x={value})").step == "s1"
+    assert parse_error(f"s1 = a(x={value})").step == "s1"
 
 
 @pytest.mark.parametrize("value", ["1e999", "-1e999"])
 def test_number_that_is_not_finite_is_refused(value: str) -> None:
-    assert "finite" in refused(f"s1 = a(x={value})").rule
+    assert "finite" in parse_error(f"s1 = a(x={value})").rule
 
 
 @pytest.mark.parametrize("value", [r'"\ud800"', r'"\udc00 a"', '"\ud800"'])
 def test_text_value_with_a_lone_surrogate_is_refused(value: str) -> None:
-    assert "surrogate" in refused(f"s1 = a(x={value})").rule
+    assert "surrogate" in parse_error(f"s1 = a(x={value})").rule
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_text_value_with_a_lone_surrogate_is_refused(value: str) -> None:
     ],
 )
 def test_line_that_is_no_step_is_refused(line: str) -> None:
-    assert refused(line).step == "s1"
+    assert parse_error(line).step == "s1"
 
 
 @settings(max_examples=at_most(300), deadline=None)
@@ -129,7 +129,7 @@ def test_parse_plan_returns_a_plan_or_raises_plan_error_for_any_text(text: str) 
     assert parse_plan(str(plan)) == plan
 
 
-NASTY: dict[str, Callable[[int], str]] = {
+HOSTILE_TEXTS: dict[str, Callable[[int], str]] = {
     "brackets": lambda n: "s1 = a(x=" + "[" * n,
     "closed brackets": lambda n: "s1 = a(x=" + "[" * (n // 2) + "]" * (n // 2) + ")",
     "parentheses": lambda n: "s1 = " + "a(" * (n // 2),
@@ -170,8 +170,8 @@ def outcome(text: str) -> str:
         return "PlanError"
 
 
-def seconds(text: str) -> float:
-    """Return the least processor time of some runs, each long enough for the clock."""
+def measure_seconds(text: str) -> float:
+    """Return the least processor time of three runs, each long enough for the clock."""
     spent = []
     for _ in range(3):
         started = time.process_time()
@@ -181,28 +181,28 @@ def seconds(text: str) -> float:
     return min(spent)
 
 
-@pytest.mark.parametrize("shape", NASTY)
+@pytest.mark.parametrize("shape", HOSTILE_TEXTS)
 def test_parse_plan_takes_linear_time(shape: str) -> None:
-    small, large = NASTY[shape](20_000), NASTY[shape](80_000)
-    seconds(small)
-    assert seconds(large) < 9 * seconds(small) + 0.004
+    small, large = HOSTILE_TEXTS[shape](20_000), HOSTILE_TEXTS[shape](80_000)
+    measure_seconds(small)
+    assert measure_seconds(large) < 9 * measure_seconds(small) + 0.004
 
 
-@pytest.mark.parametrize("shape", NASTY)
-def test_parse_plan_handles_a_million_characters_within_five_seconds(shape: str) -> None:
-    text = NASTY[shape](1_000_000)
+@pytest.mark.parametrize("shape", HOSTILE_TEXTS)
+def test_parse_plan_refuses_a_million_characters_within_five_seconds(shape: str) -> None:
+    text = HOSTILE_TEXTS[shape](1_000_000)
     started = time.process_time()
-    assert outcome(text) in ("Plan", "PlanError")
+    assert outcome(text) == "PlanError"
     assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("shape", ["brackets", "digits", "a long name", "a long step", "NUL"])
 def test_plan_error_for_a_huge_text_is_short(shape: str) -> None:
-    assert len(str(refused(NASTY[shape](100_000) + " x"))) < 400
+    assert len(str(parse_error(HOSTILE_TEXTS[shape](100_000) + " x"))) < 400
 
 
 def test_plan_text_beyond_the_maximum_of_characters_is_refused() -> None:
     long = "\n".join(f"s{number} = a()" for number in range(1, MAX_PLAN_CHARACTERS // 12))
     assert len(parse_plan(long[: 12 * 1000].rpartition("\n")[0]).steps) > 900
-    error = refused(long + " " * MAX_PLAN_CHARACTERS)
+    error = parse_error(long + " " * MAX_PLAN_CHARACTERS)
     assert f"{MAX_PLAN_CHARACTERS:,}" in error.rule

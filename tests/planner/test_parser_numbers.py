@@ -1,4 +1,4 @@
-"""Numbers that a message names."""
+"""Numbers are found in a message, in digits and in words."""
 
 from __future__ import annotations
 

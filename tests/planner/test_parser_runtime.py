@@ -28,7 +28,7 @@ QUERIES = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, 
 
 
 @cache
-def shipped_in_float32() -> ParserRuntime:
+def shipped_float32() -> ParserRuntime:
     return ParserRuntime(ArrayNetwork(read_weights(), bits=32))
 
 
@@ -37,32 +37,32 @@ def shipped_by_torch() -> ParserRuntime:
     return eager_runtime(trained())
 
 
-def check_same(
+def check_plans(
     arrays: ParserRuntime,
-    torchs: ParserRuntime,
+    eager: ParserRuntime,
     toolbox: Toolbox,
-    known: Iterable[AnnotatedQuery],
+    plan_cases: Iterable[AnnotatedQuery],
     queries: Iterable[AnnotatedQuery],
 ) -> None:
-    cases = [PlanCase(case.query, case.plan, case.record.context) for case in known]
-    prepared, other = arrays.prepare(toolbox, cases), torchs.prepare(toolbox, cases)
+    cases = [PlanCase(case.query, case.plan, case.record.context) for case in plan_cases]
+    prepared, other = arrays.prepare(toolbox, cases), eager.prepare(toolbox, cases)
     for query in queries:
         message = (query.query, query.record.context, MAX_STEPS)
-        (_, ours), (_, theirs) = arrays.plans(prepared, *message), torchs.plans(other, *message)
+        (_, ours), (_, theirs) = arrays.plans(prepared, *message), eager.plans(other, *message)
         assert [plan.steps for plan in ours] == [plan.steps for plan in theirs], query.query
         scores = [plan.score for plan in theirs]
         assert [plan.score for plan in ours] == pytest.approx(scores, abs=1e-3)
 
 
-@pytest.mark.parametrize(("seed", "known"), [(0, 0), (1, len(QUERIES))])
-def test_untrained_parser_gives_the_same_plans_as_torch(seed: int, known: int) -> None:
-    check_same(runtime(seed), eager_runtime(untrained(seed)), SHOP, QUERIES[:known], QUERIES[::4])
+@pytest.mark.parametrize(("seed", "count"), [(0, 0), (1, len(QUERIES))])
+def test_untrained_parser_gives_the_same_plans_as_torch(seed: int, count: int) -> None:
+    check_plans(runtime(seed), eager_runtime(untrained(seed)), SHOP, QUERIES[:count], QUERIES[::4])
 
 
 def test_shipped_parser_gives_the_same_plans_as_torch() -> None:
-    box = validation_toolboxes()[0]
-    check_same(
-        shipped_in_float32(), shipped_by_torch(), box.toolbox, box.queries[:10], box.queries[10:13]
+    data = validation_toolboxes()[0]
+    check_plans(
+        shipped_float32(), shipped_by_torch(), data.toolbox, data.queries[:10], data.queries[10:13]
     )
 
 
@@ -70,31 +70,31 @@ def test_shipped_parser_gives_the_same_plans_as_torch() -> None:
 def test_integer_weights_change_at_most_a_fifth_of_the_plans(
     bits: int,
 ) -> None:
-    box = validation_toolboxes()[0]
-    integers = first_plans(ParserRuntime(ArrayNetwork(read_weights(), bits)), box)
-    floats = first_plans(shipped_in_float32(), box)
-    same = [ours.steps == theirs.steps for ours, theirs in zip(integers, floats, strict=True)]
-    assert sum(same) >= 0.8 * len(same)
+    data = validation_toolboxes()[0]
+    integers = first_plans(ParserRuntime(ArrayNetwork(read_weights(), bits)), data)
+    floats = first_plans(shipped_float32(), data)
+    equal = [ours.steps == theirs.steps for ours, theirs in zip(integers, floats, strict=True)]
+    assert sum(equal) >= 0.8 * len(equal)
     assert [plan.score for plan in integers] != [plan.score for plan in floats]
 
 
-def first_plans(parser: ParserRuntime, box: CorpusToolbox) -> list[ScoredSteps]:
-    prepared = parser.prepare(box.toolbox, [])
+def first_plans(parser: ParserRuntime, data: CorpusToolbox) -> list[ScoredSteps]:
+    prepared = parser.prepare(data.toolbox, [])
     return [
         parser.plans(prepared, query.query, query.record.context, MAX_STEPS)[1][0]
-        for query in box.queries
+        for query in data.queries
     ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("known", [0, 10])
-@pytest.mark.parametrize("box", validation_toolboxes(), ids=lambda box: box.name)
+@pytest.mark.parametrize("count", [0, 10])
+@pytest.mark.parametrize("data", validation_toolboxes(), ids=lambda data: data.name)
 def test_shipped_parser_gives_the_same_plans_as_torch_for_every_message(
-    box: CorpusToolbox, known: int
+    data: CorpusToolbox, count: int
 ) -> None:
-    queries = box.queries
-    check_same(
-        shipped_in_float32(), shipped_by_torch(), box.toolbox, queries[:known], queries[known:]
+    queries = data.queries
+    check_plans(
+        shipped_float32(), shipped_by_torch(), data.toolbox, queries[:count], queries[count:]
     )
 
 
@@ -103,9 +103,9 @@ def test_concurrent_threads_get_the_plans_of_sequential_calls() -> None:
     prepared = parser.prepare(SHOP, [])
     plan = partial(parser.plans, prepared, context={}, most_steps=MAX_STEPS)
     questions = [query.query for query in QUERIES[::4]] * 4
-    alone = [plan(question)[1] for question in questions]
+    sequential = [plan(question)[1] for question in questions]
     with ThreadPoolExecutor(4) as pool:
-        assert [plans for _, plans in pool.map(plan, questions)] == alone
+        assert [plans for _, plans in pool.map(plan, questions)] == sequential
 
 
 def test_parser_weights_that_lack_a_part_are_refused_with_its_name(tmp_path: Path) -> None:

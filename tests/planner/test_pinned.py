@@ -1,4 +1,4 @@
-"""Pinned plans: parameters replace values, files are checked, changed tools are refused."""
+"""Pinned plans have parameters for values; damaged files and changed tools are refused."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_pinned_plan_with_changed_tools_is_refused_with_the_difference() -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "wrong"),
+    ("name", "parameters", "message"),
     [
         ("../up", {}, "is not a name of a plan"),
         ("p", {"machine": "crane"}, "neither in the question nor"),
@@ -94,9 +94,9 @@ def test_pinned_plan_with_changed_tools_is_refused_with_the_difference() -> None
     ],
 )
 def test_pin_plan_refuses_invalid_names_and_parameters(
-    name: str, parameters: dict[str, str], wrong: str
+    name: str, parameters: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(InputError, match=wrong):
+    with pytest.raises(InputError, match=message):
         pin_plan(name, QUESTION, PLAN, TOOLS, parameters)
 
 

@@ -1,4 +1,4 @@
-"""Two plans are compared by their steps, regardless of order and numbers."""
+"""Two plans are compared by their steps, regardless of the order and numbers of steps."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ WARM = 's1 = find(query="mill")\ns2 = read(id=s1.id)'
     ("first", "second", "changes"),
     [
         (WARM, WARM, ["same", "same"]),
-        # Order and numbers differ, and nothing that is done.
+        # Order and numbers of the steps differ; the calls are equal.
         (
             's1 = find(query="a")\ns2 = find(query="b")\ns3 = read(id=s1.id)',
             's1 = find(query="b")\ns2 = find(query="a")\ns3 = read(id=s2.id)',
             ["same", "same", "same"],
         ),
-        # The step that refers to a changed one is not changed itself.
+        # A step that refers to a changed step stays the same.
         (WARM, WARM.replace("mill", "lathe"), ["changed", "same"]),
         (
             WARM,
@@ -31,10 +31,10 @@ WARM = 's1 = find(query="mill")\ns2 = read(id=s1.id)'
             's1 = find(query="a")\ns2 = find(query="b")\ns3 = read(id=s2.id)',
             ["same", "same", "changed"],
         ),
-        # A number is no text, and argument order is nothing.
+        # The order of arguments does not matter; a number differs from its text.
         ("s1 = f(a=1, b=2)", "s1 = f(b=2, a=1)", ["same"]),
         ("s1 = f(a=1)", 's1 = f(a="1")', ["changed"]),
-        # What refers to a step that the other plan lacks is changed.
+        # A step that refers to a step of only one plan is changed.
         (
             's1 = f(a="x")\ns2 = g(b=s1.c)',
             's1 = h(a="x")\ns2 = g(b=s1.c)',

@@ -1,4 +1,4 @@
-"""The plan parser: reading and writing plans, and valid plans with any weights."""
+"""The plan parser reads and writes plans, and returns valid plans with any weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.tools import Toolbox, ToolSpec
 from tests.planner.helpers import ROWS, SHOP, parameter
 from tests.planner.parsers import runtime
 
-CHOICES = ToolSpec(
+BOOK_TABLE = ToolSpec(
     "book_table",
     "Books a table at a restaurant.",
     (
@@ -27,15 +27,15 @@ CHOICES = ToolSpec(
     ),
     ("booking_id",),
 )
-TABLES = Toolbox([CHOICES])
-GOLD = [
+TABLES = Toolbox([BOOK_TABLE])
+PLANS = [
     ('s1 = book_table(place="Chez Nous", guests=2, meal="dinner")', {}),
     ("s1 = book_table(place=context.restaurant, outside=true)", {"restaurant": "Chez Nous"}),
     ("s1 = no_evidence()", {}),
 ]
 
 
-@pytest.mark.parametrize(("text", "context"), GOLD)
+@pytest.mark.parametrize(("text", "context"), PLANS)
 def test_plan_that_the_parser_reads_is_written_back_unchanged(
     text: str, context: dict[str, Any]
 ) -> None:
@@ -60,8 +60,8 @@ def test_read_plan_returns_none_for_a_plan_of_unknown_tools() -> None:
 def test_untrained_parser_returns_only_valid_plans(toolbox: Toolbox, seed: int) -> None:
     parser = runtime(seed)
     cases = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
-    known = [PlanCase(case.query, case.plan, case.record.context) for case in cases]
-    prepared = parser.prepare(toolbox, known if toolbox is SHOP else [])
+    plan_cases = [PlanCase(case.query, case.plan, case.record.context) for case in cases]
+    prepared = parser.prepare(toolbox, plan_cases if toolbox is SHOP else [])
     for question, context in (
         ("Dinner for two at Chez Nous, and how loud is my radio?", {}),
         ("is it waterproof", {"product_id": "p1", "restaurant": None}),

@@ -13,8 +13,8 @@ EXAMPLES = [ToolExample("how big is my tent", "s1 = own(query=question)")]
 def test_prompt_head_contains_role_tools_rules_and_examples_in_this_order() -> None:
     head = render_prompt(PlanRequest("q", SHOP)).head
     parts = ["You plan look-ups", "Tools:", SHOP["find"].signature(), "Rules:", "Examples:"]
-    places = [head.index(part) for part in parts]
-    assert places == sorted(places)
+    positions = [head.index(part) for part in parts]
+    assert positions == sorted(positions)
 
 
 def test_prompt_shows_each_tool_with_signature_description_and_example() -> None:
@@ -48,20 +48,20 @@ def test_prompt_omits_an_example_that_calls_an_absent_tool() -> None:
 
 def test_prompt_rules_name_every_source_and_no_evidence() -> None:
     head = render_prompt(PlanRequest("q", Toolbox([]))).head
-    constraints = head[head.index("Rules:") :]
+    rules = head[head.index("Rules:") :]
     for word in ("span", "literal", "question", "context.FIELD", "sK.FIELD", "sK[i].FIELD"):
-        assert word in constraints
-    assert "s1 = no_evidence()" in constraints
+        assert word in rules
+    assert "s1 = no_evidence()" in rules
 
 
 def test_prompt_head_depends_only_on_the_toolbox() -> None:
-    one = render_prompt(PlanRequest("where is it", SHOP, {"page": "p1"}), EXAMPLES)
-    other = render_prompt(
+    first = render_prompt(PlanRequest("where is it", SHOP, {"page": "p1"}), EXAMPLES)
+    second = render_prompt(
         PlanRequest("is it red", SHOP, {}, [{"question": "hi", "answer": "hello"}])
     )
-    assert one.head == other.head
-    assert one.tail != other.tail
-    assert one.head != render_prompt(PlanRequest("where is it", SHOP.without("desk"))).head
+    assert first.head == second.head
+    assert first.tail != second.tail
+    assert first.head != render_prompt(PlanRequest("where is it", SHOP.without("desk"))).head
 
 
 def test_prompt_tail_contains_examples_history_context_and_question_in_this_order() -> None:
@@ -75,8 +75,8 @@ def test_prompt_tail_contains_examples_history_context_and_question_in_this_orde
         'Context: {"page": "p1"}',
         "Question: where is it\nPlan:",
     ]
-    places = [tail.index(part) for part in parts]
-    assert places == sorted(places)
+    positions = [tail.index(part) for part in parts]
+    assert positions == sorted(positions)
     assert tail.endswith(parts[-1])
 
 

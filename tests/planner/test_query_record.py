@@ -18,20 +18,20 @@ NAME = "shop_x2d_locator"
 CALL = "s1 = own(query=question)\ns2 = " + NAME + "(town={}, shop_id={})"
 
 
-def request(**more: Any) -> PlanRequest:
+def shop_request(**more: Any) -> PlanRequest:
     record = {"query": "a shop in Bad Homburg", "context": {"near": "Bonn"}, **more}
     return QueryRecord.read(record).request(SHOP)
 
 
 def test_query_record_without_changes_uses_the_toolbox_of_the_domain() -> None:
-    made = request()
-    assert made.toolbox.names == SHOP.names
-    assert (made.question, made.context) == ("a shop in Bad Homburg", {"near": "Bonn"})
+    request = shop_request()
+    assert request.toolbox.names == SHOP.names
+    assert (request.question, request.context) == ("a shop in Bad Homburg", {"near": "Bonn"})
 
 
 def test_extra_tool_is_added_for_its_query_record_only() -> None:
-    made = request(tools_extra=[LOCATOR])
-    assert made.toolbox.names == ("find", "own", "fact", "desk", NAME, "no_evidence")
+    request = shop_request(tools_extra=[LOCATOR])
+    assert request.toolbox.names == ("find", "own", "fact", "desk", NAME, "no_evidence")
     assert NAME not in SHOP
 
 
@@ -40,7 +40,7 @@ def test_extra_tool_is_added_for_its_query_record_only() -> None:
     ['"Bad Homburg"', '"some other town"', "5", "question", "context.near", "s1.title"],
 )
 def test_parameter_of_an_extra_tool_allows_every_source_except_boolean(value: str) -> None:
-    request(tools_extra=[LOCATOR]).validate(parse_plan(CALL.format(value, "s1.item_id")))
+    shop_request(tools_extra=[LOCATOR]).validate(parse_plan(CALL.format(value, "s1.item_id")))
 
 
 @pytest.mark.parametrize(
@@ -54,43 +54,43 @@ def test_parameter_of_an_extra_tool_allows_every_source_except_boolean(value: st
     ],
 )
 def test_identifier_of_an_extra_tool_comes_only_from_context_or_steps(town: str, shop: str) -> None:
-    made = request(tools_extra=[LOCATOR])
-    made.validate(parse_plan(CALL.format("question", "context.near")))
+    request = shop_request(tools_extra=[LOCATOR])
+    request.validate(parse_plan(CALL.format("question", "context.near")))
     text = CALL.format(town, shop)
-    (error,) = errors_of(text, made.toolbox, made.question, dict(made.context))
+    (error,) = errors_of(text, request.toolbox, request.question, dict(request.context))
     assert error.step == "s2"
 
 
 @pytest.mark.parametrize("arguments", ["town=question", "shop_id=s1.item_id", ""])
 def test_the_parameters_of_an_extra_tool_are_required(arguments: str) -> None:
-    made = request(tools_extra=[LOCATOR])
+    request = shop_request(tools_extra=[LOCATOR])
     text = f"s1 = own(query=question)\ns2 = {NAME}({arguments})"
-    assert errors_of(text, made.toolbox, made.question)
+    assert errors_of(text, request.toolbox, request.question)
 
 
 def test_removed_tool_is_absent_from_the_toolbox() -> None:
-    made = request(tools_removed=["own", "desk"])
-    assert made.toolbox.names == ("find", "fact", "no_evidence")
-    assert errors_of("s1 = desk(query=question)", made.toolbox, made.question)
+    request = shop_request(tools_removed=["own", "desk"])
+    assert request.toolbox.names == ("find", "fact", "no_evidence")
+    assert errors_of("s1 = desk(query=question)", request.toolbox, request.question)
 
 
 def test_extra_tool_can_be_removed_by_its_original_name() -> None:
-    made = request(tools_extra=[LOCATOR], tools_removed=["shop-locator"])
-    assert made.toolbox.names == SHOP.names
+    request = shop_request(tools_extra=[LOCATOR], tools_removed=["shop-locator"])
+    assert request.toolbox.names == SHOP.names
 
 
 def test_tool_with_a_name_like_an_alias_can_be_removed() -> None:
-    box = Toolbox([ToolSpec("get_xml", "")])
+    toolbox = Toolbox([ToolSpec("get_xml", "")])
     record = QueryRecord.read({"query": "q", "tools_removed": ["get_xml"]})
-    assert record.request(box).toolbox.names == ("no_evidence",)
+    assert record.request(toolbox).toolbox.names == ("no_evidence",)
 
 
 def test_no_evidence_cannot_be_removed() -> None:
-    assert "no_evidence" in request(tools_removed=["no_evidence"]).toolbox
+    assert "no_evidence" in shop_request(tools_removed=["no_evidence"]).toolbox
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("change", "message"),
     [
         ({"tools_removed": ["teleport"]}, "teleport"),
         ({"tools_extra": [{"name": "find"}]}, "find"),
@@ -102,6 +102,6 @@ def test_no_evidence_cannot_be_removed() -> None:
         ({"context": {"a": float("nan")}}, "JSON"),
     ],
 )
-def test_invalid_query_record_raises_input_error(change: dict[str, Any], what: str) -> None:
-    with pytest.raises(InputError, match=what):
-        request(**change)
+def test_invalid_query_record_raises_input_error(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        shop_request(**change)

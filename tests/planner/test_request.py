@@ -10,10 +10,10 @@ from tests.planner.helpers import SHOP
 
 
 def nested(depth: int) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    value: dict[str, Any] = {}
     for _ in range(depth):
-        made = {"a": made}
-    return made
+        value = {"a": value}
+    return value
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The shipped adapter: its files, its base model, and what is refused."""
+"""The shipped adapter: its files, its base model, and the errors for unusable adapters."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from tests.support.tiny_mistral import save_tiny
 from tests.support.trained import training, write_set
 
 pytestmark = pytest.mark.timeout(600)
-#: Most bytes of the adapter's folder; its base is not in it.
-MOST_BYTES = 25_000_000
+#: Maximum size of the adapter's folder, which does not contain the base model.
+MAX_BYTES = 25_000_000
 
 
 @pytest.fixture(scope="module")
 def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An adapter as the command trains it; its prompts showed two plan cases."""
-    place = tmp_path_factory.mktemp("shipped")
-    data = write_set(place / "set", train=4, validation=0)
+    """Return an adapter as the command trains it, with two plan cases in its prompts."""
+    folder = tmp_path_factory.mktemp("shipped")
+    data = write_set(folder / "set", train=4, validation=0)
     manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
-    told = {**manifest, "data": {"tevo": {"shots": 2}}}
-    (data / "manifest.json").write_text(json.dumps(told), encoding="utf-8")
-    base = ModelSection(base=str(save_tiny(place / "base")), device="cpu")
-    train(base, LoraSection(r=4), training(steps=1), data, place / "mistral")
-    return place / "mistral"
+    changed = {**manifest, "data": {"tevo": {"shots": 2}}}
+    (data / "manifest.json").write_text(json.dumps(changed), encoding="utf-8")
+    base = ModelSection(base=str(save_tiny(folder / "base")), device="cpu")
+    train(base, LoraSection(r=4), training(steps=1), data, folder / "mistral")
+    return folder / "mistral"
 
 
 def changed_copy(adapter: Path, folder: Path, file: str, **fields: object) -> Path:
-    """Copy an adapter, some fields of one of its JSON files changed."""
+    """Copy an adapter with changed fields in one of its JSON files."""
     folder.mkdir()
-    for one in adapter.iterdir():
-        (folder / one.name).write_bytes(one.read_bytes())
-    told = json.loads((folder / file).read_text(encoding="utf-8"))
-    (folder / file).write_text(json.dumps({**told, **fields}), encoding="utf-8")
+    for source in adapter.iterdir():
+        (folder / source.name).write_bytes(source.read_bytes())
+    content = json.loads((folder / file).read_text(encoding="utf-8"))
+    (folder / file).write_text(json.dumps({**content, **fields}), encoding="utf-8")
     return folder
 
 
@@ -78,9 +78,9 @@ def test_missing_adapter_raises_an_error_with_the_training_command(
     (without / "adapter_model.safetensors").unlink()
     for folder in (tmp_path / "none", without):
         assert not has_adapter(folder)
-        for ask in (adapter_folder, adapter_example_count, load_shipped):
+        for function in (adapter_folder, adapter_example_count, load_shipped):
             with pytest.raises(InputError, match=r"finetune train --recipe small"):
-                ask(folder)
+                function(folder)
 
 
 def test_missing_base_model_raises_an_error_with_the_install_command(
@@ -102,8 +102,8 @@ def test_adapter_trained_with_another_prompt_is_refused(adapter: Path, tmp_path:
 
 def test_shipped_adapter_is_small_names_the_packaged_base_and_has_no_pickles() -> None:
     sizes = {file.name: file.stat().st_size for file in FOLDER.iterdir()}
-    assert sum(sizes.values()) <= MOST_BYTES
-    kinds = {Path(name).suffix for name in sizes}
-    assert kinds <= {".json", ".jsonl", ".md", ".jinja", ".safetensors"}
-    told = json.loads((FOLDER / "adapter_config.json").read_text(encoding="utf-8"))
-    assert told["base_model_name_or_path"] == smollm2.NAME
+    assert sum(sizes.values()) <= MAX_BYTES
+    suffixes = {Path(name).suffix for name in sizes}
+    assert suffixes <= {".json", ".jsonl", ".md", ".jinja", ".safetensors"}
+    config = json.loads((FOLDER / "adapter_config.json").read_text(encoding="utf-8"))
+    assert config["base_model_name_or_path"] == smollm2.NAME

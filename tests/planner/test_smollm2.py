@@ -1,4 +1,4 @@
-"""The packaged base model: its conversion, and the errors where it cannot be converted."""
+"""The packaged base model is converted, or an error names the remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache."""
+    """Return the path of an empty cache."""
     monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -48,8 +48,8 @@ def no_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def record(cache: Path) -> Path:
-    """A folder as a conversion leaves it, of few bytes."""
+def small_folder(cache: Path) -> Path:
+    """Return a folder as a conversion leaves it, with a few bytes of weights."""
     folder = converted_folder()
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"weights")
@@ -63,35 +63,35 @@ def test_smollm2_not_installed_raises_an_error_with_the_install_command(
     cache: Path, no_distribution: None
 ) -> None:
     assert not is_installed()
-    for ask in (smollm2_folder, lambda: load_language_model("smollm2")):
+    for load in (smollm2_folder, lambda: load_language_model("smollm2")):
         with pytest.raises(DependencyError, match=re.escape(f"Run: {INSTALL}")):
-            ask()
+            load()
     assert not cache.exists()
 
 
 def test_converted_smollm2_works_without_the_distribution(
-    record: Path, no_distribution: None
+    small_folder: Path, no_distribution: None
 ) -> None:
     assert is_installed()
-    assert smollm2_folder() == record
+    assert smollm2_folder() == small_folder
 
 
-@pytest.mark.parametrize("harm", ["short", "gone", "no record", "no JSON", "another form"])
+@pytest.mark.parametrize("damage", ["short", "gone", "no manifest", "no JSON", "another form"])
 def test_incomplete_smollm2_folder_is_not_used(
-    harm: str, record: Path, no_distribution: None
+    damage: str, small_folder: Path, no_distribution: None
 ) -> None:
-    weights = record / "model.safetensors"
-    match harm:
+    weights = small_folder / "model.safetensors"
+    match damage:
         case "short":
             weights.write_bytes(b"weight")
         case "gone":
             weights.unlink()
-        case "no record":
-            (record / MANIFEST).unlink()
+        case "no manifest":
+            (small_folder / MANIFEST).unlink()
         case "no JSON":
-            (record / MANIFEST).write_text("{")
+            (small_folder / MANIFEST).write_text("{")
         case _:
-            (record / MANIFEST).write_text('{"files": [1]}')
+            (small_folder / MANIFEST).write_text('{"files": [1]}')
     assert not is_installed()
     with pytest.raises(DependencyError):
         smollm2_folder()
@@ -120,27 +120,27 @@ def test_unwritable_cache_folder_raises_input_error_naming_the_needed_space(
 def test_full_disk_raises_input_error_before_anything_is_written(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10**8))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10**8))
     with pytest.raises(InputError, match=r"No space left on device.*room for 600 MB"):
         smollm2_folder()
     assert not [path for path in cache.iterdir() if path.is_dir()]
 
 
 def test_install_command_version_is_in_requirements_base_and_readme() -> None:
-    pinned = (ROOT / "requirements-base.txt").read_text(encoding="utf-8")
-    assert f"{INSTALL.split()[-1]} --hash=sha256:" in pinned
+    requirements = (ROOT / "requirements-base.txt").read_text(encoding="utf-8")
+    assert f"{INSTALL.split()[-1]} --hash=sha256:" in requirements
     assert INSTALL in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A conversion after an earlier one was killed and another left a damaged folder."""
+    """Yield a converted folder; an earlier conversion was killed, another left a damaged one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path_factory.mktemp("cache")))
         folder = converted_folder()
-        for left in (folder, folder.with_name(f".{folder.name}.part")):
-            left.mkdir()
-            (left / "model.safetensors").write_bytes(b"half")
+        for leftover in (folder, folder.with_name(f".{folder.name}.part")):
+            leftover.mkdir()
+            (leftover / "model.safetensors").write_bytes(b"half")
         (folder / MANIFEST).write_text(
             '{"files": {"model.safetensors": [9, ""]}}', encoding="utf-8"
         )
@@ -153,9 +153,9 @@ def test_smollm2_conversion_leaves_one_complete_folder(converted: Path) -> None:
     assert {path.name for path in converted.iterdir()} == {MANIFEST, *content}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CASEWRIGHT_CACHE_FOLDER", str(converted.parent))
-        changed = (converted / "model.safetensors").stat().st_mtime_ns
+        modified = (converted / "model.safetensors").stat().st_mtime_ns
         assert smollm2_folder() == converted
-        assert (converted / "model.safetensors").stat().st_mtime_ns == changed
+        assert (converted / "model.safetensors").stat().st_mtime_ns == modified
 
 
 def test_converted_smollm2_computes_the_logits_of_the_llama_original(converted: Path) -> None:

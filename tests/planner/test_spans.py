@@ -90,9 +90,9 @@ WORDS = st.sampled_from(["a", "b", "ab", "ba"])
 @settings(deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=8), st.lists(WORDS, min_size=1, max_size=3))
 @example(["ba", "a", "a"], ["a", "a"])
-def test_is_span_accepts_exactly_the_runs_of_words(words: list[str], wanted: list[str]) -> None:
-    runs = [words[i : i + len(wanted)] for i in range(len(words))]
-    assert is_span(" ".join(wanted), " ".join(words)) == (wanted in runs)
+def test_is_span_accepts_exactly_the_runs_of_words(words: list[str], run: list[str]) -> None:
+    runs = [words[i : i + len(run)] for i in range(len(words))]
+    assert is_span(" ".join(run), " ".join(words)) == (run in runs)
 
 
 @settings(deadline=None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from casewright.planner import Literal, Plan, is_span, parse_plan
 from casewright.planner.plan import StepRef
 from casewright.planner.sub_queries import joined_plan, sub_queries_of, without_no_evidence
-from tests.planner.strategies import LITERALS, PLANS, SENTENCES, valid_plans, with_spans
+from tests.planner.strategies import LITERALS, PLANS, SENTENCES, replace_spans, valid_plans
 
 PAIR = 's1 = own(query="old tent")\ns2 = fact(item_id=s1.item_id, query=question)'
 QUESTION = "How heavy is my old tent, and do you sell wool socks?"
@@ -18,7 +18,7 @@ QUESTION = "How heavy is my old tent, and do you sell wool socks?"
 
 @dataclass(frozen=True)
 class Link:
-    """A reference by the names of both tools, which are unlike in the plans that are drawn."""
+    """A reference by the names of both tools; a drawn plan calls each tool at most once."""
 
     tool: str
     target: str
@@ -36,13 +36,13 @@ def links(plan: Plan) -> list[Link]:
 
 def unnumbered_steps(plan: Plan) -> Counter[str]:
     """Return the plan's steps without the numbers of the steps that they refer to."""
-    shown = []
+    texts = []
     for step in plan.steps:
         text = str(step)
         for ref in step.references():
             text = text.replace(str(ref), str(StepRef(0, ref.field, ref.index)), 1)
-        shown.append(text)
-    return Counter(shown)
+        texts.append(text)
+    return Counter(texts)
 
 
 @settings(deadline=None)
@@ -62,15 +62,15 @@ def test_joined_plan_keeps_the_steps_and_references_of_the_original(
     data: st.DataObject, question: str
 ) -> None:
     plan = data.draw(valid_plans(question))
-    again = joined_plan(sub_queries_of(plan, question))
-    assert Counter(again.tools) == Counter(plan.tools)
-    assert Counter(links(again)) == Counter(links(plan))
-    assert unnumbered_steps(again) == unnumbered_steps(plan)
-    # Every step still stands after those that it needs, and its sub-queries one after the other.
+    joined = joined_plan(sub_queries_of(plan, question))
+    assert Counter(joined.tools) == Counter(plan.tools)
+    assert Counter(links(joined)) == Counter(links(plan))
+    assert unnumbered_steps(joined) == unnumbered_steps(plan)
+    # A step follows the steps that it refers to, and sub-queries are consecutive.
     assert all(
-        1 <= ref.step < n for n, step in enumerate(again.steps, 1) for ref in step.references()
+        1 <= ref.step < n for n, step in enumerate(joined.steps, 1) for ref in step.references()
     )
-    assert joined_plan(sub_queries_of(again, question)) == again
+    assert joined_plan(sub_queries_of(joined, question)) == joined
 
 
 @settings(deadline=None)
@@ -93,14 +93,14 @@ def test_plans_that_differ_only_in_question_words_have_equal_sub_queries(
     data: st.DataObject, question: str, other: str
 ) -> None:
     plan = data.draw(valid_plans(question))
-    changed = with_spans(plan, question, data.draw, other)
-    # What was no wording of the one question may chance to be one of the other.
+    replaced = replace_spans(plan, question, data.draw, other)
+    # A text outside the first question may happen to be a span of the other.
     assume(not any(is_span(t, other) for t in texts_of(plan) if not is_span(t, question)))
-    own, others = sub_queries_of(plan, question), sub_queries_of(changed, other)
-    assert [sub_query.template for sub_query, _ in own] == [
-        sub_query.template for sub_query, _ in others
+    first, second = sub_queries_of(plan, question), sub_queries_of(replaced, other)
+    assert [sub_query.template for sub_query, _ in first] == [
+        sub_query.template for sub_query, _ in second
     ]
-    assert [sub_query for sub_query, _ in own] == [sub_query for sub_query, _ in others]
+    assert [sub_query for sub_query, _ in first] == [sub_query for sub_query, _ in second]
 
 
 def texts_of(plan: Plan) -> list[str]:
@@ -131,7 +131,7 @@ def test_spans_of_the_question_become_slots_in_argument_order() -> None:
     assert sub_query.template == 'f(a="", b="red", c="", d=["old tent"])'
 
 
-def test_sub_query_reach_says_how_far_its_references_go_back() -> None:
+def test_sub_query_reach_is_the_number_of_steps_back_to_its_earliest_reference() -> None:
     plan = parse_plan(f"{PAIR}\ns3 = fact(item_id=s1.item_id, query=question)")
     (first, _), (second, _) = sub_queries_of(plan, QUESTION)
     assert first.tools == ("own", "fact")
@@ -149,17 +149,17 @@ def test_sub_query_lists_the_context_fields_that_it_needs() -> None:
 
 
 def test_without_no_evidence_drops_it_and_renumbers_references() -> None:
-    talk = "no_evidence()"
-    rest = "fact(item_id={}.item_id, query=question)"
-    mixed = f's1 = own(query="tent")\ns2 = {talk}\ns3 = {rest.format("s1")}\ns4 = {talk}'
+    empty = "no_evidence()"
+    fact_call = "fact(item_id={}.item_id, query=question)"
+    mixed = f's1 = own(query="tent")\ns2 = {empty}\ns3 = {fact_call.format("s1")}\ns4 = {empty}'
     assert (
         str(without_no_evidence(parse_plan(mixed)))
-        == f's1 = own(query="tent")\ns2 = {rest.format("s1")}'
+        == f's1 = own(query="tent")\ns2 = {fact_call.format("s1")}'
     )
-    moved = f's1 = {talk}\ns2 = own(query="tent")\ns3 = {rest.format("s2")}'
+    moved = f's1 = {empty}\ns2 = own(query="tent")\ns3 = {fact_call.format("s2")}'
     assert (
         str(without_no_evidence(parse_plan(moved)))
-        == f's1 = own(query="tent")\ns2 = {rest.format("s1")}'
+        == f's1 = own(query="tent")\ns2 = {fact_call.format("s1")}'
     )
 
 
@@ -186,5 +186,5 @@ def test_step_that_refers_to_no_earlier_step_gives_no_sub_queries(
     step: int,
 ) -> None:
     first, second = parse_plan("s1 = a(x=1)\ns2 = b()").steps
-    loop = type(first)("a", (("x", StepRef(step, "y")),))
-    assert sub_queries_of(Plan((loop, second)), QUESTION) == []
+    looping_step = type(first)("a", (("x", StepRef(step, "y")),))
+    assert sub_queries_of(Plan((looping_step, second)), QUESTION) == []

@@ -64,8 +64,8 @@ def cases(draw: st.DrawFn) -> tuple[Toolbox, Plan]:
     return Toolbox(tools), Plan(tuple(steps))
 
 
-def admissible(parameter: Parameter, value: Any) -> bool:
-    """Say whether a single value comes from a source that its parameter declares."""
+def is_admissible(parameter: Parameter, value: Any) -> bool:
+    """Return whether a single value comes from a source that its parameter declares."""
     match value:
         case Literal(bool()):
             return Source.BOOLEAN in parameter.sources
@@ -82,19 +82,19 @@ def admissible(parameter: Parameter, value: Any) -> bool:
             return isinstance(value, StepRef) and Source.STEP in parameter.sources
 
 
-def check(toolbox: Toolbox, plan: Plan) -> None:
+def check_plan(toolbox: Toolbox, plan: Plan) -> None:
     for number, step in enumerate(plan.steps, 1):
         assert step.tool in toolbox
         tool = toolbox[step.tool]
-        given = Counter(name for name, _ in step.arguments)
-        assert set(given.values()) <= {1}
-        assert set(given) <= {p.name for p in tool.parameters}
-        assert {p.name for p in tool.parameters if p.required} <= set(given)
+        counts = Counter(name for name, _ in step.arguments)
+        assert set(counts.values()) <= {1}
+        assert set(counts) <= {p.name for p in tool.parameters}
+        assert {p.name for p in tool.parameters if p.required} <= set(counts)
         for name, value in step.arguments:
             parameter = tool.parameter(name)
             assert parameter is not None
             members = value.items if isinstance(value, ListValue) else (value,)
-            assert all(admissible(parameter, member) for member in members)
+            assert all(is_admissible(parameter, member) for member in members)
         for reference in step.references():
             assert 1 <= reference.step < number
             assert reference.field in toolbox[plan.steps[reference.step - 1].tool].results
@@ -114,11 +114,11 @@ def test_an_accepted_plan_holds_known_tools_and_admitted_sources_only() -> None:
             outcomes[False] += 1
             return
         outcomes[True] += 1
-        check(toolbox, plan)
+        check_plan(toolbox, plan)
         assert parse_plan(str(plan)) == plan
 
     run()
-    # The property would say nothing if hardly a plan were accepted.
+    # The property says little if few plans are accepted or few refused.
     assert min(outcomes[True], outcomes[False]) >= 20
 
 
@@ -127,6 +127,6 @@ def test_an_accepted_plan_holds_known_tools_and_admitted_sources_only() -> None:
 def test_any_plan_is_accepted_or_refused_with_a_plan_error(plan: Plan) -> None:
     toolbox = Toolbox([ToolSpec(plan.steps[0].tool, "", (Parameter("x"),))])
     context = {"page_id": "p"}
-    found = list(violations(plan, toolbox, question=QUESTION, context=context))
-    assert all(error.rule and error.mend for error in found)
-    assert bool(found) or set(plan.tools) <= set(toolbox.names)
+    errors = list(violations(plan, toolbox, question=QUESTION, context=context))
+    assert all(error.rule and error.mend for error in errors)
+    assert bool(errors) or set(plan.tools) <= set(toolbox.names)

@@ -1,4 +1,4 @@
-"""A toolbox with a tool for every source and type, and what is valid with it."""
+"""A toolbox with a tool for every source and type, and checks of calls with it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from casewright.tools import Toolbox, ToolSpec
 from tests.planner.helpers import errors_of, parameter
 
 ANY = ("span", "literal", "question", "context", "step", "number", "boolean")
-BOX = Toolbox(
+TOOLBOX = Toolbox(
     [
         ToolSpec("give", "", (), ("item_id", "title")),
         ToolSpec("words", "", (parameter("x", "span"),)),
@@ -42,11 +42,11 @@ FORMS = {
 
 
 def only_error(call: str, **more: Any) -> PlanError:
-    (error,) = errors_of(f"s1 = give()\ns2 = {call}", BOX, context=CONTEXT, **more)
+    (error,) = errors_of(f"s1 = give()\ns2 = {call}", TOOLBOX, context=CONTEXT, **more)
     assert error.step == "s2"
     assert error.mend
     return error
 
 
-def accepted(call: str) -> None:
-    assert errors_of(f"s1 = give()\ns2 = {call}", BOX, context=CONTEXT) == []
+def assert_accepted(call: str) -> None:
+    assert errors_of(f"s1 = give()\ns2 = {call}", TOOLBOX, context=CONTEXT) == []

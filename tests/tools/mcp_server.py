@@ -1,4 +1,4 @@
-"""An MCP server on stdio for the tests: ``python mcp_server.py FOLDER`` notes its process there."""
+"""An MCP server on stdio: with ``python mcp_server.py FOLDER``, ``slow`` writes its pid there."""
 
 from __future__ import annotations
 

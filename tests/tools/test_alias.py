@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from casewright.tools import alias, original
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Characters of escapes, and some that need an escape.
+# Characters of escapes, and characters that need an escape.
 NAMES = st.text("_x0159afA -é²😀") | st.text(max_size=12)
 
 

@@ -1,4 +1,4 @@
-"""Calls in daemon threads."""
+"""Calls in daemon threads: their limits, errors and reuse of threads."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def raising(error: type[Exception]) -> Any:
 def test_awaited_call_that_raises_stop_iteration_raises_runtime_error(
     error: type[Exception],
 ) -> None:
-    async def awaited() -> None:
+    async def await_call() -> None:
         await asyncio.wait_for(asyncio.wrap_future(start_daemon(raising(error))), 5)
 
     with pytest.raises(RuntimeError, match=f"raised {error.__name__}"):
-        asyncio.run(awaited())
+        asyncio.run(await_call())
 
 
 @STOPS
@@ -53,66 +53,66 @@ def test_call_within_raises_other_errors_unchanged() -> None:
 
 
 def test_call_is_refused_while_all_call_threads_are_busy() -> None:
-    free = threading.Event()
+    release = threading.Event()
     bound_call_threads(2, 2)
     try:
         with pytest.raises(TimeoutError):
-            call_within(free.wait, 0.01)
-        waiting = start_daemon(free.wait)
+            call_within(release.wait, 0.01)
+        pending = start_daemon(release.wait)
         with pytest.raises(BusyError, match="2 threads run calls"):
-            start_daemon(free.wait)
-        free.set()
-        waiting.result(5)
+            start_daemon(release.wait)
+        release.set()
+        pending.result(5)
         until(lambda: not running_calls())
         assert call_within(lambda: 1, 5) == 1
     finally:
-        free.set()
+        release.set()
         bound_call_threads(1024, 1024)
 
 
 def test_one_owner_cannot_use_all_call_threads() -> None:
-    free = threading.Event()
+    release = threading.Event()
     bound_call_threads(4, 2)
 
-    def begun_by(whose: str) -> None:
-        token = owner.set(whose)
+    def start_call(owner_name: str) -> None:
+        token = owner.set(owner_name)
         try:
-            start_daemon(free.wait)
+            start_daemon(release.wait)
         finally:
             owner.reset(token)
 
     try:
-        begun_by("acme")
-        begun_by("acme")
+        start_call("acme")
+        start_call("acme")
         with pytest.raises(BusyError, match="2 of them for this caller"):
-            begun_by("acme")
-        begun_by("other")
-        begun_by("")
+            start_call("acme")
+        start_call("other")
+        start_call("")
     finally:
-        free.set()
+        release.set()
         bound_call_threads(1024, 1024)
 
 
 def test_later_calls_reuse_the_threads_of_finished_calls() -> None:
-    def threads_of_calls() -> list[threading.Thread]:
+    def call_threads() -> list[threading.Thread]:
         return [thread for thread in threading.enumerate() if thread.name == "casewright-call"]
 
     call_within(threading.current_thread, 5)
-    before = len(threads_of_calls())
-    used = set()
+    before = len(call_threads())
+    threads = set()
     for _ in range(50):
         until(lambda: not running_calls())
-        used.add(call_within(threading.current_thread, 5))
-    # A thread may still be on its way back.
-    assert len(used) < 25
-    assert len(threads_of_calls()) < before + 25
+        threads.add(call_within(threading.current_thread, 5))
+    # A finished call's thread may not be available yet.
+    assert len(threads) < 25
+    assert len(call_threads()) < before + 25
 
 
 def test_hanging_call_does_not_delay_later_calls() -> None:
-    free = threading.Event()
+    release = threading.Event()
     try:
         with pytest.raises(TimeoutError):
-            call_within(free.wait, 0.01)
+            call_within(release.wait, 0.01)
         assert call_within(lambda: 1, 5) == 1
     finally:
-        free.set()
+        release.set()

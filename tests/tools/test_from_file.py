@@ -38,14 +38,14 @@ ROOM: dict[str, Any] = {
 }
 
 
-def written(folder: Path, content: Any) -> Path:
+def write_toolbox(folder: Path, content: Any) -> Path:
     file = folder / "tools.json"
     file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     return file
 
 
 def test_toolbox_from_file_reads_all_fields_of_a_parameter(tmp_path: Path) -> None:
-    toolbox = toolbox_from_file(written(tmp_path, [ROOM]))
+    toolbox = toolbox_from_file(write_toolbox(tmp_path, [ROOM]))
     assert toolbox.names == ("find_x2d_room", "no_evidence")
     town, beds, view, guest = toolbox["find_x2d_room"].parameters
     assert town == Parameter("town", "Where.")
@@ -57,8 +57,8 @@ def test_toolbox_from_file_reads_all_fields_of_a_parameter(tmp_path: Path) -> No
 
 
 def test_list_and_object_with_tools_give_the_same_toolbox(tmp_path: Path) -> None:
-    bare = toolbox_from_file(written(tmp_path, [ROOM])).fingerprint()
-    assert toolbox_from_file(written(tmp_path, {"tools": [ROOM]})).fingerprint() == bare
+    bare = toolbox_from_file(write_toolbox(tmp_path, [ROOM])).fingerprint()
+    assert toolbox_from_file(write_toolbox(tmp_path, {"tools": [ROOM]})).fingerprint() == bare
 
 
 def test_tool_from_record_reads_the_same_parameter_fields() -> None:
@@ -68,15 +68,15 @@ def test_tool_from_record_reads_the_same_parameter_fields() -> None:
 
 def test_toolbox_from_file_keeps_a_name_that_is_an_identifier(tmp_path: Path) -> None:
     record = {"name": "get_xml"}
-    assert "get_xml" in toolbox_from_file(written(tmp_path, [record]))
-    # As it ever was for a record's own tools.
+    assert "get_xml" in toolbox_from_file(write_toolbox(tmp_path, [record]))
+    # A query record's tool escapes a name that looks like an alias.
     assert tool_from_record(record).name == "get_x5f_xml"
 
 
 def test_toolbox_from_file_always_has_a_runnable_no_evidence(tmp_path: Path) -> None:
-    assert toolbox_from_file(written(tmp_path, [ROOM]))["no_evidence"] is NO_EVIDENCE
+    assert toolbox_from_file(write_toolbox(tmp_path, [ROOM]))["no_evidence"] is NO_EVIDENCE
     chat = {"name": "no_evidence", "description": "Chat."}
-    toolbox = toolbox_from_file(written(tmp_path, [chat, ROOM]))
+    toolbox = toolbox_from_file(write_toolbox(tmp_path, [chat, ROOM]))
     assert toolbox.names[0] == "no_evidence"
     tool = toolbox["no_evidence"]
     assert tool.description == "Chat."
@@ -87,21 +87,21 @@ def test_toolbox_from_file_always_has_a_runnable_no_evidence(tmp_path: Path) -> 
 @settings(max_examples=at_most(60), deadline=None)
 @given(st.integers(0, 2**32), st.booleans(), st.booleans())
 def test_toolbox_is_restored_from_its_records(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, first: bool, named: bool
+    tmp_path_factory: pytest.TempPathFactory, seed: int, is_reordered: bool, has_odd_name: bool
 ) -> None:
     draw = random.Random(seed)
     tools = list(random_toolbox(draw))
-    # As it may be changed: elsewhere in the order, in other words, names that look like aliases.
-    if first:
+    # Users change the order of tools, and use names that look like aliases.
+    if is_reordered:
         tools.insert(0, tools.pop())
-    if named:
+    if has_odd_name:
         tools.append(ToolSpec(draw.choice(["get_xml", "a_x2d_b", "_x_"]), "Odd."))
     toolbox = Toolbox(tools)
-    file = written(tmp_path_factory.getbasetemp(), toolbox_to_records(toolbox))
-    again = toolbox_from_file(file)
-    assert again.fingerprint() == toolbox.fingerprint()
-    assert [tool.parameters for tool in again] == [tool.parameters for tool in toolbox]
-    assert [tool.results for tool in again] == [tool.results for tool in toolbox]
+    file = write_toolbox(tmp_path_factory.getbasetemp(), toolbox_to_records(toolbox))
+    restored = toolbox_from_file(file)
+    assert restored.fingerprint() == toolbox.fingerprint()
+    assert [tool.parameters for tool in restored] == [tool.parameters for tool in toolbox]
+    assert [tool.results for tool in restored] == [tool.results for tool in toolbox]
 
 
 def with_parameter(value: Any) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def with_parameter(value: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "parts"),
     [
         (with_parameter({"kind": "text"}), ["town", "'text'", "'string'"]),
         (with_parameter({"sources": ["webpage"]}), ["town", "webpage", "'question'"]),
@@ -127,19 +127,19 @@ def with_parameter(value: Any) -> list[dict[str, Any]]:
     ids=lambda value: value[0] if isinstance(value[0], str) else "",
 )
 def test_invalid_tool_in_a_file_raises_input_error_naming_file_and_tool(
-    tmp_path: Path, content: Any, words: list[str]
+    tmp_path: Path, content: Any, parts: list[str]
 ) -> None:
-    file = written(tmp_path, content)
+    file = write_toolbox(tmp_path, content)
     with pytest.raises(InputError) as caught:
         toolbox_from_file(file)
     message = str(caught.value)
     assert message.startswith(f"{file}: tool 2")
-    assert [word for word in words if word not in message] == []
+    assert [part for part in parts if part not in message] == []
     assert ("(find-room)" in message) == ("find-room" in file.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "cause"),
     [
         ("[{", "is not JSON"),
         ("[]", "has no tools"),
@@ -157,10 +157,10 @@ def test_invalid_tool_in_a_file_raises_input_error_naming_file_and_tool(
     ],
 )
 def test_file_that_is_no_toolbox_raises_input_error_naming_it(
-    tmp_path: Path, content: str, words: str
+    tmp_path: Path, content: str, cause: str
 ) -> None:
-    with pytest.raises(InputError, match=rf"tools\.json.*{words}"):
-        toolbox_from_file(written(tmp_path, content))
+    with pytest.raises(InputError, match=rf"tools\.json.*{cause}"):
+        toolbox_from_file(write_toolbox(tmp_path, content))
 
 
 def test_unreadable_toolbox_file_raises_input_error(tmp_path: Path) -> None:

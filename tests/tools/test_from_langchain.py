@@ -45,7 +45,7 @@ class OwnClass(BaseTool):
         return f"{user}: {query}"
 
 
-def run(lc_tool: BaseTool, arguments: dict[str, Any], **more: Any) -> Any:
+def run_tool(lc_tool: BaseTool, arguments: dict[str, Any], **more: Any) -> Any:
     spec = tool_from_langchain(lc_tool, **more)
     assert spec.run is not None
     return spec.run(arguments, CONTEXT)
@@ -58,27 +58,27 @@ def test_langchain_tool_keeps_its_name_description_and_arguments() -> None:
     assert (query.name, query.kind, query.required) == ("query", "string", True)
     assert query.sources == {Source.SPAN}
     assert (limit.name, limit.kind, limit.required) == ("limit", "integer", False)
-    assert run(search_notes, {"query": "tea"}) == "tea/3"
+    assert run_tool(search_notes, {"query": "tea"}) == "tea/3"
 
 
 def test_langchain_tool_name_that_is_no_identifier_gets_an_alias() -> None:
     lc_tool = StructuredTool.from_function(lambda query: query, name="my-tool", description="d")
     assert tool_from_langchain(lc_tool).name == "my_x2d_tool"
-    assert run(lc_tool, {"query": "tea"}) == "tea"
+    assert run_tool(lc_tool, {"query": "tea"}) == "tea"
 
 
 def test_injected_argument_is_hidden_from_plans_and_filled_from_the_scope() -> None:
     spec = tool_from_langchain(own_notes)
     assert [parameter.name for parameter in spec.parameters] == ["query"]
-    assert run(own_notes, {"query": "tea"}) == "ann: tea"
+    assert run_tool(own_notes, {"query": "tea"}) == "ann: tea"
 
 
 def test_a_plan_cannot_write_an_injected_argument() -> None:
-    assert run(own_notes, {"query": "tea", "user": "bob"}) == "ann: tea"
+    assert run_tool(own_notes, {"query": "tea", "user": "bob"}) == "ann: tea"
 
 
 def test_injected_argument_of_a_tool_class_without_schema_is_filled() -> None:
-    assert run(OwnClass(), {"query": "tea"}) == "ann: tea"
+    assert run_tool(OwnClass(), {"query": "tea"}) == "ann: tea"
 
 
 def test_langchain_single_input_tool_takes_tool_input() -> None:
@@ -86,7 +86,7 @@ def test_langchain_single_input_tool_takes_tool_input() -> None:
     assert [parameter.name for parameter in tool_from_langchain(lc_tool).parameters] == [
         "tool_input"
     ]
-    assert run(lc_tool, {"tool_input": "tea"}) == "<tea>"
+    assert run_tool(lc_tool, {"tool_input": "tea"}) == "<tea>"
 
 
 def test_langchain_tool_may_declare_its_arguments_as_json_schema() -> None:
@@ -105,7 +105,7 @@ def test_langchain_tool_may_declare_its_arguments_as_json_schema() -> None:
         "Where.",
         True,
     )
-    assert run(lc_tool, {"city": "Oslo"}) == "sky of Oslo"
+    assert run_tool(lc_tool, {"city": "Oslo"}) == "sky of Oslo"
 
 
 def test_literal_argument_of_a_langchain_tool_gives_choices() -> None:
@@ -163,11 +163,11 @@ def test_langchain_tool_receives_key_and_step_in_its_config() -> None:
     @tool
     def keyed(query: str, config: RunnableConfig) -> str:
         """Tells its key."""
-        known = config["configurable"]
-        return f"{known['casewright_key']} {known['casewright_step']}"
+        values = config["configurable"]
+        return f"{values['casewright_key']} {values['casewright_step']}"
 
     assert [p.name for p in tool_from_langchain(keyed).parameters] == ["query"]
-    assert run(keyed, {"query": "tea"}) == "run:s1 s1"
+    assert run_tool(keyed, {"query": "tea"}) == "run:s1 s1"
 
 
 def test_sources_for_an_injected_argument_are_refused() -> None:

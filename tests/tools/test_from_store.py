@@ -27,9 +27,9 @@ def store() -> Iterator[CaseStore]:
             Case(
                 {"title": title},
                 f"It is a {title}.",
-                metadata={"key": f"o{i}", "title": title, "customer": who, "aisle": aisle},
+                metadata={"key": f"o{i}", "title": title, "customer": name, "aisle": aisle},
             )
-            for i, (title, who, aisle) in enumerate(ORDERS)
+            for i, (title, name, aisle) in enumerate(ORDERS)
         )
         yield opened
 
@@ -88,17 +88,17 @@ def test_store_tool_with_scope_returns_only_cases_of_that_customer(
 ) -> None:
     titles = search(store, {"query": query}, {"customer": "ann"}, scope=("customer",), k=10)
     assert set(titles) <= {"red kettle", "kettle descaler powder"}
-    others = search(store, {"query": query}, {"customer": "bob"}, scope=("customer",), k=10)
-    assert others
-    assert set(others) <= {"blue kettle", "garden hose"}
+    other_titles = search(store, {"query": query}, {"customer": "bob"}, scope=("customer",), k=10)
+    assert other_titles
+    assert set(other_titles) <= {"blue kettle", "garden hose"}
 
 
 def test_no_parameter_of_a_store_tool_can_widen_the_scope(store: CaseStore) -> None:
     tool = tool_from_store(store, name="find", description="", scope=("customer",))
     assert [parameter.name for parameter in tool.parameters] == ["query"]
     more: dict[str, Any] = {"scope": ("customer",), "filters": ("customer",)}
-    for wanted in ("bob", ["ann", "bob"]):
-        titles = search(store, {"query": "kettle", "customer": wanted}, {"customer": "ann"}, **more)
+    for owner in ("bob", ["ann", "bob"]):
+        titles = search(store, {"query": "kettle", "customer": owner}, {"customer": "ann"}, **more)
         assert titles
         assert "blue kettle" not in titles
 
@@ -116,8 +116,8 @@ def test_store_tool_omits_hits_below_min_relevance(store: CaseStore) -> None:
 
 
 def test_store_tool_omits_hits_far_below_the_best_hit(store: CaseStore) -> None:
-    wide = search(store, {"query": "red kettle"}, near_best=0.0)
-    assert {"red kettle", "blue kettle"} <= set(wide)
+    titles = search(store, {"query": "red kettle"}, near_best=0.0)
+    assert {"red kettle", "blue kettle"} <= set(titles)
     assert search(store, {"query": "red kettle"}, near_best=0.45)[:2] == [
         "red kettle",
         "blue kettle",

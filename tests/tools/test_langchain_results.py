@@ -1,4 +1,4 @@
-"""The results of a LangChain tool: rows, nothing, or an error."""
+"""A LangChain tool returns rows, no rows, or an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casewright.errors import ToolError
 from casewright.tools import CallContext, rows, tool_from_langchain
 
 
-def run(lc_tool: BaseTool, arguments: dict[str, Any]) -> Any:
+def run_tool(lc_tool: BaseTool, arguments: dict[str, Any]) -> Any:
     spec = tool_from_langchain(lc_tool)
     assert spec.run is not None
     return spec.run(arguments, CallContext(key="run:s1"))
@@ -30,7 +30,7 @@ def test_error_that_langchain_handles_as_text_raises_tool_error(handler: Any) ->
         fail, name="fail", description="d", handle_tool_error=handler
     )
     with pytest.raises(ToolError, match="fail"):
-        run(lc_tool, {"query": "tea"})
+        run_tool(lc_tool, {"query": "tea"})
 
 
 def test_unhandled_error_of_a_langchain_tool_is_raised_unchanged() -> None:
@@ -39,7 +39,7 @@ def test_unhandled_error_of_a_langchain_tool_is_raised_unchanged() -> None:
 
     lc_tool = StructuredTool.from_function(fail, name="fail", description="d")
     with pytest.raises(ToolException, match="no such note"):
-        run(lc_tool, {"query": "tea"})
+        run_tool(lc_tool, {"query": "tea"})
 
 
 def test_artifact_of_a_langchain_tool_is_its_result() -> None:
@@ -48,7 +48,7 @@ def test_artifact_of_a_langchain_tool_is_its_result() -> None:
         """Finds."""
         return "two notes", [{"title": "a"}, {"title": "b"}]
 
-    assert run(find, {"query": "tea"}) == [{"title": "a"}, {"title": "b"}]
+    assert run_tool(find, {"query": "tea"}) == [{"title": "a"}, {"title": "b"}]
 
 
 def test_mappings_of_a_langchain_tool_become_rows_unchanged() -> None:
@@ -58,21 +58,21 @@ def test_mappings_of_a_langchain_tool_become_rows_unchanged() -> None:
         return [{"title": query, "year": 1999}]
 
     spec = tool_from_langchain(find, results=("title", "year"))
-    assert rows(spec, run(find, {"query": "tea"})) == [{"title": "tea", "year": 1999}]
+    assert rows(spec, run_tool(find, {"query": "tea"})) == [{"title": "tea", "year": 1999}]
 
 
 @pytest.mark.parametrize("results", [("evidence",), ("title", "year")])
-@pytest.mark.parametrize("nothing", [None, [], "", {}], ids=repr)
+@pytest.mark.parametrize("empty", [None, [], "", {}], ids=repr)
 def test_langchain_tool_that_returns_nothing_has_no_rows(
-    nothing: Any, results: tuple[str, ...]
+    empty: Any, results: tuple[str, ...]
 ) -> None:
     @tool
     def find(query: str) -> Any:
         """Finds."""
-        return nothing
+        return empty
 
     spec = tool_from_langchain(find, results=results)
-    assert rows(spec, run(find, {"query": "tea"})) == []
+    assert rows(spec, run_tool(find, {"query": "tea"})) == []
 
 
 def test_dates_and_decimals_of_a_langchain_tool_become_text() -> None:
@@ -86,12 +86,12 @@ def test_dates_and_decimals_of_a_langchain_tool_become_text() -> None:
         """Finds."""
         return [{"title": date(2024, 2, 29), "price": {"euros": Decimal("12.50")}}]
 
-    wanted = [{"title": "2024-02-29", "price": {"euros": "12.50"}}]
+    expected = [{"title": "2024-02-29", "price": {"euros": "12.50"}}]
     plain = tool_from_langchain(find, results=("title", "price"))
     later = tool_from_langchain(find_later, results=("title", "price"))
-    assert rows(plain, run(find, {"query": "tea"})) == wanted
+    assert rows(plain, run_tool(find, {"query": "tea"})) == expected
     assert later.run_async is not None
-    assert rows(later, asyncio.run(later.run_async({"query": "tea"}, CallContext()))) == wanted
+    assert rows(later, asyncio.run(later.run_async({"query": "tea"}, CallContext()))) == expected
 
 
 def test_dates_in_an_artifact_of_a_langchain_tool_become_text() -> None:
@@ -100,8 +100,8 @@ def test_dates_in_an_artifact_of_a_langchain_tool_become_text() -> None:
         """Finds."""
         return "one day", [date(2024, 2, 29)]
 
-    returned = run(find, {"query": "tea"})
-    assert rows(tool_from_langchain(find), returned) == [{"evidence": "2024-02-29"}]
+    result = run_tool(find, {"query": "tea"})
+    assert rows(tool_from_langchain(find), result) == [{"evidence": "2024-02-29"}]
 
 
 def test_langchain_function_receives_its_runnable_config() -> None:
@@ -110,4 +110,4 @@ def test_langchain_function_receives_its_runnable_config() -> None:
         """Finds."""
         return str(config["metadata"]["casewright_key"])
 
-    assert run(find, {"query": "tea"}) == "run:s1"
+    assert run_tool(find, {"query": "tea"}) == "run:s1"

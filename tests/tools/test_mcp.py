@@ -1,4 +1,4 @@
-"""Tools of a real MCP server, which is a separate process on stdio."""
+"""Tools of a real MCP server, which runs as a separate process on stdio."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def connections(folder: Path) -> Any:
     return {"shop": {"transport": "stdio", "command": sys.executable, "args": arguments}}
 
 
-def offered(folder: Path, **more: Any) -> dict[str, ToolSpec]:
+def list_tools(folder: Path, **more: Any) -> dict[str, ToolSpec]:
     tools = asyncio.run(tools_from_mcp(connections(folder), **more))
     return {tool.name: tool for tool in tools}
 
@@ -47,7 +47,7 @@ def offered(folder: Path, **more: Any) -> dict[str, ToolSpec]:
 def tools(folder: Path) -> dict[str, ToolSpec]:
     results = {"as_text": ("name",), "untyped": ("name", "more")}
     sources = {"describe": {"product_id": ("step", "context")}}
-    return offered(folder, results=results, sources=sources, scope=("customer",))
+    return list_tools(folder, results=results, sources=sources, scope=("customer",))
 
 
 def test_mcp_tools_have_the_result_fields_of_their_output_schema(
@@ -134,7 +134,7 @@ def test_slow_mcp_tool_is_abandoned_in_time_and_its_server_ends(
 ) -> None:
     started = time.monotonic()
     ask(graph_of(tools.values(), 's1 = search(query="tea")', step_seconds=60))
-    # Time enough for the server to start and call the tool, however busy the machine is.
+    # Scaled by a measured call: a busy machine starts the server slowly.
     allowed = 1 + 2 * (time.monotonic() - started)
     plan = 's1 = slow(query="tea")\ns2 = no_evidence()'
     (folder / "slow").unlink(missing_ok=True)
@@ -162,26 +162,26 @@ def test_concurrent_mcp_runs_get_results_of_their_own_scope(tools: dict[str, Too
     graph = graph_of(tools.values(), "s1 = orders(query=question)", step_seconds=60)
 
     async def orders_of(name: str) -> str:
-        ran = await graph.ainvoke({"question": name}, context={"scope": {"customer": name}})
-        return str(Answer.from_state(ran).steps[0]["rows"])
+        state = await graph.ainvoke({"question": name}, context={"scope": {"customer": name}})
+        return str(Answer.from_state(state).steps[0]["rows"])
 
-    async def everybody() -> list[str]:
+    async def all_orders() -> list[str]:
         return list(await asyncio.gather(*(orders_of(f"C{n}") for n in range(4))))
 
-    for number, rows in enumerate(asyncio.run(everybody())):
+    for number, rows in enumerate(asyncio.run(all_orders())):
         assert rows == str([{"evidence": f"C{number} of C{number}"}])
 
 
 def test_prefix_makes_tool_names_of_two_mcp_servers_distinct(folder: Path) -> None:
-    two = {name: connections(folder)["shop"] for name in ("a", "b")}
-    tools = asyncio.run(tools_from_mcp(two, prefix=True))
+    servers = {name: connections(folder)["shop"] for name in ("a", "b")}
+    tools = asyncio.run(tools_from_mcp(servers, prefix=True))
     assert {"a_search", "b_search"} <= {tool.name for tool in tools}
     with pytest.raises(ToolError, match="two tools named"):
-        Toolbox(asyncio.run(tools_from_mcp(two)))
+        Toolbox(asyncio.run(tools_from_mcp(servers)))
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("settings", "message"),
     [
         ({"results": {"serach": ("name",)}}, r"\['serach'\], which no server has.*search"),
         ({"sources": {"serach": {}}}, r"\['serach'\]"),
@@ -190,10 +190,10 @@ def test_prefix_makes_tool_names_of_two_mcp_servers_distinct(folder: Path) -> No
     ],
 )
 def test_settings_for_unknown_mcp_tools_or_arguments_are_refused(
-    folder: Path, more: dict[str, Any], message: str
+    folder: Path, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ToolError, match=message):
-        offered(folder, **more)
+        list_tools(folder, **settings)
 
 
 @pytest.mark.parametrize("command", ["no-such-command", "false"])
@@ -203,7 +203,7 @@ def test_mcp_server_that_does_not_start_raises_tool_error_naming_it(command: str
         asyncio.run(tools_from_mcp(server))
 
 
-#: Notes its process, and never answers.
+#: A server that writes its process id and never answers.
 SILENT = """
 import os, pathlib, sys, time
 pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
@@ -215,14 +215,14 @@ def test_silent_mcp_server_raises_tool_error_in_time_and_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("casewright.tools.from_mcp.LISTING_SECONDS", 3)
-    noted = tmp_path / "process"
-    arguments = ["-c", SILENT, str(noted)]
+    pid_file = tmp_path / "process"
+    arguments = ["-c", SILENT, str(pid_file)]
     server: Any = {"till": {"transport": "stdio", "command": sys.executable, "args": arguments}}
     started = time.monotonic()
     with pytest.raises(ToolError, match=r"'till' does not list.*no answer in 3 seconds"):
         asyncio.run(tools_from_mcp(server))
     assert time.monotonic() - started < 20
-    assert has_ended(int(noted.read_text()))
+    assert has_ended(int(pid_file.read_text()))
 
 
 def test_missing_extra_mcp_raises_dependency_error_naming_it(

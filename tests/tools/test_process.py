@@ -1,4 +1,4 @@
-"""Tools that run in separate processes."""
+"""Tools that run in separate processes, which end with their calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # One that has ended and was not waited for is there no more either.
+    # A zombie has ended; its parent has not waited for it.
     return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
 
 
@@ -57,7 +57,7 @@ def test_cancelled_process_tool_is_killed_with_its_child_processes(tmp_path: Pat
     file = tmp_path / "pids"
     tool = tool_from_function(process_tools.hang, process=True)
 
-    async def give_up() -> list[int]:
+    async def cancel_call() -> list[int]:
         call = Call(tool, {"a": str(file)}, CONTEXT, Limits())
         work = asyncio.ensure_future(call.arun())
         await asyncio.to_thread(until, lambda: file.exists() and file.read_text(), 60)
@@ -67,7 +67,7 @@ def test_cancelled_process_tool_is_killed_with_its_child_processes(tmp_path: Pat
         await asyncio.wait({work})
         return pids
 
-    pids = asyncio.run(give_up())
+    pids = asyncio.run(cancel_call())
     assert len(pids) == 2
     until(lambda: not any(map(is_alive, pids)), 5)
 
@@ -97,7 +97,7 @@ def test_process_tool_that_cannot_be_imported_is_refused() -> None:
             tool_from_function(function, process=True)
 
 
-_CALLER = """
+CALLER = """
 import sys
 from casewright.tools import CallContext, tool_from_function
 from casewright.graph import Limits
@@ -111,7 +111,7 @@ Call(tool, {"a": sys.argv[1]}, CallContext(), Limits()).run()
 
 def test_tool_process_ends_when_its_calling_process_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pids"
-    caller = subprocess.Popen([sys.executable, "-c", _CALLER, str(file)], cwd=ROOT)
+    caller = subprocess.Popen([sys.executable, "-c", CALLER, str(file)], cwd=ROOT)
     try:
         until(lambda: file.exists() and file.read_text(), 60, caller)
     finally:

@@ -1,4 +1,4 @@
-"""Parameters of the type Tenant get the tenant of the request."""
+"""A parameter of the type ``Tenant`` receives the tenant of the request."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ A, B, C = (ToolSpec(name, f"Does {name}.") for name in "abc")
 
 
 def test_toolbox_keeps_the_order_of_tools_and_appends_no_evidence() -> None:
-    box = Toolbox([C, A, B])
-    assert box.names == ("c", "a", "b", "no_evidence")
-    assert [tool.name for tool in box] == list(box.names)
-    assert len(box) == 4
+    toolbox = Toolbox([C, A, B])
+    assert toolbox.names == ("c", "a", "b", "no_evidence")
+    assert [tool.name for tool in toolbox] == list(toolbox.names)
+    assert len(toolbox) == 4
 
 
 def test_empty_toolbox_contains_no_evidence() -> None:
@@ -20,15 +20,15 @@ def test_empty_toolbox_contains_no_evidence() -> None:
     assert Toolbox([])["no_evidence"] is NO_EVIDENCE
 
 
-def test_toolbox_keeps_the_given_place_of_no_evidence() -> None:
+def test_toolbox_keeps_the_given_position_of_no_evidence() -> None:
     assert Toolbox([A, NO_EVIDENCE, B]).names == ("a", "no_evidence", "b")
 
 
 def test_toolbox_without_removes_tools_and_leaves_the_original_unchanged() -> None:
-    box = Toolbox([A, B, C])
-    assert box.without("b").names == ("a", "c", "no_evidence")
-    assert box.without("a", "c").names == ("b", "no_evidence")
-    assert "b" in box
+    toolbox = Toolbox([A, B, C])
+    assert toolbox.without("b").names == ("a", "c", "no_evidence")
+    assert toolbox.without("a", "c").names == ("b", "no_evidence")
+    assert "b" in toolbox
 
 
 def test_toolbox_without_never_removes_no_evidence() -> None:
@@ -41,9 +41,9 @@ def test_toolbox_without_an_unknown_tool_raises_an_error_naming_all_tools() -> N
 
 
 def test_toolbox_with_adds_tools_before_no_evidence() -> None:
-    box = Toolbox([A])
-    assert box.with_(C, B).names == ("a", "c", "b", "no_evidence")
-    assert box.names == ("a", "no_evidence")
+    toolbox = Toolbox([A])
+    assert toolbox.with_(C, B).names == ("a", "c", "b", "no_evidence")
+    assert toolbox.names == ("a", "no_evidence")
 
 
 def test_toolbox_with_appends_tools_if_no_evidence_is_not_last() -> None:
@@ -58,16 +58,16 @@ def test_toolbox_refuses_two_tools_of_one_name() -> None:
 
 
 def test_toolbox_finds_tools_by_name() -> None:
-    box = Toolbox([A, B])
-    assert box["b"] is B
-    assert "c" not in box
+    toolbox = Toolbox([A, B])
+    assert toolbox["b"] is B
+    assert "c" not in toolbox
     with pytest.raises(KeyError):
-        box["c"]
+        toolbox["c"]
 
 
 def test_toolboxes_of_equal_tools_have_the_same_fingerprint() -> None:
-    again = Toolbox([ToolSpec("a", "Does a."), ToolSpec("b", "Does b.")])
-    assert Toolbox([A, B]).fingerprint() == again.fingerprint()
+    equal = Toolbox([ToolSpec("a", "Does a."), ToolSpec("b", "Does b.")])
+    assert Toolbox([A, B]).fingerprint() == equal.fingerprint()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tools of a request that the trained reader of the domain lacks."""
+"""Requests with tools that the domain's trained reader does not know."""
 
 from __future__ import annotations
 
@@ -60,20 +60,22 @@ def test_tool_that_the_reader_lacks_is_planned_by_its_description(reader: Reader
 
 def test_new_tool_does_not_change_the_reader_plan_of_other_questions(reader: Reader) -> None:
     planner, question = CasePlanner(None, reader), "do you sell wireless headphones"
-    boxes = (Toolbox([SEARCH]), Toolbox([SEARCH, BALANCE]))
-    alone, beside = (planner.plan(PlanRequest(question, box)) for box in boxes)
-    assert beside.plan == alone.plan == parse_plan('s1 = prod_search(query="wireless headphones")')
-    assert beside.confidence == alone.confidence
+    toolboxes = (Toolbox([SEARCH]), Toolbox([SEARCH, BALANCE]))
+    known, extended = (planner.plan(PlanRequest(question, toolbox)) for toolbox in toolboxes)
+    assert (
+        extended.plan == known.plan == parse_plan('s1 = prod_search(query="wireless headphones")')
+    )
+    assert extended.confidence == known.confidence
 
 
 def test_case_planner_uses_the_given_planner_for_tools_the_reader_lacks(reader: Reader) -> None:
-    class Given:
-        """Always reads gift card 1."""
+    class FixedReuse:
+        """Returns the same plan for every request."""
 
         def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
             yield ScoredPlan(parse_plan('s1 = gift_card_balance(card_number="1")'), 0.9)
 
-    planner = CasePlanner(None, reader, untrained=Given())
+    planner = CasePlanner(None, reader, untrained=FixedReuse())
     request = PlanRequest("what is left on gift card 1, not 7305", Toolbox([SEARCH, BALANCE]))
     expected = parse_plan('s1 = gift_card_balance(card_number="1")')
     assert planner.plan(request).plan == expected
@@ -85,10 +87,10 @@ def test_case_planner_uses_the_given_planner_for_tools_the_reader_lacks(reader: 
 def test_case_planner_loads_the_language_model_only_for_tools_the_reader_lacks(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    loads = []
 
     def load(*name_and_settings: object) -> None:
-        asked.append(name_and_settings)
+        loads.append(name_and_settings)
         raise InputError("It cannot be loaded.")
 
     never_sure = EnsembleCard(1.5, 2.0, 0.0, 0.1, 0.1, 0.2)
@@ -98,10 +100,10 @@ def test_case_planner_loads_the_language_model_only_for_tools_the_reader_lacks(
     with plan_store([], HashingEncoder()) as store:
         planner = make_planner("case", store, reader)
         planner.plan(PlanRequest("do you sell wireless headphones", Toolbox([SEARCH])))
-        assert not asked
+        assert not loads
         request = PlanRequest("what is left on gift card 7305", Toolbox([SEARCH, BALANCE]))
         plan = planner.plan(request).plan
-    assert asked
+    assert loads
     assert plan == parse_plan('s1 = gift_card_balance(card_number="7305")')
 
 
@@ -110,8 +112,8 @@ def test_second_best_plan_with_a_new_tool_wins_for_an_unfamiliar_message(
 ) -> None:
     search, balance = parse_plan("s1 = prod_search(query=question)"), parse_plan("s1 = balance()")
 
-    class Torn:
-        """Finds a search somewhat more probable than the new tool."""
+    class UnsureReuse:
+        """Scores a search somewhat higher than the new tool."""
 
         def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
             yield ScoredPlan(search, 0.6, score=-0.5)
@@ -121,9 +123,9 @@ def test_second_best_plan_with_a_new_tool_wins_for_an_unfamiliar_message(
         """The balance that is left."""
         return ""
 
-    planner = CasePlanner(None, reader, untrained=Torn())
+    planner = CasePlanner(None, reader, untrained=UnsureReuse())
     tools = Toolbox([*shop_toolbox(), tool_from_function(balance_tool, name="balance")])
-    shop = "do you sell wireless headphones"
-    assert planner.plan(PlanRequest(shop, tools)).plan.tools == search.tools
-    strange = "how many slammed the door on us in Beacon Heights"
-    assert planner.plan(PlanRequest(strange, tools)).plan == balance
+    familiar = "do you sell wireless headphones"
+    assert planner.plan(PlanRequest(familiar, tools)).plan.tools == search.tools
+    unfamiliar = "how many slammed the door on us in Beacon Heights"
+    assert planner.plan(PlanRequest(unfamiliar, tools)).plan == balance

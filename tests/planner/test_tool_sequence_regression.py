@@ -11,29 +11,27 @@ from casewright.planner.parser.example_cases import PlanCase
 from casewright.planner.parser_planner import ToolSequenceRegression
 
 PLANS = ('s1 = find_part(query="pump")', 's1 = opening_hours(day="Monday")')
-ASKED = ("where is the {} in the store room", "how late is the {} counter open")
+QUESTIONS = ("where is the {} in the store room", "how late is the {} counter open")
 THINGS = [f"{size} {part}" for size in ("big", "small", "old", "new") for part in "abcdef"]
 
 
 def plan_cases(count: int) -> Sequence[PlanCase]:
     return [
-        PlanCase(asked.format(thing), parse_plan(plan), {})
+        PlanCase(question.format(thing), parse_plan(plan), {})
         for thing in THINGS[:count]
-        for asked, plan in zip(ASKED, PLANS, strict=True)
+        for question, plan in zip(QUESTIONS, PLANS, strict=True)
     ]
 
 
-@pytest.mark.parametrize(("count", "decides"), [(24, True), (12, False), (0, False)])
-def test_tool_sequence_election_decides_only_with_many_plan_cases(
-    count: int, decides: bool
-) -> None:
-    assert ToolSequenceRegression(plan_cases(count)).has_enough_cases is decides
+@pytest.mark.parametrize(("count", "enough"), [(24, True), (12, False), (0, False)])
+def test_tool_sequence_regression_requires_many_plan_cases(count: int, enough: bool) -> None:
+    assert ToolSequenceRegression(plan_cases(count)).has_enough_cases is enough
 
 
 def test_tool_sequence_of_similar_questions_gets_the_highest_score() -> None:
-    election = ToolSequenceRegression(plan_cases(24))
+    regression = ToolSequenceRegression(plan_cases(24))
     sequences = [("find_part",), ("opening_hours",), ("find_part", "opening_hours")]
-    for number, asked in enumerate(ASKED):
-        scores = election.scores(asked.format("blue valve"), sequences)
-        assert scores.index(max(scores)) == number
+    for index, question in enumerate(QUESTIONS):
+        scores = regression.scores(question.format("blue valve"), sequences)
+        assert scores.index(max(scores)) == index
         assert scores[2] == min(scores)
