@@ -70,8 +70,8 @@ def toy(
     )
     encoder = CachedEncoder(HashingEncoder(256), tmp_path_factory.mktemp("embeddings"))
 
-    def record_training(known: Sequence[AnnotatedQuery], folder: Path, *, fit: bool) -> Reader:
-        toy_shop.trainings.append(([str(query.record.id) for query in known], fit))
+    def record_training(queries: Sequence[AnnotatedQuery], folder: Path, *, fit: bool) -> Reader:
+        toy_shop.trainings.append(([str(query.record.id) for query in queries], fit))
         return taught_reader.reader if fit else untrained_reader
 
     with pytest.MonkeyPatch.context() as patch:

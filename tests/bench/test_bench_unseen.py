@@ -86,7 +86,7 @@ def test_toolbox_planner_plans_each_toolbox_in_one_batch_with_its_plan_cases() -
         return Stub(lambda request: parse_plan("s1 = no_evidence()"), sizes)
 
     with plan_store([], ENCODER) as empty:
-        stores = {key: plan_store(own, ENCODER) for key, own in data_set.plan_cases.items()}
+        stores = {key: plan_store(cases, ENCODER) for key, cases in data_set.plan_cases.items()}
         planner = ToolboxPlanner("scripted", open_planner, stores, empty)
         assert planner.batch == 4
         assert len(planner.plan_many(requests)) == len(requests)
@@ -101,10 +101,10 @@ def test_toolbox_planner_plans_each_toolbox_in_one_batch_with_its_plan_cases() -
 def test_case_planner_reuses_the_plan_cases_of_each_toolbox() -> None:
     data_set = corpus_set("validation", 8, seed=0)
     with plan_store([], ENCODER) as empty:
-        stores = {key: plan_store(own, ENCODER) for key, own in data_set.plan_cases.items()}
+        stores = {key: plan_store(cases, ENCODER) for key, cases in data_set.plan_cases.items()}
         planner = ToolboxPlanner("case", CasePlanner, stores, empty)
-        for key, known in data_set.plan_cases.items():
-            query = known[0]
+        for key, queries in data_set.plan_cases.items():
+            query = queries[0]
             result = planner.plan(query.record.request(BOXES[key].toolbox))
             assert result.plan.tools == query.plan.tools
 

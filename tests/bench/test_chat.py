@@ -91,18 +91,18 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def answer_plan_request(heard: Heard) -> None:
+def answer_plan_request(request: Heard) -> None:
     """Answer with a right plan, at once or after a repair; an invalid plan; or an error."""
-    first, *later = [m["content"] for m in heard.body["messages"] if m["role"] == "user"]
+    first, *later = [m["content"] for m in request.body["messages"] if m["role"] == "user"]
     names = [name for name, (query, _) in OUTCOMES.items() if f"Question: {query}\n" in first]
     if names == ["failed"]:
-        heard.send(400, '{"error": {"message": "no hammocks"}}')
+        request.send(400, '{"error": {"message": "no hammocks"}}')
     elif names == ["wrong"] or (
         names == ["mended"] and not any("cannot be run" in text for text in later)
     ):
-        heard.say("s1 = sell()")
+        request.say("s1 = sell()")
     else:
-        heard.say(OUTCOMES[names[0]][1] if names else "Hi")
+        request.say(OUTCOMES[names[0]][1] if names else "Hi")
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,13 @@ class Run:
     Attributes:
         report: The printed report.
         picture: The file of its plot.
-        heard: The requests to the server.
+        requests: The requests to the server.
         url: The address of the server.
     """
 
     report: dict[str, Any]
     picture: Path
-    heard: list[Heard]
+    requests: list[Heard]
     url: str
 
 
@@ -258,7 +258,7 @@ def test_chat_bench_notes_the_reasons_of_failed_calls_with_their_counts(bench_ru
 def test_round_trip_calls_have_one_token_and_plan_calls_the_token_limit(bench_run: Run) -> None:
     figures = bench_run.report["figures"]
     assert 0 < figures["one_token_ms_p50"] <= figures["one_token_ms_p95"]
-    limits = [heard.body["max_completion_tokens"] for heard in bench_run.heard]
+    limits = [request.body["max_completion_tokens"] for request in bench_run.requests]
     trips = WARM_UP + ROUND_TRIPS
     assert limits[: trips + STREAMS] == [1] * trips + [STREAMED_TOKENS] * STREAMS
     assert set(limits[trips + STREAMS :]) == {50}

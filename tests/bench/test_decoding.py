@@ -205,9 +205,9 @@ def test_script_writes_its_text_in_fewer_choices_than_tokens(
     assert masked.choices == (*masked.tokens, model.ends[0])
     assert len(forced.choices) < len(forced.tokens)
     prompt = PromptTokens((1, 2), (3,))
-    written = Decoder(model).write(prompt, grammar.plan_matcher(request), choose=forced.choose())
-    assert written.tokens == forced.tokens
-    assert written.model_steps == len(forced.choices)
+    result = Decoder(model).write(prompt, grammar.plan_matcher(request), choose=forced.choose())
+    assert result.tokens == forced.tokens
+    assert result.model_steps == len(forced.choices)
 
 
 @pytest.mark.parametrize(
@@ -231,10 +231,10 @@ def test_enlarged_toolbox_contains_the_domain_tools_and_has_the_given_size(
 
 
 def test_plan_cases_of_the_query_and_of_its_neighbours_are_left_out() -> None:
-    known = shuffled_queries(QUERIES, 0)[:30]
-    with other_plan_cases(known, [known[3]], HashingEncoder()) as store:
+    queries = shuffled_queries(QUERIES, 0)[:30]
+    with other_plan_cases(queries, [queries[3]], HashingEncoder()) as store:
         keys = {case.metadata["key"] for case in store.all()}
-    assert str(known[3].record.id) not in keys
+    assert str(queries[3].record.id) not in keys
     assert 20 < len(keys) < 30
 
 

@@ -56,8 +56,8 @@ def mistake(words: list[str]) -> str:
     path, command, rest = _find_command(words)
     if hasattr(command, "commands") and rest and not rest[0].startswith("-"):
         return "" if _ANY.fullmatch(rest[0]) else f"no command {path} {rest[0]}"
-    given = {option for word in rest for option in _OPTION.findall(word.split("=")[0])}
-    unknown = sorted(given - _options(command))
+    options = {option for word in rest for option in _OPTION.findall(word.split("=")[0])}
+    unknown = sorted(options - _options(command))
     return f"{path} has no option {', '.join(unknown)}" if unknown else ""
 
 
@@ -76,8 +76,8 @@ def _find_command(words: list[str]) -> tuple[str, Any, list[str]]:
 
 
 def _options(command: Any) -> set[str]:
-    named = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
-    return named | {"--help", "-h"} | (_extras() if command.name in ("ask", "chat") else set())
+    options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    return options | {"--help", "-h"} | (_extras() if command.name in ("ask", "chat") else set())
 
 
 @functools.cache

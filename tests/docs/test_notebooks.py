@@ -136,8 +136,7 @@ def store_outputs() -> None:
         for cell in notebook.cells:
             cell.metadata = {}
             if "outputs" in cell:
-                kept = [item for item in cell.outputs if item.get("name") != "stderr"]
-                cell.outputs = kept
+                cell.outputs = [item for item in cell.outputs if item.get("name") != "stderr"]
         import_module("nbformat").write(notebook, file)
 
 

@@ -31,7 +31,7 @@ def test_every_test_that_the_page_names_exists(file: str) -> None:
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     defined = {node.name for node in tree.body if isinstance(node, kinds)}
-    assert {test for named, test in NAMED if named == file} <= defined
+    assert {test for path, test in NAMED if path == file} <= defined
 
 
 def test_every_file_that_the_page_names_exists() -> None:
@@ -149,5 +149,5 @@ def test_every_direct_dependency_is_pinned() -> None:
 def test_no_file_of_the_package_is_a_pickle() -> None:
     kinds = {".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib", ".npy"}
     folders = [ROOT / name for name in (*ROOMS, "packages")]
-    found = [file for folder in folders for file in folder.rglob("*") if file.suffix in kinds]
-    assert found == []
+    pickles = [file for folder in folders for file in folder.rglob("*") if file.suffix in kinds]
+    assert pickles == []

@@ -118,13 +118,13 @@ def test_site_check_accepts_external_links_and_existing_anchors(
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    named = set(re.findall(r"[\w/-]+\.(?:md|ipynb)\b", (ROOT / "mkdocs.yml").read_text("utf-8")))
+    linked = set(re.findall(r"[\w/-]+\.(?:md|ipynb)\b", (ROOT / "mkdocs.yml").read_text("utf-8")))
     files = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
     pages = {file.relative_to(DOCS).as_posix() for file in files if "_site" not in file.parts}
     # The index of the decision notes links every note.
     index = (DOCS / "decisions/index.md").read_text("utf-8")
-    notes = {page for page in pages - named if f"({page.removeprefix('decisions/')})" in index}
-    assert pages == named | notes
+    notes = {page for page in pages - linked if f"({page.removeprefix('decisions/')})" in index}
+    assert pages == linked | notes
 
 
 def test_every_plot_is_shown_in_a_section_that_names_its_command() -> None:
@@ -136,6 +136,6 @@ def test_every_plot_is_shown_in_a_section_that_names_its_command() -> None:
     plots = sorted((DOCS / "plots").iterdir())
     assert plots
     for plot in plots:
-        shown = [text for text in sections if re.search(rf"!\[[^]]*\]\([^)]*{plot.name}\)", text)]
-        assert shown, f"{plot.name} is on no page"
-        assert all("casewright " in text for text in shown), f"{plot.name}: no command beside it"
+        hits = [text for text in sections if re.search(rf"!\[[^]]*\]\([^)]*{plot.name}\)", text)]
+        assert hits, f"{plot.name} is on no page"
+        assert all("casewright " in text for text in hits), f"{plot.name}: no command beside it"
