@@ -55,9 +55,9 @@ def data(tmp_path: Path) -> Path:
 def test_stratified_draw_keeps_class_shares_and_begins_with_each_smaller_draw(data: Path) -> None:
     learn = own_folder(data).learn
     for seed in range(5):
-        drawn = stratified(learn, 4, seed)
-        assert Counter(query.label for query in drawn) == {"read_sensor": 3, "find_machine": 1}
-        assert stratified(learn, 2, seed) == drawn[:2]
+        sample = stratified(learn, 4, seed)
+        assert Counter(query.label for query in sample) == {"read_sensor": 3, "find_machine": 1}
+        assert stratified(learn, 2, seed) == sample[:2]
     assert len({tuple(q.query for q in stratified(learn, 4, seed)) for seed in range(5)}) > 1
     assert len(stratified(learn, 100, 0)) == len(learn)
 

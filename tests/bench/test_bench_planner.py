@@ -1,4 +1,4 @@
-"""The planner's bench, on a toy domain: training for every fold of the shop takes minutes."""
+"""Tests of the planner's bench on a toy domain, since training on the shop takes minutes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
 from tests.support.readers import Taught, quick, toy_queries, train
 
-#: Training takes long where other work is going on.
+#: Training takes long on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 Bench = dict[str, Any]
 QUERIES = toy_queries()[::2]

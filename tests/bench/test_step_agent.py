@@ -112,7 +112,7 @@ def test_agent_writes_the_same_steps_with_kept_and_reread_conversation(
     )
     assert cached.plan == reread.plan
     assert cached.model_calls == reread.model_calls
-    # A plan of its own choice is valid as well.
+    # Lines that the model chooses itself make a valid plan.
     request.validate(parse_plan(cached.plan))
 
 

@@ -133,7 +133,7 @@ def run_page(page: Path, folder: Path, run: Runner) -> None:
         for fence in fences(page):
             if fence.language == "text" and fence.follows and last is not None:
                 problem = difference(fence.text, last)
-                # It may also be the output of all blocks in a row.
+                # The text may also be the output of all blocks in a row.
                 assert not problem or not difference(fence.text, so_far), f"{fence}: {problem}"
             in_a_row = fence.follows and last is not None and fence.language == "python"
             last, so_far = None, so_far if in_a_row else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-#: The most lines; the rest is on the pages of docs.
+#: The limit of lines; longer texts belong on the pages of docs.
 LINES = 220
 
 

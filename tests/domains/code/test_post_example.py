@@ -23,7 +23,7 @@ QUESTION = (
     "show the full seed method in the ElkanKMeansPlusPlusClusterer class containing all the lines "
     "in the method"
 )
-#: Chunks that the post fetches a round, and characters of one at most.
+#: The chunks that the post fetches in a round, and the most characters of a chunk.
 FETCHED, LONGEST = 20, 1000
 #: The end of the first half, and a text of the second half.
 CUT, REST = "double sumSqDist = 0;", "cdf += minDistances[next];"

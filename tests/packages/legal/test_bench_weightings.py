@@ -61,7 +61,7 @@ def test_shuffled_labels_never_give_a_question_its_own_label() -> None:
 def test_shuffled_labels_of_a_perfect_ranking_score_like_random_order() -> None:
     rng, count, cases = np.random.default_rng(5), 300, 120
     parents = np.array([rng.choice(cases, 2, replace=False) for _ in range(count)])
-    # Every question ranks its own parents first, the others in an order of its own.
+    # Every question ranks its own parents first, and the others in random order.
     ranks_by_case = np.empty((count, cases), dtype=np.int64)
     for question in range(count):
         rest = [case for case in rng.permutation(cases) if case not in parents[question]]
