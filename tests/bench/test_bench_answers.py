@@ -1,4 +1,4 @@
-"""`casewright bench answers`: what counts as supported and as a fact, and what is kept."""
+"""Tests of `casewright bench answers`: supported sentences, found facts and kept answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ITEM = {
     "context": [[title, [text]] for title, text in PAGES.items()],
 }
 YES = {**ITEM, "_id": "2", "question": "Is it so?", "answer": "yes"}
-SAID = "Ann Bell was born in Leeds. Dogs like bones."
+ANSWER_TEXT = "Ann Bell was born in Leeds. Dogs like bones."
 
 
 @pytest.fixture
@@ -39,30 +39,30 @@ def data(tmp_path: Path) -> Path:
 
 
 def measure_fake_model(
-    data: Path, monkeypatch: pytest.MonkeyPatch, said: Any = SAID, **more: Any
+    data: Path, monkeypatch: pytest.MonkeyPatch, script: Any = ANSWER_TEXT, **options: Any
 ) -> Any:
-    def find(name: str, encoder: Any) -> ChatGenerator:
+    def fake_generator(name: str, encoder: Any) -> ChatGenerator:
         assert name == "fake:model"
-        return ChatGenerator(ScriptedModel(script=said))
+        return ChatGenerator(ScriptedModel(script=script))
 
-    monkeypatch.setattr(measure, "find_generator", find)
-    return measure_answers(data, default_encoder(), ["fake:model"], 5, **more)
+    monkeypatch.setattr(measure, "find_generator", fake_generator)
+    return measure_answers(data, default_encoder(), ["fake:model"], 5, **options)
 
 
-def fails(messages: Any) -> str:
+def raise_no_model(messages: Any) -> str:
     raise RuntimeError("no model")
 
 
 def test_bench_counts_failed_answers_of_the_model_as_quoted(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = {**ITEM, "_id": "3", "question": "Where was Ann Bell born?"}
-    (data / "hotpotqa-dev.jsonl").write_text("\n".join(map(json.dumps, (ITEM, other))))
+    second_item = {**ITEM, "_id": "3", "question": "Where was Ann Bell born?"}
+    (data / "hotpotqa-dev.jsonl").write_text("\n".join(map(json.dumps, (ITEM, second_item))))
 
-    def said(messages: Any) -> str:
-        return fails(messages) if "builder" in str(messages) else SAID
+    def answer_or_raise(messages: Any) -> str:
+        return raise_no_model(messages) if "builder" in str(messages) else ANSWER_TEXT
 
-    (row,) = measure_fake_model(data, monkeypatch, said).rows
+    (row,) = measure_fake_model(data, monkeypatch, answer_or_raise).rows
     assert (row["answers"], row["quoted"]) == (2, 1)
 
 
@@ -73,26 +73,26 @@ def test_bench_reports_sentences_supported_by_words_and_meaning_and_found_facts(
     (row,) = report.rows
     assert (row["answers"], row["sentences"], row["cited"]) == (1, 2, 0)
     assert (row["by_words"], row["by_meaning"], row["facts"]) == (0.5, 0.5, 1.0)
-    assert row["letters"] == len(SAID)
+    assert row["letters"] == len(ANSWER_TEXT)
 
 
 def test_bench_reads_kept_answers_without_the_model_and_compares_their_labels(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep = data / "kept.jsonl"
-    measure_fake_model(data, monkeypatch, keep=keep)
-    line = json.loads(keep.read_text())
-    keep.write_text(json.dumps({**line, "supported": [True, True]}))
-    _, read = measure_fake_model(data, monkeypatch, fails, keep=keep).rows
-    assert (read["sentences"], read["supported"]) == (2, 1.0)
-    assert (read["by_words_of_supported"], read["by_meaning_of_supported"]) == (0.5, 0.5)
+    kept_file = data / "kept.jsonl"
+    measure_fake_model(data, monkeypatch, keep=kept_file)
+    line = json.loads(kept_file.read_text())
+    kept_file.write_text(json.dumps({**line, "supported": [True, True]}))
+    _, kept_row = measure_fake_model(data, monkeypatch, raise_no_model, keep=kept_file).rows
+    assert (kept_row["sentences"], kept_row["supported"]) == (2, 1.0)
+    assert (kept_row["by_words_of_supported"], kept_row["by_meaning_of_supported"]) == (0.5, 0.5)
 
 
 def test_bench_fails_when_the_model_answers_no_question(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(CasewrightError, match=r"No question was answered: .*no model"):
-        measure_fake_model(data, monkeypatch, fails)
+        measure_fake_model(data, monkeypatch, raise_no_model)
 
 
 def test_bench_measures_the_support_check_on_labelled_claims(

@@ -1,4 +1,4 @@
-"""`casewright bench documents` on two small trees: what counts as right, cited and refused."""
+"""Tests of `casewright bench documents` on two small trees: right, cited, refused answers."""
 
 from __future__ import annotations
 

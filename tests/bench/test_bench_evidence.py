@@ -28,7 +28,7 @@ QUERIES = {
 
 
 class Shop:
-    """A domain of two askers, and the calls of its tools."""
+    """A domain with two users, which records the calls of its tools."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -48,27 +48,27 @@ class Shop:
         return OpenDomain(Toolbox(tools), cast(Any, None), {})
 
     def queries(self) -> list[AnnotatedQuery]:
-        own = {"name": "other", "description": "", "parameters": [], "results": ["evidence"]}
-        extra = {"query": "another", "plan": "s1 = other()", "tools_extra": [own]}
+        tool = {"name": "other", "description": "", "parameters": [], "results": ["evidence"]}
+        extra = {"query": "another", "plan": "s1 = other()", "tools_extra": [tool]}
         records = [{"query": query, "plan": plan} for query, plan in QUERIES.items()]
         return [AnnotatedQuery.read(record) for record in [*records, extra]]
 
 
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
-    report = Shop()
+    fake_shop = Shop()
     domain = Domain(
         name="two",
         description="Two.",
         questions=(),
-        open=report.open,
-        queries=report.queries,
+        open=fake_shop.open,
+        queries=fake_shop.queries,
         scopes={"who": tuple(OWNED)},
     )
     monkeypatch.setattr("casewright.domains.find_domain", lambda name: domain)
     monkeypatch.setattr(harness, "default_encoder", HashingEncoder)
     monkeypatch.setattr(harness, "data_folder", Path)
-    return report
+    return fake_shop
 
 
 def run_bench() -> Bench:
@@ -82,7 +82,7 @@ def test_bench_counts_every_step_once_by_tool_and_status(shop: Shop) -> None:
     rows = {row["tool"]: row for row in run_bench()["rows"]}
     assert set(rows) == {"mine", "price", "no_evidence", "all"}
     counts = {
-        name: [row[end] for end in ("done", "empty", "skipped")] for name, row in rows.items()
+        name: [row[status] for status in ("done", "empty", "skipped")] for name, row in rows.items()
     }
     assert counts["mine"] == [5, 2, 0]
     assert counts["price"] == [2, 0, 1]
@@ -96,7 +96,7 @@ def test_bench_counts_every_step_once_by_tool_and_status(shop: Shop) -> None:
 
 def test_bench_runs_a_plan_with_the_scope_in_which_most_steps_find_something(shop: Shop) -> None:
     rows = {row["tool"]: row for row in run_bench()["rows"]}
-    # Only of the kettle and the lamp, which nobody owns both, one is empty; nobody owns a boat.
+    # Nobody owns both the kettle and the lamp, so one step is empty; nobody owns a boat.
     assert (rows["mine"]["empty"], rows["mine"]["elsewhere"]) == (2, 1)
 
 
@@ -113,7 +113,7 @@ def test_bench_does_not_repeat_scope_independent_or_complete_plans_for_other_sco
 ) -> None:
     run_bench()
     assert shop.calls.count("price lamp") == 1
-    assert shop.calls.count("mine kettle bob") == 1, "a whole plan needs no other asker"
+    assert shop.calls.count("mine kettle bob") == 1, "a complete plan needs no other scope"
 
 
 def test_text_table_names_every_tool(shop: Shop) -> None:

@@ -26,8 +26,8 @@ def completed(picture: Path) -> Done:
 
 @pytest.fixture(scope="module")
 def report(completed: Done) -> Bench:
-    measured: Bench = result(completed)
-    return measured
+    document: Bench = result(completed)
+    return document
 
 
 def test_executor_bench_prints_one_json_object_with_five_parts(report: Bench) -> None:
@@ -41,7 +41,7 @@ def test_executor_bench_prints_one_json_object_with_five_parts(report: Bench) ->
 def test_no_schedule_is_faster_than_the_critical_path(report: Bench) -> None:
     over_path = {name: v for name, v in report["figures"].items() if "over_critical_path" in name}
     assert len(over_path) == 4
-    # A clock's grain below 1 is allowed; the steps sleep at least as long as they say.
+    # 0.99 allows for the resolution of the clock: steps sleep at least as long as declared.
     assert all(0.99 < value < 5 for value in over_path.values()), over_path
 
 
@@ -69,7 +69,7 @@ def test_executor_bench_without_json_prints_a_table_with_the_commit(
     assert completed.returncode == 0
     commit = report["machine"]["commit"]
     if commit is None:
-        # It is no checkout.
+        # The package does not run from a checkout.
         assert "Printed by" not in completed.stdout
     else:
         assert re.fullmatch(r"[0-9a-f]{7,}\+?", commit)

@@ -1,4 +1,4 @@
-"""The feedback bench, on invented towns and an invented package."""
+"""Tests of the feedback bench, on invented towns and an invented package."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from tests.support.multihop import multihop_folder
 
 @pytest.fixture(scope="module")
 def messages() -> list[str]:
-    """What the run wrote to stderr."""
+    """Return the list that receives the stderr text of the run."""
     return []
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory, messages: list[str]) -> Report:
     folder = multihop_folder(tmp_path_factory.mktemp("towns"))
-    with redirect_stderr(StringIO()) as written:
-        measured = measure_feedback(folder, HashingEncoder(), only="hotpotqa")
-    messages.append(written.getvalue())
-    return measured
+    with redirect_stderr(StringIO()) as stderr:
+        feedback_report = measure_feedback(folder, HashingEncoder(), only="hotpotqa")
+    messages.append(stderr.getvalue())
+    return feedback_report
 
 
 def test_feedback_bench_writes_its_progress_to_stderr_without_a_terminal(
@@ -50,40 +50,40 @@ def test_feedback_bench_writes_its_progress_to_stderr_without_a_terminal(
     assert re.fullmatch(r"Asking \d+ questions of hotpotqa, .*", asking)
 
 
-def row(report: Report, strategy: str, judge: str) -> Mapping[str, Any]:
-    (found,) = [
-        line
-        for line in report.rows
-        if line["table"] == "all" and (line["strategy"], line["judge"]) == (strategy, judge)
+def find_row(report: Report, strategy: str, judge: str) -> Mapping[str, Any]:
+    (matching_row,) = [
+        row
+        for row in report.rows
+        if row["table"] == "all" and (row["strategy"], row["judge"]) == (strategy, judge)
     ]
-    return found
+    return matching_row
 
 
 @pytest.mark.parametrize("strategy", ["text", "sentences", "rocchio"])
 def test_label_judge_keeps_every_relevant_hit_in_the_answer(report: Report, strategy: str) -> None:
-    gold = row(report, strategy, "labels")
-    assert gold["answer"] == gold["found"]
-    assert gold["precision"] == 1
-    assert gold["single answer"] == gold["single"]
+    label_row = find_row(report, strategy, "labels")
+    assert label_row["answer"] == label_row["found"]
+    assert label_row["precision"] == 1
+    assert label_row["single answer"] == label_row["single"]
 
 
 def test_report_has_control_rows_for_the_default_strategy(report: Report) -> None:
     for judge in ("labels shuffled", "first two, unread"):
-        assert row(report, "sentences", judge)["judged"] > 0
+        assert find_row(report, "sentences", judge)["judged"] > 0
 
 
 def test_report_row_of_each_set_contains_the_gain_of_every_judge(report: Report) -> None:
-    (found,) = [line for line in report.rows if line["table"] == "sets"]
+    (set_row,) = [row for row in report.rows if row["table"] == "sets"]
     for judge in ("labels", "offline", "labels shuffled", "first two, unread"):
-        assert found[judge] == row(report, "sentences", judge)["gain"]
-    size = report.settings["sets"]["hotpotqa"]
-    assert found["questions"] == size["questions_test"]
-    assert found["the judge's training questions"] == size["questions_training"]
+        assert set_row[judge] == find_row(report, "sentences", judge)["gain"]
+    set_settings = report.settings["sets"]["hotpotqa"]
+    assert set_row["questions"] == set_settings["questions_test"]
+    assert set_row["the judge's training questions"] == set_settings["questions_training"]
 
 
 def test_post_loop_judges_repeated_hits_again(report: Report) -> None:
-    posts = row(report, "the post's loop, 10 a round", "labels")
-    assert posts["judged"] > row(report, "text", "labels")["judged"]
+    post_row = find_row(report, "the post's loop, 10 a round", "labels")
+    assert post_row["judged"] > find_row(report, "text", "labels")["judged"]
 
 
 def test_names_of_figures_contain_set_strategy_and_judge(report: Report) -> None:
@@ -105,7 +105,7 @@ def test_a_folder_without_sets_is_an_input_error(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def mill(tmp_path_factory: pytest.TempPathFactory) -> FeedbackSet:
-    """The set whose questions name a function of an invented package."""
+    """Return the set whose questions name a function of an invented package."""
     with mill_corpus(tmp_path_factory.mktemp("site")) as corpus:
         return code_set(corpus)
 
@@ -118,18 +118,18 @@ def mill_store(mill: FeedbackSet) -> CaseStore:
 def test_shuffled_label_judge_marks_as_many_but_other_candidates(
     mill: FeedbackSet, mill_store: CaseStore
 ) -> None:
-    marked: dict[str, list[int]] = {"gold": [], "shuffled": []}
-    same = 0
-    for labelled in mill.questions:
-        for name, judge in (("gold", GoldJudge(labelled)), ("shuffled", ShuffledJudge(labelled))):
+    marked_counts: dict[str, list[int]] = {"gold": [], "shuffled": []}
+    equal_results = 0
+    for question in mill.questions:
+        for name, judge in (("gold", GoldJudge(question)), ("shuffled", ShuffledJudge(question))):
             loop = build_feedback(mill_store, judge, RocchioStrategy(), limits=LIMITS)
-            result = FeedbackResult.from_state(loop.invoke({"question": labelled.text}))
-            marked[name].append(result.rounds[0]["relevant"])
+            result = FeedbackResult.from_state(loop.invoke({"question": question.text}))
+            marked_counts[name].append(result.rounds[0]["relevant"])
             if name == "shuffled":
                 hits = {hit["id"] for hit in result.hits if hit["confirmed"]}
-                same += hits == labelled.relevant
-    assert marked["gold"] == marked["shuffled"]
-    assert same < len(mill.questions)
+                equal_results += hits == question.relevant
+    assert marked_counts["gold"] == marked_counts["shuffled"]
+    assert equal_results < len(mill.questions)
 
 
 def test_post_loop_ends_when_no_new_hit_is_relevant(
@@ -139,25 +139,25 @@ def test_post_loop_ends_when_no_new_hit_is_relevant(
     question = mill_store.question(labelled.text)
     assert question is not None
     run = post_loop(question, labelled, 4)
-    grown = [len(state.marked) for state in run.states]
+    marked_counts = [len(state.marked) for state in run.states]
     assert run.judgements == 4 * len(run.states)
-    assert grown == sorted(grown)
-    assert len(grown) == 1 or grown[-1] == grown[-2]
+    assert marked_counts == sorted(marked_counts)
+    assert len(marked_counts) == 1 or marked_counts[-1] == marked_counts[-2]
 
 
 def test_symbol_filter_finds_every_function_named_in_the_question(mill: FeedbackSet) -> None:
-    plain = SymbolFilter(mill.cases)
+    finder = SymbolFilter(mill.cases)
     for question in mill.questions:
-        assert set(plain.find(question.text)) == question.relevant
+        assert set(finder.find(question.text)) == question.relevant
 
 
-def test_symbol_filter_selects_symbols_by_how_much_of_their_name_is_mentioned(
+def test_symbol_filter_prefers_symbols_whose_whole_name_is_mentioned(
     mill: FeedbackSet,
 ) -> None:
-    plain = SymbolFilter(mill.cases)
+    finder = SymbolFilter(mill.cases)
     symbols = {case.id: case.metadata.get("symbol") for case in mill.cases}
-    assert {symbols[found] for found in plain.find("the stop of Wheel")} == {"Wheel.stop"}
-    both = plain.find("all of grind_all")
-    assert len(both) == 2 * len(plain.find("all of grind_all in invented_mill/sluice.py"))
-    assert plain.find("how does water flow over stones?") == plain.find("flow")
-    assert plain.find("nothing of this is named") == []
+    assert {symbols[case_id] for case_id in finder.find("the stop of Wheel")} == {"Wheel.stop"}
+    case_ids = finder.find("all of grind_all")
+    assert len(case_ids) == 2 * len(finder.find("all of grind_all in invented_mill/sluice.py"))
+    assert finder.find("how does water flow over stones?") == finder.find("flow")
+    assert finder.find("nothing of this is named") == []

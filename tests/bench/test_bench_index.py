@@ -1,4 +1,4 @@
-"""Indexing a source tree is measured by both encoders."""
+"""Test of the index bench, which measures both encoders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`casewright bench injection` with models that obey, and that do not."""
+"""Tests of `casewright bench injection` with obedient and disobedient models."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def test_bench_has_100_different_hostile_texts_for_answers_and_for_judges() -> N
 def test_echoing_model_is_steered_but_calls_no_tool_and_gives_no_false_citation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with_, without, _ = measure_script(monkeypatch, lambda messages: str(messages[-1].text))
-    for row in (with_, without):
+    defended, undefended, _ = measure_script(monkeypatch, lambda messages: str(messages[-1].text))
+    for row in (defended, undefended):
         assert (row["answers"], row["control"], row["tool_calls"]) == (20, 0, 0)
-    # What the text orders to cite reaches only the answer that nobody checks.
-    assert (with_["steered"], without["steered"]) == (0.9, 1.0)
-    assert (with_["false_citations"], without["false_citations"] > 0) == (0, True)
+    # A false citation reaches only the answer whose citations are not checked.
+    assert (defended["steered"], undefended["steered"]) == (0.9, 1.0)
+    assert (defended["false_citations"], undefended["false_citations"] > 0) == (0, True)
 
 
 def test_model_that_answers_the_question_is_not_counted_as_steered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with_, without, judge = measure_script(monkeypatch, lambda messages: BENIGN[0])
-    assert (with_["steered"], without["steered"], judge["whole"]) == (0, 0, 0)
+    defended, undefended, judge = measure_script(monkeypatch, lambda messages: BENIGN[0])
+    assert (defended["steered"], undefended["steered"], judge["whole"]) == (0, 0, 0)
     assert (judge["changed"], judge["control"], judge["hostile_relevant"]) == (0, 0, 0)

@@ -1,4 +1,4 @@
-"""`bench plan-cache`: a control misses always, another hits always, and wrong reuse is counted."""
+"""Tests of `bench plan-cache`: its two controls, its kinds of questions and its seed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def queries() -> list[AnnotatedQuery]:
         for form, tool in forms
         for thing in THINGS
     ]
-    # Not asked: it needs the page.
+    # The bench leaves out a query that needs the page's context.
     page = {"query": "what does it cost", "plan": "s1 = price(thing=context.thing)"}
     return [AnnotatedQuery.read(r) for r in (*records, {**page, "context": {"thing": "x"}})]
 
@@ -66,16 +66,16 @@ def test_cache_lies_between_its_controls_and_question_kinds_sum_to_all(
     report = run_bench(monkeypatch, "--questions", "120")
     caches = {row["cache"]: row for row in report["rows"] if row["table"] == "caches"}
     kinds = [row for row in report["rows"] if row["table"] == "kinds"]
-    misses, kept, hits = (caches[name] for name in ("always misses", "kept answers", "always hits"))
+    misses, cache, hits = (caches[key] for key in ("always misses", "kept answers", "always hits"))
     assert (misses["hit_rate"], misses["tokens_saved"], misses["wrong"]) == (0, 0, 0)
-    # Only its first question finds nothing.
+    # Only the first question misses.
     assert hits["hit_rate"] == pytest.approx(119 / 120, abs=1e-4)
-    assert 0.3 < kept["hit_rate"] < hits["hit_rate"]
-    assert kept["wrong_reuse"] < hits["wrong_reuse"]
-    assert 0 < kept["tokens"] < misses["tokens"]
+    assert 0.3 < cache["hit_rate"] < hits["hit_rate"]
+    assert cache["wrong_reuse"] < hits["wrong_reuse"]
+    assert 0 < cache["tokens"] < misses["tokens"]
     assert sum(row["questions"] for row in kinds) == 120
-    assert sum(row["reused"] for row in kinds) == round(120 * kept["hit_rate"])
-    assert sum(row["wrong"] for row in kinds) == round(120 * kept["wrong"])
+    assert sum(row["reused"] for row in kinds) == round(120 * cache["hit_rate"])
+    assert sum(row["wrong"] for row in kinds) == round(120 * cache["wrong"])
 
 
 def test_question_stream_is_the_same_for_the_same_seed(monkeypatch: pytest.MonkeyPatch) -> None:

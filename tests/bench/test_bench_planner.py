@@ -1,4 +1,4 @@
-"""The planner's bench, on a toy domain: training for every fold of the shop takes minutes."""
+"""Tests of the planner's bench on a toy domain, since training on the shop takes minutes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
 from tests.support.readers import Taught, quick, toy_queries, train
 
-#: Training takes long where other work is going on.
+#: Training takes long on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 Bench = dict[str, Any]
 QUERIES = toy_queries()[::2]
-#: Two that the planner knows, in other letters, and two that are like nothing that it knows.
+#: Two queries equal plan cases but for their letters; two resemble no plan case.
 FROZEN = [
     AnnotatedQuery.read({"id": f"frozen {query}", "query": query, "plan": plan, "class": name})
     for query, plan, name in (
@@ -37,22 +37,22 @@ FROZEN = [
         ("Stock any violins", 's1 = find(query="violins")', "find"),
     )
 ]
-#: How the bench trains, but where a test puts something quick in its place.
-TRAINED = bench._train_reader
-BESIDE = ("fallback plan", "classifiers", "reader not trained")
+#: The training of the bench, which most tests replace with a quick one.
+TRAIN_READER = bench._train_reader
+CONTROLS = ("fallback plan", "classifiers", "reader not trained")
 
 
 @dataclass
 class Toy:
-    """A domain that is measured in seconds.
+    """A domain that the bench measures in seconds.
 
     Attributes:
-        domain: It.
-        taught: Of every training: the ids to be learned from, and whether it was.
+        domain: The toy domain.
+        trainings: The ids of the training queries and the flag ``fit`` of every training.
     """
 
     domain: Domain
-    taught: list[tuple[list[str], bool]] = field(default_factory=list)
+    trainings: list[tuple[list[str], bool]] = field(default_factory=list)
 
 
 def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
@@ -64,20 +64,20 @@ def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
 def toy(
     taught_reader: Taught, untrained_reader: Reader, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Toy]:
-    """The toy domain in the place of every other; its readers are not trained fold by fold."""
+    """Yield the toy domain, which replaces every other; none of its readers is trained."""
     toy_shop = Toy(
         Domain("toy", "A toy.", (), open_toy, lambda: QUERIES, reader=taught_reader.folder)
     )
     encoder = CachedEncoder(HashingEncoder(256), tmp_path_factory.mktemp("embeddings"))
 
-    def learned(known: Sequence[AnnotatedQuery], folder: Path, *, fit: bool) -> Reader:
-        toy_shop.taught.append(([str(query.record.id) for query in known], fit))
+    def record_training(queries: Sequence[AnnotatedQuery], folder: Path, *, fit: bool) -> Reader:
+        toy_shop.trainings.append(([str(query.record.id) for query in queries], fit))
         return taught_reader.reader if fit else untrained_reader
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("casewright.domains.find_domain", lambda name: toy_shop.domain)
         patch.setattr(harness, "default_encoder", lambda: encoder)
-        patch.setattr(bench, "_train_reader", learned)
+        patch.setattr(bench, "_train_reader", record_training)
         patch.setattr(Domain, "open_reader", lambda domain: taught_reader.reader)
         patch.setattr(bench, "FIRST_SIZE", 10)
         yield toy_shop
@@ -85,7 +85,7 @@ def toy(
 
 def run_bench(toy: Toy, *arguments: str, bench: str = "planner", **changes: Any) -> Bench:
     """Run the command and return the object that it prints."""
-    domain, toy.taught = toy.domain, []
+    domain, toy.trainings = toy.domain, []
     toy.domain = replace(domain, **changes)
     folds = ["--folds", "2"] if bench == "planner" else []
     try:
@@ -111,22 +111,22 @@ def report(toy: Toy, picture: Path) -> Bench:
 
 @pytest.fixture(scope="module")
 def trainings(toy: Toy, report: Bench) -> list[tuple[list[str], bool]]:
-    """Of the trainings of that report: what was to be learned from, and whether it was."""
-    return list(toy.taught)
+    """Return the query ids and the flag ``fit`` of every training of the report."""
+    return list(toy.trainings)
 
 
-def rows_of(report: Bench) -> dict[str, Bench]:
+def rows_by_class(report: Bench) -> dict[str, Bench]:
     return {row["class"]: row for row in report["rows"]}
 
 
 def test_report_has_a_row_and_a_figure_for_every_control(report: Bench) -> None:
-    rows, figures = rows_of(report), report["figures"]
-    assert [name for name in rows if ":" in name] == [f"control: {name}" for name in BESIDE]
-    for name in BESIDE:
+    rows, figures = rows_by_class(report), report["figures"]
+    assert [name for name in rows if ":" in name] == [f"control: {name}" for name in CONTROLS]
+    for name in CONTROLS:
         row = rows[f"control: {name}"]
         assert row["count"] == len(QUERIES)
-        own = figures[f"tool_accuracy_{name.replace(' ', '_')}"]
-        assert own == pytest.approx(row["tools"], abs=1e-3)
+        figure = figures[f"tool_accuracy_{name.replace(' ', '_')}"]
+        assert figure == pytest.approx(row["tools"], abs=1e-3)
         if name != "classifiers":
             assert row["tools"] < rows["all"]["tools"] / 2
             assert row["arguments"] < rows["all"]["arguments"]
@@ -134,24 +134,24 @@ def test_report_has_a_row_and_a_figure_for_every_control(report: Bench) -> None:
 
 
 def test_report_has_a_row_per_class_and_counts_every_query_once(report: Bench) -> None:
-    rows = rows_of(report)
+    rows = rows_by_class(report)
     classes = {query.label for query in QUERIES}
     assert {name for name in rows if ":" not in name} == {*classes, "all"}
     assert sum(rows[name]["count"] for name in classes) == rows["all"]["count"] == len(QUERIES)
 
 
 def test_planner_bench_figures_agree_with_its_rows(report: Bench) -> None:
-    rows, figures = rows_of(report), report["figures"]
-    own = [row for name, row in rows.items() if name != "all" and ":" not in name]
-    weighted = sum(row["count"] * row["tools"] for row in own) / len(QUERIES)
-    assert figures["tool_accuracy"] == pytest.approx(weighted, abs=1e-3)
-    assert rows["all"]["tools"] == pytest.approx(weighted, abs=1e-3)
+    rows, figures = rows_by_class(report), report["figures"]
+    class_rows = [row for name, row in rows.items() if name != "all" and ":" not in name]
+    accuracy = sum(row["count"] * row["tools"] for row in class_rows) / len(QUERIES)
+    assert figures["tool_accuracy"] == pytest.approx(accuracy, abs=1e-3)
+    assert rows["all"]["tools"] == pytest.approx(accuracy, abs=1e-3)
     assert figures["macro_f1"] == pytest.approx(rows["all"]["f1"], abs=1e-3)
-    several = rows["multi_step"]
-    assert figures["tool_accuracy_multi_step"] == pytest.approx(several["tools"], abs=1e-3)
-    single_task = weighted * len(QUERIES) - several["count"] * several["tools"]
-    alone = len(QUERIES) - several["count"]
-    assert figures["tool_accuracy_one_task"] == pytest.approx(single_task / alone, abs=1e-3)
+    multi_step = rows["multi_step"]
+    assert figures["tool_accuracy_multi_step"] == pytest.approx(multi_step["tools"], abs=1e-3)
+    total = accuracy * len(QUERIES) - multi_step["count"] * multi_step["tools"]
+    count = len(QUERIES) - multi_step["count"]
+    assert figures["tool_accuracy_one_task"] == pytest.approx(total / count, abs=1e-3)
     assert all(row["arguments"] <= row["tools"] for row in rows.values())
     assert 0 < figures["plan_ms_p50"] <= figures["plan_ms_p95"]
 
@@ -160,36 +160,36 @@ def test_reader_is_not_trained_on_the_queries_that_it_is_measured_on(
     trainings: list[tuple[list[str], bool]],
 ) -> None:
     assert [fit for _, fit in trainings] == [True, True, False, False]
-    everything = {query.record.id for query in QUERIES}
-    assert len(everything) == len(QUERIES)
-    first, second = (set(known) for known, fit in trainings if fit)
-    # Each query is measured in one fold, by a reader of the other's queries.
-    assert first | second == everything
-    assert not first & second
+    all_ids = {query.record.id for query in QUERIES}
+    assert len(all_ids) == len(QUERIES)
+    first_ids, second_ids = (set(known) for known, fit in trainings if fit)
+    # The reader of each fold is trained on the queries of the other fold.
+    assert first_ids | second_ids == all_ids
+    assert not first_ids & second_ids
 
 
 def test_frozen_bench_measures_the_shipped_planners_without_training(toy: Toy) -> None:
     report = run_bench(toy, "--guests", "2", bench="frozen", measuring_queries=lambda: FROZEN)
     figures, added = report["figures"], [r for r in report["rows"] if r["table"] == "added tools"]
     rows = [row for row in report["rows"] if row["table"] == "frozen"]
-    document = [(row["planner"], row["class"], row["count"]) for row in rows]
+    row_keys = [(row["planner"], row["class"], row["count"]) for row in rows]
     classes = [("find", 2), ("no_evidence", 2), ("all", 4)]
     planners = ("case", "parser", "mistral", "ensemble", "fallback")
-    assert document == [(planner, *row) for planner in planners for row in classes]
-    assert toy.taught == []
+    assert row_keys == [(planner, *row) for planner in planners for row in classes]
+    assert toy.trainings == []
     assert (figures["queries"], figures["queries_with_a_neighbour"]) == (4, 2)
     for row in rows[2::3]:
-        own = figures[f"tool_accuracy_{row['planner']}"]
-        assert own == pytest.approx(row["tools"], abs=1e-3)
-        assert 0 <= figures[f"tool_accuracy_{row['planner']}_without_neighbours"] <= 1
+        figure = figures[f"tool_accuracy_{row['planner']}"]
+        assert figure == pytest.approx(row["tools"], abs=1e-3)
+        assert f"tool_accuracy_{row['planner']}_without_neighbours" in figures
     assert figures["tool_accuracy_case"] > figures["tool_accuracy_fallback"]
     kinds = [("added tools", 2), ("beside added tools", 4)]
     assert [(row["planner"], row["messages"], row["count"]) for row in added] == [
         (planner, *kind) for planner in planners for kind in kinds
     ]
-    beside = {row["planner"]: row["tools"] for row in added if row["count"] == 4}
-    # The plan cases are no plans for the added tools, which these queries do not need.
-    assert beside["case"] == pytest.approx(figures["tool_accuracy_case"])
+    accuracy = {row["planner"]: row["tools"] for row in added if row["count"] == 4}
+    # No plan case calls an added tool, and none of these queries needs one.
+    assert accuracy["case"] == pytest.approx(figures["tool_accuracy_case"])
 
 
 def test_frozen_bench_refuses_a_domain_without_test_queries(toy: Toy) -> None:
@@ -201,22 +201,22 @@ def test_frozen_bench_refuses_a_domain_without_test_queries(toy: Toy) -> None:
 def test_curve_measures_increasing_numbers_of_training_queries(
     toy: Toy, tmp_path: Path, planner: str
 ) -> None:
-    file = tmp_path / "curve.png"
-    report = run_bench(toy, "--curve", "--plot", str(file), "--planner", planner)
+    plot = tmp_path / "curve.png"
+    report = run_bench(toy, "--curve", "--plot", str(plot), "--planner", planner)
     names = [name for name in report["figures"] if name.endswith("_queries")]
     sizes = sorted({int(name.split("_")[-2]) for name in names})
-    known = sizes[-1]
-    assert sizes == [*(size for size in (10, 20, 40) if size < known), known]
-    assert 20 < known < len(QUERIES)
+    largest = sizes[-1]
+    assert sizes == [*(size for size in (10, 20, 40) if size < largest), largest]
+    assert 20 < largest < len(QUERIES)
     assert sorted(names) == sorted(
         f"tool_accuracy_{part}{planner}_of_{size}_queries"
         for part in ("", "multi_step_")
         for size in sizes
     )
-    # All but the last, which the cross-validation has already.
-    trained = [len(known) for known, fit in toy.taught if fit][2:]
+    # The cross-validation has already measured the largest size.
+    trained = [len(ids) for ids, fit in toy.trainings if fit][2:]
     assert trained == (sizes[:-1] if planner == "case" else [])
-    assert file.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert plot.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
 def test_curve_of_few_queries_has_one_size(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,30 +229,30 @@ def test_curve_of_few_queries_has_one_size(toy: Toy, monkeypatch: pytest.MonkeyP
 
 def test_planner_bench_trains_nothing_for_a_domain_without_reader(toy: Toy) -> None:
     report = run_bench(toy, "--planner", "case", reader=None)
-    beside = [name for name in rows_of(report) if ":" in name]
-    assert beside == ["control: fallback plan", "control: classifiers"]
-    assert toy.taught == []
+    controls = [name for name in rows_by_class(report) if ":" in name]
+    assert controls == ["control: fallback plan", "control: classifiers"]
+    assert toy.trainings == []
 
 
 def test_planner_bench_trains_one_reader_per_fold(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # What the other tests leave out: one training as the bench does it.
-    seen: list[int] = []
+    # The other tests replace the training of the bench; this one runs it.
+    query_counts: list[int] = []
 
-    def few(**options: Any) -> Any:
+    def quick_settings(**options: Any) -> Any:
         return quick(epochs=options.get("epochs", 1))
 
-    def trained(queries: Sequence[AnnotatedQuery], settings: Any) -> Any:
-        seen.append(len(queries))
+    def train_and_count(queries: Sequence[AnnotatedQuery], settings: Any) -> Any:
+        query_counts.append(len(queries))
         return train(queries, settings)
 
-    monkeypatch.setattr(bench, "_train_reader", TRAINED)
-    monkeypatch.setattr(reader_training, "ReaderSettings", few)
-    monkeypatch.setattr(reader_training, "train_reader", trained)
+    monkeypatch.setattr(bench, "_train_reader", TRAIN_READER)
+    monkeypatch.setattr(reader_training, "ReaderSettings", quick_settings)
+    monkeypatch.setattr(reader_training, "train_reader", train_and_count)
     domain = Domain("toy", "", (), open_toy, lambda: QUERIES, reader=tmp_path)
-    some = QUERIES[:32]
+    measured = QUERIES[:32]
     encoder = bench.UncachedQuestions(CachedEncoder(HashingEncoder(256), tmp_path))
-    trial = bench.Trial(domain, SHOP, some, [range(4), range(0)], encoder)
+    trial = bench.Trial(domain, SHOP, measured, [range(4), range(0)], encoder)
     assert len(trial.cross_validated("untrained")) == 4
-    assert seen == [28, 32]
+    assert query_counts == [28, 32]

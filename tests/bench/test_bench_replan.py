@@ -1,4 +1,4 @@
-"""The bench of mending: answers lost by a broken tool, and regained by replanning."""
+"""Tests of the mending bench: answers lost by a broken tool and regained by replanning."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def test_mending_regains_answers_lost_by_a_broken_tool_and_counts_its_calls(
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_HOME", str(home))
     shop = domains.find_domain("shopping")
-    asked = [
+    queries = [
         query
         for query in shop.measuring_queries()
         if str(query.record.id) in ("f001", "f002", "f003", "f012")
     ]
-    assert len(asked) == 4
-    few = replace(shop, measuring_queries=lambda: asked)
-    monkeypatch.setattr(domains, "find_domain", lambda name: few)
+    assert len(queries) == 4
+    small_shop = replace(shop, measuring_queries=lambda: queries)
+    monkeypatch.setattr(domains, "find_domain", lambda name: small_shop)
     report = measure_replan("shopping", 2)
     rows = {(row["fault"], row["mend"]): row for row in report.rows}
     assert set(rows) == {(fault, name) for fault in ("none", "miss", "failure") for name in SYSTEMS}
@@ -46,7 +46,7 @@ def test_replan_bench_refuses_a_domain_without_test_queries(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_HOME", str(home))
-    few = replace(domains.find_domain("shopping"), measuring_queries=list)
-    monkeypatch.setattr(domains, "find_domain", lambda name: few)
+    shop = replace(domains.find_domain("shopping"), measuring_queries=list)
+    monkeypatch.setattr(domains, "find_domain", lambda name: shop)
     with pytest.raises(InputError, match="no test queries"):
         measure_replan("shopping", 1)

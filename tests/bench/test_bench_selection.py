@@ -16,7 +16,7 @@ def test_naive_selection_equals_picks_calculated_by_hand() -> None:
     vectors = np.array([[1.0, 0.0], [0.96, 0.28], [0.0, 1.0]])
     scores = np.array([0.9, 0.8, 0.5])
     ids = ["a", "b", "c"]
-    # After a: b is 0.4 - 0.48 = -0.08, and c 0.25 - 0 = 0.25.
+    # After pick a, the score of b is 0.4 - 0.48 = -0.08, and of c 0.25 - 0 = 0.25.
     assert naive(vectors, scores, ids, 3, 0.5) == [0, 2, 1]
     assert naive(vectors, scores, ids, 3, 1.0) == [0, 1, 2]
     assert naive(vectors, scores, ids, 9, 0.5) == [0, 2, 1]

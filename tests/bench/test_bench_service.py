@@ -1,4 +1,4 @@
-"""`casewright bench serve`: clients that ask one question after the other, and the figures."""
+"""Tests of `casewright bench serve`: its sequential clients and its figures."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tests.serve.helpers import built_home, result, run
 
 
 def test_load_asks_with_the_given_number_of_clients_and_counts_errors() -> None:
-    now = most = 0
+    active = peak = 0
     questions: list[str] = []
 
     async def ask(question: str) -> float | None:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
+        nonlocal active, peak
+        active += 1
+        peak = max(peak, active)
         questions.append(question)
         await asyncio.sleep(0.01)
-        now -= 1
+        active -= 1
         return None if question == "bad" else 4.0
 
     outcome = asyncio.run(load(ask, ["a", "b", "bad", "c", "d", "e"], 3))
     assert questions == ["a", "b", "bad", "c", "d", "e"]
-    assert most == 3
+    assert peak == 3
     assert outcome.errors == 1
     assert len(outcome.milliseconds) == 5
     assert outcome.percentile(50) >= 10
@@ -40,12 +40,12 @@ def test_load_calculates_rate_and_percentiles_from_answer_times() -> None:
     assert Load([], 1.0, 3).outside_milliseconds == 0.0
 
 
-def test_serve_bench_prints_every_way_with_ratios_and_memory(tmp_path: Path) -> None:
+def test_serve_bench_prints_every_service_with_ratios_and_memory(tmp_path: Path) -> None:
     plot = tmp_path / "serve.png"
     arguments = ("--questions", "32", "--requests", "40", "--plot", plot, "--json")
     report = result(run(built_home(), "bench", "serve", *arguments))
     assert [(row["way"], row["clients"]) for row in report["rows"]] == [
-        (way, clients) for clients in (1, 8, 32) for way in ("bare graph", *SERVICES)
+        (service, clients) for clients in (1, 8, 32) for service in ("bare graph", *SERVICES)
     ]
     for row in report["rows"]:
         assert 0 < row["outside_ms"] < row["p99_ms"]

@@ -37,7 +37,7 @@ SIZE, QUERIES = 120, 8
 EXACT = ("casewright", "merged_all", "formula_all", "cbrkit", "cbrkit_documented")
 
 
-def test_recall_is_the_share_of_places_taken_by_the_best_cases() -> None:
+def test_recall_is_the_share_of_the_best_cases_among_the_first_k() -> None:
     scores = np.array([0.9, 0.1, 0.8, 0.7, 0.2])
     assert recall([0, 2, 3], scores, 3) == 1
     assert recall([3, 0, 2], scores, 3) == 1
@@ -74,7 +74,7 @@ def test_best_cases_in_order_have_recall_1(thousandths: list[int], k: int) -> No
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
-    """Cases and queries, as the bench draws them."""
+    """Return the vectors of cases and queries, as the bench draws them."""
     folder = tmp_path_factory.mktemp("vectors")
     write_vectors(folder / "cases.npy", SIZE, seed=3, stream=0)
     write_vectors(folder / "queries.npy", QUERIES, seed=3, stream=1)
@@ -107,7 +107,7 @@ def test_drawn_cases_are_equal_for_the_same_seed_and_differ_from_queries(
 
 
 @pytest.mark.parametrize("kind", ["casewright", "named_vectors", "cbrkit"])
-def test_exact_searches_find_what_numpy_finds(
+def test_exact_searches_return_the_order_of_exact_scores(
     vectors: tuple[Any, Any], tmp_path: Path, kind: str
 ) -> None:
     systems: dict[str, System] = {
@@ -121,7 +121,7 @@ def test_exact_searches_find_what_numpy_finds(
     system.build(cases)
     system.close()
     system.open()
-    exact = {name: way for name, way in system.searches().items() if name in EXACT}
+    exact = {name: search for name, search in system.searches().items() if name in EXACT}
     assert exact
     for name, search in exact.items():
         for query in range(QUERIES):
@@ -132,7 +132,7 @@ def test_exact_searches_find_what_numpy_finds(
 
 
 def test_searches_with_50_candidates_miss_cases_that_100_candidates_find(tmp_path: Path) -> None:
-    # The best by the sum, 60, is 61st in each facet alone.
+    # The best ten by the sum come after 60 other cases in each facet alone.
     ranked = np.full((3, 200), -0.9)
     for facet in range(3):
         ranked[facet, facet * 60 : facet * 60 + 60] = 0.5
@@ -178,18 +178,16 @@ def test_stores_bench_prints_every_figure_and_exact_searches_have_recall_1(
     figures = report["figures"]
     merged = {"merged_all", "merged_50", "merged_50_rescored"}
     qdrant = {*merged, "formula_50", "formula_100", "formula_all"}
-    searches = {
-        *("casewright", *qdrant, "cbrkit", "cbrkit_documented"),
-    }
+    searches = {"casewright", *qdrant, "cbrkit", "cbrkit_documented"}
     assert {row["search"] for row in report["rows"]} == searches
     for name in searches:
         assert figures[f"search_ms_p50_{name}_150"] > 0
         exact = name in EXACT
-        recalled = figures[f"recall_at_10_{name}_150"]
-        assert recalled == 1 if exact else 0 < recalled <= 1, name
+        measured_recall = figures[f"recall_at_10_{name}_150"]
+        assert measured_recall == 1 if exact else measured_recall > 0, name
     for name in ("casewright", "named_vectors"):
-        for what in ("build_s", "open_s", "memory_mb", "build_memory_mb", "disk_mb"):
-            assert figures[f"{what}_{name}_150"] > 0
+        for measure in ("build_s", "open_s", "memory_mb", "build_memory_mb", "disk_mb"):
+            assert figures[f"{measure}_{name}_150"] > 0
     assert figures["build_s_cbrkit_150"] > 0
     for other in ("merged", "formula", "cbrkit", "cbrkit_documented"):
         name = {"merged": "merged_all", "formula": "formula_all"}.get(other, other)

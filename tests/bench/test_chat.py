@@ -1,4 +1,4 @@
-"""The bench of a chat model over HTTP: the small base's real server, and one that can plan."""
+"""Tests of the chat bench with a real server of the small base and with a scripted server."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from casewright.planner import AnnotatedQuery, ChatPlanner, PlanRequest, chat_mo
 from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.graph.helpers import evidence
-from tests.graph.test_feedback_chat_judge import request as judged
+from tests.graph.test_feedback_chat_judge import request as judge_request
 from tests.planner.helpers import SHOP, annotated
 from tests.support.chat_server import USAGE, Heard, chat_server, nobody_there
 from tests.support.encoders import HashingEncoder
 
-#: The server starts in some seconds, and in more where other work is going on.
+#: The server takes seconds to start, and longer on a busy machine.
 pytestmark = pytest.mark.timeout(300)
 REQUEST = PlanRequest("do you sell wool socks", SHOP)
-#: Measured with; each is answered in its own way by ``answer_plan_request``.
-ASKED = {
+#: Measuring queries, by the outcome that ``answer_plan_request`` gives each.
+OUTCOMES = {
     "right": ("have you got tents", 's1 = find(query="tents")'),
     "mended": ("may I exchange a lamp", "s1 = desk(query=question)"),
     "wrong": ("good evening", "s1 = no_evidence()"),
@@ -56,16 +56,16 @@ ASKED = {
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past any proxy, and without a developer's key."""
+    """Bypass any proxy and unset the API key of a developer."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
 @pytest.fixture(scope="module")
 def base_server() -> Iterator[ServedModel]:
-    """``transformers serve`` with the small base; some ten seconds."""
-    with served(None, None) as running:
-        yield running
+    """Yield the small base in ``transformers serve``, which starts in ten seconds."""
+    with served(None, None) as server:
+        yield server
 
 
 def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
@@ -76,13 +76,13 @@ def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
 def measuring_queries() -> list[AnnotatedQuery]:
     return [
         AnnotatedQuery.read({"id": name, "query": query, "plan": plan, "class": name})
-        for name, (query, plan) in ASKED.items()
+        for name, (query, plan) in OUTCOMES.items()
     ]
 
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A domain with four queries to measure with, in the place of every other."""
+    """Replace every domain with a toy that has four measuring queries."""
     domain = Domain("toy", "A toy.", (), open_toy, annotated, measuring_queries)
     encoder = CachedEncoder(HashingEncoder(256), tmp_path_factory.mktemp("embeddings"))
     with pytest.MonkeyPatch.context() as patch:
@@ -91,18 +91,18 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def answer_plan_request(heard: Heard) -> None:
-    """Plan as the query wants it: at once, after a repair, never, or not at all."""
-    first, *later = [m["content"] for m in heard.body["messages"] if m["role"] == "user"]
-    names = [name for name, (query, _) in ASKED.items() if f"Question: {query}\n" in first]
+def answer_plan_request(request: Heard) -> None:
+    """Answer with a right plan, at once or after a repair; an invalid plan; or an error."""
+    first, *later = [m["content"] for m in request.body["messages"] if m["role"] == "user"]
+    names = [name for name, (query, _) in OUTCOMES.items() if f"Question: {query}\n" in first]
     if names == ["failed"]:
-        heard.send(400, '{"error": {"message": "no hammocks"}}')
+        request.send(400, '{"error": {"message": "no hammocks"}}')
     elif names == ["wrong"] or (
-        names == ["mended"] and not any("cannot be run" in x for x in later)
+        names == ["mended"] and not any("cannot be run" in text for text in later)
     ):
-        heard.say("s1 = sell()")
+        request.say("s1 = sell()")
     else:
-        heard.say(ASKED[names[0]][1] if names else "Hi")
+        request.say(OUTCOMES[names[0]][1] if names else "Hi")
 
 
 @dataclass(frozen=True)
@@ -110,39 +110,39 @@ class Run:
     """A run of the command with a server that can plan.
 
     Attributes:
-        report: What it printed.
-        picture: What it drew.
-        heard: What the server was asked.
-        url: The server's.
+        report: The printed report.
+        picture: The file of its plot.
+        requests: The requests to the server.
+        url: The address of the server.
     """
 
     report: dict[str, Any]
     picture: Path
-    heard: list[Heard]
+    requests: list[Heard]
     url: str
 
 
 @pytest.fixture(scope="module")
-def measured(toy: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def bench_run(toy: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
     picture = tmp_path_factory.mktemp("plots") / "chat.png"
     with chat_server() as server:
         server.answer = answer_plan_request
-        typed = ["--url", server.url, "--model", "tiny", "--queries", "4", "--tokens", "50"]
+        args = ["--url", server.url, "--model", "tiny", "--queries", "4", "--tokens", "50"]
         completed = CliRunner().invoke(
-            app, ["bench", "chat", *typed, "--plot", str(picture), "--json"], catch_exceptions=False
+            app, ["bench", "chat", *args, "--plot", str(picture), "--json"], catch_exceptions=False
         )
     assert completed.exit_code == 0, completed.output
     return Run(json.loads(completed.stdout), picture, server.heard, server.url)
 
 
-@pytest.mark.parametrize("way", ["sync", "async"])
-def test_transformers_serve_answers_the_chat_planner(base_server: ServedModel, way: str) -> None:
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_transformers_serve_answers_the_chat_planner(base_server: ServedModel, mode: str) -> None:
     # No plan fits into three tokens.
     planner = ChatPlanner(base_server.client(3))
-    result = planner.plan(REQUEST) if way == "sync" else asyncio.run(planner.aplan(REQUEST))
+    result = planner.plan(REQUEST) if mode == "sync" else asyncio.run(planner.aplan(REQUEST))
     REQUEST.validate(result.plan)
     assert f"chat:{base_server.name}: The model's plan was invalid: " in result.fallback
-    # Two answers of the model and the fallback; the second prompt holds the first answer as well.
+    # Two answers and the fallback. The second prompt includes the first answer.
     assert result.attempts == 3
     assert result.tokens["input"] > 2 * len(REQUEST.question)
     assert 0 < result.tokens["output"] <= 6
@@ -175,7 +175,7 @@ def test_small_base_writes_an_answer_and_judges_candidates(
     generation = generator.generate(GenerationRequest(question, items))
     assert (generation.generator, generation.tokens["output"] <= 24) == (generator.name, True)
     assert "warranty" in generation.text
-    verdicts = ChatJudge(base_server.client(40)).judge(judged("a red kettle", "a blue door"))
+    verdicts = ChatJudge(base_server.client(40)).judge(judge_request("a red kettle", "a blue door"))
     assert not verdicts.failed
     assert 0 < verdicts.tokens["output"] <= 40
 
@@ -211,17 +211,17 @@ def test_chat_bench_without_url_measures_the_small_base_in_every_role(
     base_server: ServedModel, toy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def running(url: str | None, model: str | None) -> Iterator[ServedModel]:
+    def fake_served(url: str | None, model: str | None) -> Iterator[ServedModel]:
         assert (url, model) == (None, None)
         yield base_server
 
-    monkeypatch.setattr(measure, "served", running)
+    monkeypatch.setattr(measure, "served", fake_served)
     monkeypatch.setattr(measure, "SMOLLM2_MAX_TOKENS", 6)
     report = measure.measure_chat("toy", 1, seconds=120)
     chat, case, generator, judge = report.rows
     assert (chat["planner"], chat["plans"], chat["calls"]) == ("chat", 1, 2)
     assert (chat["fallback"], chat["no_answer"], chat["tools_own"]) == (1, 0, 0)
-    # Both planners' plans are the case planner's.
+    # The fallback of the chat planner is the case planner.
     assert chat["tools"] == case["tools"] == case["tools_own"]
     assert chat["tokens_in"] > 500
     assert 0 < chat["tokens_out"] <= 2 * 6
@@ -230,8 +230,8 @@ def test_chat_bench_without_url_measures_the_small_base_in_every_role(
     assert report.figures["streamed_first_token_ms_p50"] > 0
 
 
-def test_chat_bench_counts_plans_by_their_outcome(measured: Run) -> None:
-    chat, case, generator, judge = measured.report["rows"]
+def test_chat_bench_counts_plans_by_their_outcome(bench_run: Run) -> None:
+    chat, case, generator, judge = bench_run.report["rows"]
     assert (chat["planner"], chat["plans"], chat["calls"]) == ("chat", 4, (1 + 2 + 2 + 1) / 4)
     answered = (1 + 2 + 2 + 0) / 4
     assert chat["tokens_in"] == pytest.approx(answered * USAGE["prompt_tokens"])
@@ -241,31 +241,31 @@ def test_chat_bench_counts_plans_by_their_outcome(measured: Run) -> None:
     assert (case["planner"], *[case[name] for name in shares[:4]]) == ("case", 1, 0, 0, 0)
     assert (case["calls"], case["tokens_in"], case["tokens_out"]) == (0, 0, 0)
     assert case["tools_own"] == case["tools"] <= chat["tools"]
-    # It says "Hi" to both: no citation, and no verdict.
+    # The server answers "Hi", without a citation or a verdict.
     for row in (generator, judge):
         assert (row["calls"], row["usable"], row["cut"]) == (4, 0, 0)
     assert 0 < chat["ms_p50"] <= chat["ms_p95"]
-    assert 0 < measured.report["figures"]["chat_ms_outside_calls_p50"] < chat["ms_p95"]
+    assert 0 < bench_run.report["figures"]["chat_ms_outside_calls_p50"] < chat["ms_p95"]
 
 
-def test_chat_bench_notes_the_reasons_of_failed_calls_with_their_counts(measured: Run) -> None:
-    assert measured.report["settings"]["server"] == measured.url
-    (reason,) = measured.report["notes"][1:]
-    assert reason.startswith(f"1 × chat:tiny: The model at {measured.url} failed: ")
+def test_chat_bench_notes_the_reasons_of_failed_calls_with_their_counts(bench_run: Run) -> None:
+    assert bench_run.report["settings"]["server"] == bench_run.url
+    (reason,) = bench_run.report["notes"][1:]
+    assert reason.startswith(f"1 × chat:tiny: The model at {bench_run.url} failed: ")
     assert reason.endswith("no hammocks")
 
 
-def test_round_trip_calls_have_one_token_and_plan_calls_the_token_limit(measured: Run) -> None:
-    figures = measured.report["figures"]
+def test_round_trip_calls_have_one_token_and_plan_calls_the_token_limit(bench_run: Run) -> None:
+    figures = bench_run.report["figures"]
     assert 0 < figures["one_token_ms_p50"] <= figures["one_token_ms_p95"]
-    limits = [heard.body["max_completion_tokens"] for heard in measured.heard]
+    limits = [request.body["max_completion_tokens"] for request in bench_run.requests]
     trips = WARM_UP + ROUND_TRIPS
     assert limits[: trips + STREAMS] == [1] * trips + [STREAMED_TOKENS] * STREAMS
     assert set(limits[trips + STREAMS :]) == {50}
 
 
 @pytest.mark.parametrize(
-    ("typed", "expected"),
+    ("options", "expected"),
     [
         ({"url": "http://127.0.0.1:1/v1"}, "--url and --model go together"),
         ({"model": "tiny"}, "--url and --model go together"),
@@ -275,10 +275,10 @@ def test_round_trip_calls_have_one_token_and_plan_calls_the_token_limit(measured
     ids=["no model", "no URL", "bad URL", "too many queries"],
 )
 def test_chat_bench_refuses_invalid_options(
-    toy: None, typed: dict[str, Any], expected: str
+    toy: None, options: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(InputError, match=expected):
-        measure.measure_chat("toy", **{"query_count": 1, **typed})
+        measure.measure_chat("toy", **{"query_count": 1, **options})
 
 
 def test_chat_bench_refuses_an_unreachable_server_before_planning(toy: None) -> None:
@@ -306,12 +306,12 @@ def test_local_server_that_does_not_start_in_time_is_ended(
 ) -> None:
     started: list[subprocess.Popen[bytes]] = []
 
-    class Seen(subprocess.Popen[bytes]):
+    class RecordedPopen(subprocess.Popen[bytes]):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
             started.append(self)
 
-    monkeypatch.setattr(harness.subprocess, "Popen", Seen)
+    monkeypatch.setattr(harness.subprocess, "Popen", RecordedPopen)
     with (
         pytest.raises(CasewrightError, match=r"not up within 0\.2 s"),
         local_server(tmp_path, seconds=0.2),
@@ -325,7 +325,7 @@ def test_local_server_ends_when_its_parent_process_ends() -> None:
     reading, writing = os.pipe()
     with subprocess.Popen(command, stdin=reading, stderr=subprocess.DEVNULL) as process:
         os.close(reading)
-        # What the death of a parent does to its pipes.
+        # The death of a parent closes its pipes.
         os.close(writing)
         assert process.wait(60) == 0
 

@@ -1,4 +1,4 @@
-"""The bench of decoding, on the shop's own queries with a network that is made in milliseconds."""
+"""Tests of the decoding bench with the queries of the shop and a tiny random network."""
 
 from __future__ import annotations
 
@@ -54,26 +54,26 @@ TINY = ModelChoice(size="tiny")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def at_home(home: Path) -> Iterator[None]:
+def home_variable(home: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CASEWRIGHT_HOME", str(home))
         yield
 
 
 @pytest.fixture(scope="module")
-def measured(at_home: None) -> Report:
+def measured(home_variable: None) -> Report:
     return measure_decoding(DecodingTrial(model=TINY, plans=2, grammar_queries=3, pool=60))
 
 
 @pytest.fixture(scope="module")
 def report(measured: Report) -> Bench:
-    read: Bench = json.loads(json.dumps(measured.to_json(), allow_nan=False))
-    return read
+    document: Bench = json.loads(json.dumps(measured.to_json(), allow_nan=False))
+    return document
 
 
 @pytest.fixture(scope="module")
-def shop(at_home: None) -> Toolbox:
-    """The shop's tools, to plan with."""
+def shop(home_variable: None) -> Toolbox:
+    """Return the toolbox of the shop."""
     opened = find_domain("shopping").open(data_folder() / "shopping", default_encoder(), False)
     opened.close()
     return opened.toolbox
@@ -103,17 +103,17 @@ def test_every_system_writes_the_same_plans(report: Bench) -> None:
 
 
 def test_prompt_tokens_exclude_a_kept_head(report: Bench) -> None:
-    read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
+    prompt_tokens = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     head = report["settings"]["head_tokens"]
     for name in ("generate", "generate, masked", CASEWRIGHT):
-        assert read[name] == read[name + CACHED_HEAD_SUFFIX] + head
+        assert prompt_tokens[name] == prompt_tokens[name + CACHED_HEAD_SUFFIX] + head
 
 
 def test_prompt_tokens_grow_with_the_number_of_plan_cases(report: Bench) -> None:
-    read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
-    own = [read[f"casewright, {count} plan cases"] for count in PLAN_CASE_COUNTS]
-    assert own == sorted(set(own))
-    assert own[PLAN_CASE_COUNTS.index(1)] == read[OWN_ENGINE_WITH_CACHED_HEAD]
+    prompt_tokens = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
+    case_tokens = [prompt_tokens[f"casewright, {count} plan cases"] for count in PLAN_CASE_COUNTS]
+    assert case_tokens == sorted(set(case_tokens))
+    assert case_tokens[PLAN_CASE_COUNTS.index(1)] == prompt_tokens[OWN_ENGINE_WITH_CACHED_HEAD]
 
 
 def test_report_names_the_model_and_omits_right_tools_of_random_weights(report: Bench) -> None:
@@ -155,22 +155,21 @@ def test_decoding_report_is_plotted_and_printed(
 def test_trained_model_is_scored_on_held_out_queries(
     model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What a network of random weights writes by itself is as long as it may be.
+    # Two counts suffice: a random network writes up to its limit of tokens.
     monkeypatch.setattr(measure, "PLAN_CASE_COUNTS", (0, 1))
     model.network.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
-    chosen = ModelChoice(name=str(tmp_path))
-    trial = DecodingTrial(model=chosen, plans=1, grammar_queries=1, held_out=1, pool=20)
-    measured = measure_decoding(trial)
-    assert measured.settings["model"] == str(tmp_path)
-    shares = [row["tools_right"] for row in measured.rows if "plan cases" in row["system"]]
+    choice = ModelChoice(name=str(tmp_path))
+    trial = DecodingTrial(model=choice, plans=1, grammar_queries=1, held_out=1, pool=20)
+    report = measure_decoding(trial)
+    assert report.settings["model"] == str(tmp_path)
+    shares = [row["tools_right"] for row in report.rows if "plan cases" in row["system"]]
     assert len(shares) == 2
-    assert all(0 <= share <= 1 for share in shares)
-    own = {
-        row["system"]: row["model_steps"] for row in measured.rows if OWN_CHOICE in row["system"]
+    steps = {
+        row["system"]: row["model_steps"] for row in report.rows if OWN_CHOICE in row["system"]
     }
-    assert own[OWN_DRAFTED] <= own[OWN_CASEWRIGHT] < own[OWN_MASKED]
-    assert measured.figures["own_choice_plans_of_casewright_same_as_drafted"] == 1
+    assert steps[OWN_DRAFTED] <= steps[OWN_CASEWRIGHT] < steps[OWN_MASKED]
+    assert report.figures["own_choice_plans_of_casewright_same_as_drafted"] == 1
 
 
 def test_model_steps_equal_the_calls_of_the_network(
@@ -180,18 +179,18 @@ def test_model_steps_equal_the_calls_of_the_network(
     prompt = model.encode(render_prompt(task.request))
     systems = Systems(model, grammar, prompt.head).scripted()
     calls: list[int] = []
-    counting = model.network.register_forward_pre_hook(lambda *arguments: calls.append(1))
+    hook = model.network.register_forward_pre_hook(lambda *arguments: calls.append(1))
     try:
         for name, write in systems.items():
-            # The first time, the decoder reads the head that it keeps.
+            # The first run reads the head into the cache; the second is counted.
             for _ in range(2):
                 calls.clear()
                 plan = write(task, prompt)
-            # Where it does not keep the head, it reads it in pieces of 512 tokens.
+            # Without a cached head, it reads the head in pieces of 512 tokens.
             pieces = -(-len(prompt.head) // 512) if name == CASEWRIGHT else 0
             assert len(calls) == plan.model_steps + pieces, name
     finally:
-        counting.remove()
+        hook.remove()
 
 
 def test_script_writes_its_text_in_fewer_choices_than_tokens(
@@ -206,9 +205,9 @@ def test_script_writes_its_text_in_fewer_choices_than_tokens(
     assert masked.choices == (*masked.tokens, model.ends[0])
     assert len(forced.choices) < len(forced.tokens)
     prompt = PromptTokens((1, 2), (3,))
-    written = Decoder(model).write(prompt, grammar.plan_matcher(request), choose=forced.choose())
-    assert written.tokens == forced.tokens
-    assert written.model_steps == len(forced.choices)
+    result = Decoder(model).write(prompt, grammar.plan_matcher(request), choose=forced.choose())
+    assert result.tokens == forced.tokens
+    assert result.model_steps == len(forced.choices)
 
 
 @pytest.mark.parametrize(
@@ -225,17 +224,17 @@ def test_enlarged_toolbox_contains_the_domain_tools_and_has_the_given_size(
     shop: Toolbox,
 ) -> None:
     declared = [query for query in QUERIES if query.record.tools_extra][:10]
-    box = enlarged_toolbox(shop, declared, 30)
-    assert len(box) == 30
-    assert set(shop.names) <= set(box.names)
+    enlarged = enlarged_toolbox(shop, declared, 30)
+    assert len(enlarged) == 30
+    assert set(shop.names) <= set(enlarged.names)
     assert len(enlarged_toolbox(shop, [], 30)) == len(shop)
 
 
 def test_plan_cases_of_the_query_and_of_its_neighbours_are_left_out() -> None:
-    known = shuffled_queries(QUERIES, 0)[:30]
-    with other_plan_cases(known, [known[3]], HashingEncoder()) as store:
+    queries = shuffled_queries(QUERIES, 0)[:30]
+    with other_plan_cases(queries, [queries[3]], HashingEncoder()) as store:
         keys = {case.metadata["key"] for case in store.all()}
-    assert str(known[3].record.id) not in keys
+    assert str(queries[3].record.id) not in keys
     assert 20 < len(keys) < 30
 
 

@@ -1,4 +1,4 @@
-"""The bench of latency: a plan in one call, and the step-by-step agent."""
+"""Tests of the latency bench: a plan in one call against the step-by-step agent."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def measured(home: Path) -> Iterator[Report]:
 
 @pytest.fixture(scope="module")
 def report(measured: Report) -> Bench:
-    read: Bench = json.loads(json.dumps(measured.to_json(), allow_nan=False))
-    return read
+    document: Bench = json.loads(json.dumps(measured.to_json(), allow_nan=False))
+    return document
 
 
 def test_agent_calls_the_model_once_more_than_the_plan_has_steps(report: Bench) -> None:
@@ -43,24 +43,24 @@ def test_agent_calls_the_model_once_more_than_the_plan_has_steps(report: Bench) 
 
 def test_every_system_writes_the_scripted_plan(report: Bench) -> None:
     figures = report["figures"]
-    right = {name: value for name, value in figures.items() if name.startswith("scripted_")}
-    assert len(right) == 4
-    assert set(right.values()) == {1}
+    shares = {name: value for name, value in figures.items() if name.startswith("scripted_")}
+    assert len(shares) == 4
+    assert set(shares.values()) == {1}
 
 
 def test_agent_reads_more_tokens_than_one_call_and_most_when_stateless(report: Bench) -> None:
-    read = {(row["steps"], row["system"]): row["prompt_tokens"] for row in report["rows"]}
+    tokens = {(row["steps"], row["system"]): row["prompt_tokens"] for row in report["rows"]}
     for steps in (1, 2, 3, 4):
-        once, cached, anew, _ = (read[steps, system] for system in SYSTEMS)
-        assert once < cached < anew
-    assert read[1, "step agent"] < read[4, "step agent"]
+        one_call, cached, stateless, _ = (tokens[steps, system] for system in SYSTEMS)
+        assert one_call < cached < stateless
+    assert tokens[1, "step agent"] < tokens[4, "step agent"]
 
 
 def test_agent_with_thoughts_writes_more_tokens_than_without(report: Bench) -> None:
-    written = {(row["steps"], row["system"]): row["written_tokens"] for row in report["rows"]}
+    tokens = {(row["steps"], row["system"]): row["written_tokens"] for row in report["rows"]}
     for steps in (1, 2, 3, 4):
         # A thought has at least eight characters, and comes before each step and the end.
-        assert written[steps, THINKING] > written[steps, "step agent"] + steps
+        assert tokens[steps, THINKING] > tokens[steps, "step agent"] + steps
 
 
 def test_report_contains_ratios_and_the_memory_limit(report: Bench) -> None:

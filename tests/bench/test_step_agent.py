@@ -1,4 +1,4 @@
-"""The step-by-step agent, its lines scripted or its own: each tool is really called."""
+"""Tests of the step-by-step agent, with scripted lines or its own, and with real tool calls."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def test_agent_calls_each_tool_with_the_result_of_the_step_before(
     assert run.outcomes[0].rows[0] == {"machine_id": "M0 lathe in B"}
     assert run.outcomes[1].arguments == {"machine_id": "M0 lathe in B"}
     assert [outcome.status for outcome in run.outcomes] == ["done", "done"]
-    shown = [
+    result_tokens = [
         model.tokenizer.encode(results_text(outcome), add_special_tokens=False)
         for outcome in run.outcomes
     ]
     if stateless:
-        assert run.prompt_tokens > 3 * len(prompt.tail) + 2 * len(shown[0])
+        assert run.prompt_tokens > 3 * len(prompt.tail) + 2 * len(result_tokens[0])
     else:
-        assert run.prompt_tokens == len(prompt.tail) + sum(map(len, shown))
+        assert run.prompt_tokens == len(prompt.tail) + sum(map(len, result_tokens))
 
 
 def test_agent_skips_a_step_whose_reference_found_nothing_and_continues(
@@ -106,24 +106,24 @@ def test_agent_writes_the_same_steps_with_kept_and_reread_conversation(
     grammar, decoder = PlanGrammar(model.grammar_tokenizer), Decoder(model)
     request = PlanRequest("how warm is the lathe in hall B", PLANT, max_steps=3)
     prompt = model.encode(agent_prompt(render_prompt(request)))
-    cached, anew = (
+    cached, reread = (
         StepAgent(model, grammar, decoder, stateless=stateless).run(request, prompt, {"hall": "B"})
         for stateless in (False, True)
     )
-    assert cached.plan == anew.plan
-    assert cached.model_calls == anew.model_calls
-    # What it writes by itself is valid too.
+    assert cached.plan == reread.plan
+    assert cached.model_calls == reread.model_calls
+    # Lines that the model chooses itself make a valid plan.
     request.validate(parse_plan(cached.plan))
 
 
 def test_results_text_contains_only_the_first_rows_within_the_character_limit() -> None:
     rows = [{"text": f"result {number}"} for number in range(9)]
-    shown = results_text(Outcome("s2", "find", "done", rows=rows))
-    assert f"result {MAX_ROWS - 1}" in shown
-    assert f"result {MAX_ROWS}" not in shown
-    assert "s2" in shown
-    long = results_text(Outcome("s1", "find", "done", rows=[{"text": "x" * 9999}]))
-    assert MAX_CHARACTERS < len(long) < MAX_CHARACTERS + 60
+    text = results_text(Outcome("s2", "find", "done", rows=rows))
+    assert f"result {MAX_ROWS - 1}" in text
+    assert f"result {MAX_ROWS}" not in text
+    assert "s2" in text
+    cut_text = results_text(Outcome("s1", "find", "done", rows=[{"text": "x" * 9999}]))
+    assert MAX_CHARACTERS < len(cut_text) < MAX_CHARACTERS + 60
     assert "It broke." in results_text(Outcome("s1", "find", "failed", error="It broke."))
 
 

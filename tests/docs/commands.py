@@ -1,4 +1,4 @@
-"""Command lines of the documentation's pages, and whether the program has such commands."""
+"""Command lines of the documentation's pages, checked against the program's commands."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 _OPERATORS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "(", ")"}
 _VARIABLE = re.compile(r"[A-Z_]+=")
 _OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
-#: Stands for a command's name.
+#: A placeholder for the name of a command.
 _ANY = re.compile(r"[A-Z…\[].*")
 
 
 @dataclass(frozen=True)
 class Command:
-    """One call of ``casewright`` as it is typed: variables, what is piped in, arguments."""
+    """One call of ``casewright``: its variables, its piped input and its arguments."""
 
     variables: dict[str, str]
     piped: str
@@ -29,7 +29,7 @@ class Command:
 
 
 def commands_of(line: str) -> Iterator[Command]:
-    """Yield the calls of ``casewright`` on a shell's line, with what ``printf`` pipes into them."""
+    """Yield the calls of ``casewright`` on a shell's line, with the input from ``printf``."""
     reader = shlex.shlex(line, posix=True, punctuation_chars=True)
     reader.commenters = "#"
     reader.whitespace_split = True
@@ -39,35 +39,35 @@ def commands_of(line: str) -> Iterator[Command]:
         if word not in _OPERATORS:
             words.append(word)
             continue
-        start = next((n for n, one in enumerate(words) if not _VARIABLE.match(one)), len(words))
+        start = next((n for n, item in enumerate(words) if not _VARIABLE.match(item)), len(words))
         if words[start : start + 1] == ["casewright"]:
-            pairs = (one.partition("=") for one in words[:start])
+            pairs = (item.partition("=") for item in words[:start])
             yield Command({n: v for n, _, v in pairs}, piped, tuple(words[start + 1 :]))
         is_text = words[:1] == ["printf"] and word == "|"
         piped = words[1].replace("\\n", "\n") if is_text else ""
         words = []
 
 
-def mistakes(words: list[str]) -> str:
-    """Say what is wrong with a call's words, ``casewright`` left out; empty if nothing is.
+def mistake(words: list[str]) -> str:
+    """Return the mistake in the words of a call after ``casewright``; empty if there is none.
 
-    Placeholders are let through: ``NAME`` or ``…`` for a command, anything for an argument.
+    Placeholders are accepted: ``NAME`` or ``…`` for a command, anything for an argument.
     """
-    path, command, rest = _called(words)
+    path, command, rest = _find_command(words)
     if hasattr(command, "commands") and rest and not rest[0].startswith("-"):
         return "" if _ANY.fullmatch(rest[0]) else f"no command {path} {rest[0]}"
-    given = {found for word in rest for found in _OPTION.findall(word.split("=")[0])}
-    unknown = sorted(given - _options(command))
+    options = {option for word in rest for option in _OPTION.findall(word.split("=")[0])}
+    unknown = sorted(options - _options(command))
     return f"{path} has no option {', '.join(unknown)}" if unknown else ""
 
 
 def options_of(words: list[str]) -> set[str]:
     """Return the options of the command that a call's words name."""
-    return _options(_called(words)[1])
+    return _options(_find_command(words)[1])
 
 
-def _called(words: list[str]) -> tuple[str, Any, list[str]]:
-    """Return the command that is called, by its path, and the words after it."""
+def _find_command(words: list[str]) -> tuple[str, Any, list[str]]:
+    """Return the path and the command of a call, and the words after them."""
     path, command, rest = "casewright", program(), list(words)
     while hasattr(command, "commands") and rest and rest[0] in command.commands:
         name = rest.pop(0)
@@ -76,23 +76,23 @@ def _called(words: list[str]) -> tuple[str, Any, list[str]]:
 
 
 def _options(command: Any) -> set[str]:
-    named = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
-    return named | {"--help", "-h"} | (_of_domains() if command.name in ("ask", "chat") else set())
+    options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    return options | {"--help", "-h"} | (_extras() if command.name in ("ask", "chat") else set())
 
 
 @functools.cache
-def _of_domains() -> set[str]:
+def _extras() -> set[str]:
     """Return the options that domains add."""
     from casewright.domains import domain_names, find_domain
 
-    known = [find_domain(name) for name in domain_names()]
-    names = {name for one in known for name in (*one.scopes, *(o.name for o in one.options))}
+    domains = [find_domain(name) for name in domain_names()]
+    names = {name for item in domains for name in (*item.scopes, *(o.name for o in item.options))}
     return {f"--{name}" for name in names}
 
 
 @functools.cache
 def program() -> Any:
-    """Return all commands. Typer brings a click of its own: they are told by what they have."""
+    """Return all commands; Typer has its own click, so callers check attributes, not types."""
     import typer
 
     from casewright.serve.cli.commands import app

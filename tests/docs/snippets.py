@@ -1,9 +1,9 @@
-"""Fences of the documentation's pages: what they are, how they are run, and what they print.
+"""Fenced blocks of the documentation's pages: how they are read, run and compared.
 
 - ```` ```python ```` blocks of a page run in order, in one module, in a folder of the page's own; a
-  ```` ```text ```` block right after one is what it prints.
-- Of ```` ```console ```` blocks the lines ``$ casewright …`` run in that folder, in a home with the
-  shop's stores; what is shown below them is printed in that order, and more may be printed.
+  ```` ```text ```` block right after one is its output.
+- In ```` ```console ```` blocks, the lines ``$ casewright …`` run in that folder, with the shop's
+  stores; the lines below them are printed in that order, and more may be printed.
 - Any block with ``title="FILE"`` is written to that file, and not run.
 - ``<!-- not run: REASON -->`` on the line before keeps a block from being run.
 
@@ -41,48 +41,48 @@ class Fence:
     title: str
     text: str
     not_run: str | None
-    "The reason that is given; ``None`` where the block is run."
+    "The stated reason; ``None`` if the block is run."
     follows: bool
-    "Nothing but blank lines stands between it and the block before."
+    "Only blank lines separate this block from the block before."
 
     def __str__(self) -> str:
         return f"{self.page.parent.name}/{self.page.name}:{self.line} ({self.language})"
 
 
 def fences(page: Path) -> list[Fence]:
-    """Read the fenced blocks of a page, those of lists too."""
-    found: list[Fence] = []
+    """Return the fenced blocks of a page, including those in lists."""
+    blocks: list[Fence] = []
     lines = page.read_text(encoding="utf-8").splitlines()
-    at, between = 0, ["the page's start"]
-    while at < len(lines):
-        opening = _OPENING.match(lines[at])
+    index, between = 0, ["the page's start"]
+    while index < len(lines):
+        opening = _OPENING.match(lines[index])
         if opening is None:
-            between.append(lines[at])
-            at += 1
+            between.append(lines[index])
+            index += 1
             continue
-        indent, start = len(opening["indent"]), at + 1
-        while lines[at + 1].strip() != opening["ticks"]:
-            at += 1
+        indent, start = len(opening["indent"]), index + 1
+        while lines[index + 1].strip() != opening["ticks"]:
+            index += 1
         mark = _MARK.match(between[-1]) if between else None
         title = _TITLE.search(opening["rest"])
-        found.append(
+        blocks.append(
             Fence(
                 page,
                 start,
                 opening["language"],
                 title[1] if title else "",
-                "".join(line[indent:] + "\n" for line in lines[start : at + 1]),
+                "".join(line[indent:] + "\n" for line in lines[start : index + 1]),
                 mark["reason"].strip() if mark else None,
                 not any(line.strip() for line in between),
             )
         )
-        at, between = at + 2, []
-    return found
+        index, between = index + 2, []
+    return blocks
 
 
-def loosely(shown: str) -> str:
-    """Return the pattern of one line that is shown."""
-    parts = [" ".join(part.split()) for part in shown.split("…")]
+def line_pattern(line: str) -> str:
+    """Return the regular expression for one shown line."""
+    parts = [" ".join(part.split()) for part in line.split("…")]
     return ".*?".join(re.sub(r"\d+", r"\\d+", re.escape(part)) for part in parts)
 
 
@@ -90,32 +90,32 @@ def _lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
-def differs(shown: str, printed: str) -> str:
-    """Say how what is shown differs from what was printed, line by line; empty if it does not."""
+def difference(shown: str, printed: str) -> str:
+    """Return how the shown text differs from the printed text, by line; empty if it does not."""
     pattern = "".join(
-        r"(?:.*\n)?" if line == "…" else loosely(line) + r"\n" for line in _lines(shown)
+        r"(?:.*\n)?" if line == "…" else line_pattern(line) + r"\n" for line in _lines(shown)
     )
-    there = "".join(line + "\n" for line in _lines(printed))
+    lines = "".join(line + "\n" for line in _lines(printed))
     return (
-        "" if re.fullmatch(pattern, there, re.DOTALL) else f"shown:\n{shown}\nprinted:\n{printed}"
+        "" if re.fullmatch(pattern, lines, re.DOTALL) else f"shown:\n{shown}\nprinted:\n{printed}"
     )
 
 
-def lacks(shown: str, printed: str) -> str:
-    """Say which shown line was not printed after those before it; empty if all were.
+def missing_line(shown: str, printed: str) -> str:
+    """Return the first shown line that is not printed after those before it; empty if none.
 
     Lines may be broken elsewhere: a terminal has its own width.
     """
     rest = " ".join(printed.split())
     for line in _lines(shown):
-        found = re.search(rf"(?<!\S){loosely(line)}(?!\S)", rest) if line != "…" else None
-        if line != "…" and found is None:
+        match = re.search(rf"(?<!\S){line_pattern(line)}(?!\S)", rest) if line != "…" else None
+        if line != "…" and match is None:
             return f"not printed, or not in this place: {line}\nprinted:\n{printed}"
-        rest = rest[found.end() :] if found else rest
+        rest = rest[match.end() :] if match else rest
     return ""
 
 
-#: Runs a command line in a folder: its exit status and what it printed.
+#: A function that runs a command in a folder, and returns its exit status and output.
 Runner = Callable[[Command, Path], tuple[int, str]]
 
 
@@ -123,18 +123,18 @@ def run_page(page: Path, folder: Path, run: Runner) -> None:
     """Run the blocks of a page in their order.
 
     Raises:
-        AssertionError: One failed or printed something else; the message says which.
+        AssertionError: A block failed or printed other text; the message names it.
     """
-    # As a module of its own: classes and annotations are looked up by a module's name.
+    # Classes and annotations are looked up by the name of their module.
     module = ModuleType(f"page_{page.stem.replace('-', '_')}")
     last: str | None = None
     so_far = ""
-    with _known(module), contextlib.chdir(folder):
+    with _registered(module), contextlib.chdir(folder):
         for fence in fences(page):
             if fence.language == "text" and fence.follows and last is not None:
-                problem = differs(fence.text, last)
-                # Of several blocks in a row it may be what all of them print.
-                assert not problem or not differs(fence.text, so_far), f"{fence}: {problem}"
+                problem = difference(fence.text, last)
+                # The text may also be the output of all blocks in a row.
+                assert not problem or not difference(fence.text, so_far), f"{fence}: {problem}"
             in_a_row = fence.follows and last is not None and fence.language == "python"
             last, so_far = None, so_far if in_a_row else ""
             if fence.not_run is not None:
@@ -142,18 +142,18 @@ def run_page(page: Path, folder: Path, run: Runner) -> None:
             if fence.language in ("toml", "json"):
                 (tomllib if fence.language == "toml" else json).loads(fence.text)
             if fence.title:
-                place = folder / fence.title
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_text(fence.text, encoding="utf-8")
+                path = folder / fence.title
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(fence.text, encoding="utf-8")
             elif fence.language == "python":
-                last = _executed(fence, module)
+                last = _execute_block(fence, module)
                 so_far += last
             elif fence.language == "console":
-                _typed(fence, folder, run)
+                _run_console(fence, folder, run)
 
 
 @contextlib.contextmanager
-def _known(module: ModuleType) -> Iterator[None]:
+def _registered(module: ModuleType) -> Iterator[None]:
     sys.modules[module.__name__] = module
     try:
         yield
@@ -161,8 +161,8 @@ def _known(module: ModuleType) -> Iterator[None]:
         del sys.modules[module.__name__]
 
 
-def _executed(fence: Fence, module: ModuleType) -> str:
-    # Errors tell the page's own lines.
+def _execute_block(fence: Fence, module: ModuleType) -> str:
+    # Errors name the lines of the page.
     code = compile("\n" * fence.line + fence.text, str(fence.page), "exec")
     with contextlib.redirect_stdout(io.StringIO()) as out:
         try:
@@ -172,18 +172,18 @@ def _executed(fence: Fence, module: ModuleType) -> str:
     return out.getvalue()
 
 
-def _typed(fence: Fence, folder: Path, run: Runner) -> None:
-    for line, shown in typed(fence.text):
+def _run_console(fence: Fence, folder: Path, run: Runner) -> None:
+    for line, shown in typed_lines(fence.text):
         for command in commands_of(line):
             assert command.arguments[:1] != ("serve",), f"{fence}: it does not end; mark it"
             code, printed = run(command, folder)
             assert code == 0, f"{fence}: {line}\nended with {code}:\n{printed}"
-            problem = lacks(shown, printed)
+            problem = missing_line(shown, printed)
             assert not problem, f"{fence}: {line}\n{problem}"
 
 
-def typed(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a console that were typed, each with what is shown below it."""
+def typed_lines(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each command line of a console with the output that is shown below it."""
     for part in re.split(r"(?m)^\$ ", text.replace("\\\n", " "))[1:]:
-        line, _, shown = part.partition("\n")
-        yield line, shown
+        line, _, output = part.partition("\n")
+        yield line, output

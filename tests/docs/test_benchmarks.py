@@ -20,7 +20,7 @@ PLOTS = re.compile(r"!\[[^]]+\]\(\.\./plots/([a-z0-9_]+\.png)\)")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading of the second or third level, and what stands below it."""
+    """A heading and the text below it."""
 
     page: str
     heading: str
@@ -31,7 +31,7 @@ class Section:
 
     @property
     def commands(self) -> list[str]:
-        """What the section says to type, in fences, in its heading and in its text."""
+        """The commands in the fences, the heading and the text of the section."""
         fenced = "".join(FENCES.findall(self.text)).replace("\\\n", " ")
         lines = [line[2:] for line in fenced.splitlines() if line.startswith("$ casewright ")]
         prose = " ".join(FENCES.sub("", self.heading + "\n" + self.text).split())
@@ -57,27 +57,25 @@ def _benches() -> set[str]:
 
 def test_option_named_without_a_command_belongs_to_a_command_of_the_page() -> None:
     for page in PAGES:
-        own = [section for section in SECTIONS if section.page == page.name]
-        known = {o for s in own for typed in s.commands for o in options_of(typed.split()[1:])}
-        for section in own:
+        sections = [section for section in SECTIONS if section.page == page.name]
+        options = {o for s in sections for line in s.commands for o in options_of(line.split()[1:])}
+        for section in sections:
             prose = FENCES.sub("", section.text)
-            alone = [span for span in SPANS.findall(prose) if span.startswith("--")]
-            for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", " ".join(alone)):
-                assert option in known, f"{section}: {option}"
+            spans = [span for span in SPANS.findall(prose) if span.startswith("--")]
+            for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", " ".join(spans)):
+                assert option in options, f"{section}: {option}"
 
 
 def test_every_bench_command_has_exactly_one_section() -> None:
     headings = re.compile(r"(?m)^## `casewright bench ([a-z0-9-]+)`$")
-    described = [
-        name for page in PAGES for name in headings.findall(page.read_text(encoding="utf-8"))
-    ]
-    assert sorted(described) == sorted(_benches())
+    names = [name for page in PAGES for name in headings.findall(page.read_text(encoding="utf-8"))]
+    assert sorted(names) == sorted(_benches())
 
 
 def test_every_table_is_in_a_section_that_names_its_command() -> None:
-    with_tables = [s for s in SECTIONS if re.search(r"(?m)^\|(?:\s*-+\s*\|)+$", s.text)]
-    assert len(with_tables) > 20
-    for section in with_tables:
+    sections = [s for s in SECTIONS if re.search(r"(?m)^\|(?:\s*-+\s*\|)+$", s.text)]
+    assert len(sections) > 20
+    for section in sections:
         assert section.commands, section
 
 
@@ -93,11 +91,11 @@ def test_index_links_every_bench_command_to_its_section() -> None:
 
 
 def test_every_plot_is_shown_once_beside_the_command_that_draws_it() -> None:
-    shown = [(name, section) for section in SECTIONS for name in PLOTS.findall(section.text)]
-    assert sorted(name for name, _ in shown) == sorted(
+    plots = [(name, section) for section in SECTIONS for name in PLOTS.findall(section.text)]
+    assert sorted(name for name, _ in plots) == sorted(
         path.name for path in (DOCS / "plots").glob("*.png")
     )
-    for name, section in shown:
+    for name, section in plots:
         assert any(f"--plot {name}" in command for command in section.commands), section
 
 

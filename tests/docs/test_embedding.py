@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# At once: the client's module keeps the stderr that it finds when it is imported.
+# Before the tests: the client's module keeps the stderr of its import.
 pytest.importorskip("langchain_mcp_adapters.tools", reason="the extra mcp is not installed")
 
 PAGE = (Path(__file__).parents[2] / "docs" / "embedding.md").read_text(encoding="utf-8")
@@ -24,8 +24,8 @@ def find(query: str, hall: str) -> str:
 
 server.run("stdio")
 '''
-#: What each of them prints.
-PRINTS = (
+#: A text in the output of each snippet.
+OUTPUTS = (
     "M7: 61 °C [E2]",
     "lathe 7, hall B [E1]",
     "- M7: 61 °C [E2]\ndone",
@@ -40,11 +40,11 @@ def test_snippets_of_the_page_run_in_order_and_print_the_expected_lines(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "server.py").write_text(SERVER, encoding="utf-8")
-    known: dict[str, object] = {"__name__": "embedding"}
-    assert len(SNIPPETS) == len(PRINTS)
-    for number, (snippet, line) in enumerate(zip(SNIPPETS, PRINTS, strict=True)):
-        here = snippet.replace('"command": "python"', f'"command": {sys.executable!r}')
-        exec(compile(here, f"snippet {number}", "exec"), known)
+    namespace: dict[str, object] = {"__name__": "embedding"}
+    assert len(SNIPPETS) == len(OUTPUTS)
+    for number, (snippet, line) in enumerate(zip(SNIPPETS, OUTPUTS, strict=True)):
+        code = snippet.replace('"command": "python"', f'"command": {sys.executable!r}')
+        exec(compile(code, f"snippet {number}", "exec"), namespace)
         assert line in capfd.readouterr().out, f"snippet {number}"
 
 

@@ -26,29 +26,29 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def compiled() -> Iterator[dict[str, Any]]:
-    """Both graphs as LangGraph draws them, by the names that the picture has for them."""
+    """Yield both graphs as LangGraph draws them, by their names in the picture."""
     schema = CaseSchema("pictured", (text_facet("text", HashingEncoder()),))
     with CaseStore(schema, ":memory:") as store:
-        asking = build_graph(Toolbox([]), FixedPlanner(parse_plan("s1 = no_evidence()")))
-        looping = build_feedback(store, OfflineJudge())
-        yield {"casewright": asking.get_graph(), "feedback": looping.get_graph()}
+        question_graph = build_graph(Toolbox([]), FixedPlanner(parse_plan("s1 = no_evidence()")))
+        feedback_graph = build_feedback(store, OfflineJudge())
+        yield {"casewright": question_graph.get_graph(), "feedback": feedback_graph.get_graph()}
 
 
 def part(name: str) -> ElementTree.Element:
     """Return the part of the picture that is about one graph."""
-    (found,) = PICTURE.findall(f".//{SVG}g[@data-graph='{name}']")
-    return found
+    (element,) = PICTURE.findall(f".//{SVG}g[@data-graph='{name}']")
+    return element
 
 
-def marked(name: str, attribute: str) -> list[str]:
-    return sorted(one.attrib[attribute] for one in part(name).iter() if attribute in one.attrib)
+def attribute_values(name: str, attribute: str) -> list[str]:
+    return sorted(node.attrib[attribute] for node in part(name).iter() if attribute in node.attrib)
 
 
 @pytest.mark.parametrize("name", ["casewright", "feedback"])
 def test_graph_picture_has_exactly_the_nodes_of_the_compiled_graph(
     compiled: dict[str, Any], name: str
 ) -> None:
-    assert marked(name, "data-node") == sorted(compiled[name].nodes)
+    assert attribute_values(name, "data-node") == sorted(compiled[name].nodes)
 
 
 @pytest.mark.parametrize("name", ["casewright", "feedback"])
@@ -56,28 +56,28 @@ def test_graph_picture_has_exactly_the_edges_of_the_compiled_graph(
     compiled: dict[str, Any], name: str
 ) -> None:
     edges = sorted(f"{edge.source} {edge.target}" for edge in compiled[name].edges)
-    assert marked(name, "data-edge") == edges
+    assert attribute_values(name, "data-edge") == edges
 
 
 @pytest.mark.parametrize("name", ["casewright", "feedback"])
 def test_label_of_a_picture_node_is_the_name_of_the_graph_node(name: str) -> None:
     for node in part(name).iter():
-        told = node.attrib.get("data-node", "__")
-        if not told.startswith("__"):
-            assert told in [text.text for text in node.iter(f"{SVG}text")]
+        label = node.attrib.get("data-node", "__")
+        if not label.startswith("__"):
+            assert label in [text.text for text in node.iter(f"{SVG}text")]
 
 
 def test_graph_picture_has_a_description_and_light_and_dark_colours() -> None:
     text = FILE.read_text(encoding="utf-8")
     assert FILE.stat().st_size < 15_000
     for name in ("title", "desc"):
-        (found,) = PICTURE.findall(f"{SVG}{name}")
-        assert (found.text or "").strip()
-        assert found.attrib["id"] in PICTURE.attrib["aria-labelledby"].split()
+        (element,) = PICTURE.findall(f"{SVG}{name}")
+        assert (element.text or "").strip()
+        assert element.attrib["id"] in PICTURE.attrib["aria-labelledby"].split()
     assert "prefers-color-scheme: dark" in text
     assert "viewBox" in PICTURE.attrib
     assert not PICTURE.findall(f".//{SVG}image")
-    # Of a colour that one of the two lacks, nothing would be seen in the other.
+    # A colour that one scheme does not define would be invisible there.
     schemes = re.findall(r"svg \{([^}]*)\}", text)
     light, dark = (set(re.findall(r"(--\w+):", scheme)) for scheme in schemes)
     assert light == dark == set(re.findall(r"var\((--\w+)\)", text))

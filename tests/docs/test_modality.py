@@ -1,4 +1,4 @@
-"""The example of docs/modality.md runs as it is printed, and finds what it says."""
+"""The example of docs/modality.md runs as it is printed, and finds the fault."""
 
 from __future__ import annotations
 

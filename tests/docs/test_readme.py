@@ -7,13 +7,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-#: The rest is on the pages of docs.
+#: The limit of lines; longer texts belong on the pages of docs.
 LINES = 220
 
 
 def test_readme_shows_commands_for_own_tools_and_documents() -> None:
-    for shown in ('title="plant.py"', "$ casewright ask --domain plant.py:", "$ casewright ingest"):
-        assert shown in README
+    for text in ('title="plant.py"', "$ casewright ask --domain plant.py:", "$ casewright ingest"):
+        assert text in README
 
 
 def test_readme_is_not_longer_than_its_limit() -> None:
@@ -28,9 +28,9 @@ def test_every_relative_link_of_readme_and_docs_leads_to_a_file() -> None:
 
 
 def test_every_picture_of_readme_exists() -> None:
-    shown = re.findall(r"""(?:src|srcset)="(?!http)([^"]+)\"""", README)
-    assert shown
-    for picture in shown:
+    pictures = re.findall(r"""(?:src|srcset)="(?!http)([^"]+)\"""", README)
+    assert pictures
+    for picture in pictures:
         assert (ROOT / picture).is_file(), picture
 
 

@@ -23,11 +23,11 @@ def test_snippets_of_the_page_run_in_order_and_print_something(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QDRANT_API_KEY", "a key")
     shutil.copy(certifi.where(), "authority.pem")
-    known: dict[str, object] = {}
+    namespace: dict[str, object] = {}
     assert len(SNIPPETS) > 2
     with QdrantServer() as server:
         for number, snippet in enumerate(SNIPPETS):
-            exec(compile(SERVERS.sub(server.url, snippet), f"snippet {number}", "exec"), known)
+            exec(compile(SERVERS.sub(server.url, snippet), f"snippet {number}", "exec"), namespace)
             assert capsys.readouterr().out.strip(), f"snippet {number} prints nothing"
         keys = [request.headers.get("api-key") for request in server.requests]
     assert "a key" in keys
@@ -36,6 +36,6 @@ def test_snippets_of_the_page_run_in_order_and_print_something(
 def test_page_names_the_defaults_of_the_server_options() -> None:
     from casewright.stores.engines.server_options import ServerOptions
 
-    plain = ServerOptions()
+    options = ServerOptions()
     for name in ("upload_batch", "parallel", "retries"):
-        assert f"`{name}` ({getattr(plain, name)})" in PAGE
+        assert f"`{name}` ({getattr(options, name)})" in PAGE

@@ -1,4 +1,4 @@
-"""The documentation builds as a site of its own: whole, without warnings and other hosts."""
+"""Tests of the documentation's site: complete, without warnings and without other hosts."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ def _run(command: str, site: Path) -> subprocess.CompletedProcess[str]:
 @needs_mkdocs
 def test_site_is_built_without_a_warning_and_its_links_lead_somewhere(tmp_path: Path) -> None:
     build, check = _recipe()
-    done = _run(build, tmp_path / "site")
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    assert [line for line in said.splitlines() if not line.startswith("INFO ")] == []
+    built = _run(build, tmp_path / "site")
+    output = built.stdout + built.stderr
+    assert built.returncode == 0, output
+    assert [line for line in output.splitlines() if not line.startswith("INFO ")] == []
     checked = _run(check, tmp_path / "site")
     assert (checked.returncode, checked.stderr) == (0, "")
     assert "every link and anchor leads somewhere" in checked.stdout
-    _has_what_is_exported(tmp_path / "site")
+    _check_exported_names(tmp_path / "site")
 
 
-def _has_what_is_exported(site: Path) -> None:
+def _check_exported_names(site: Path) -> None:
     from importlib import import_module
 
     for room in ("stores", "tools", "planner", "graph", "domains"):
         page = (site / "reference" / f"{room}.html").read_text(encoding="utf-8")
         exported = import_module(f"casewright.{room}").__all__
         assert exported
-        # What has its module's name is told by its place in there.
-        told = set(re.findall(rf'id="casewright\.{room}\.(?:\w+\.)*(\w+)"', page))
-        assert sorted(set(exported) - told) == []
+        # The anchor of a name may contain its module.
+        anchors = set(re.findall(rf'id="casewright\.{room}\.(?:\w+\.)*(\w+)"', page))
+        assert sorted(set(exported) - anchors) == []
     commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
     assert 'id="casewright-finetune-reader"' in commands
     assert "--no-grammar" in commands
@@ -93,9 +93,9 @@ def test_site_check_reports_broken_links_and_external_resources(
     page: str, fault: str, tmp_path: Path
 ) -> None:
     (tmp_path / "a.html").write_text(page, encoding="utf-8")
-    done = _run(f"bin/python {CHECK} site", tmp_path)
-    assert done.returncode == 1
-    assert fault in done.stderr
+    checked = _run(f"bin/python {CHECK} site", tmp_path)
+    assert checked.returncode == 1
+    assert fault in checked.stderr
 
 
 def test_site_check_accepts_external_links_and_existing_anchors(
@@ -118,13 +118,13 @@ def test_site_check_accepts_external_links_and_existing_anchors(
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    named = set(re.findall(r"[\w/-]+\.(?:md|ipynb)\b", (ROOT / "mkdocs.yml").read_text("utf-8")))
-    kept = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
-    pages = {file.relative_to(DOCS).as_posix() for file in kept if "_site" not in file.parts}
-    # Decision notes are reached by their index, which lists each.
+    linked = set(re.findall(r"[\w/-]+\.(?:md|ipynb)\b", (ROOT / "mkdocs.yml").read_text("utf-8")))
+    files = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
+    pages = {file.relative_to(DOCS).as_posix() for file in files if "_site" not in file.parts}
+    # The index of the decision notes links every note.
     index = (DOCS / "decisions/index.md").read_text("utf-8")
-    notes = {page for page in pages - named if f"({page.removeprefix('decisions/')})" in index}
-    assert pages == named | notes
+    notes = {page for page in pages - linked if f"({page.removeprefix('decisions/')})" in index}
+    assert pages == linked | notes
 
 
 def test_every_plot_is_shown_in_a_section_that_names_its_command() -> None:
@@ -136,6 +136,6 @@ def test_every_plot_is_shown_in_a_section_that_names_its_command() -> None:
     plots = sorted((DOCS / "plots").iterdir())
     assert plots
     for plot in plots:
-        showing = [one for one in sections if re.search(rf"!\[[^]]*\]\([^)]*{plot.name}\)", one)]
-        assert showing, f"{plot.name} is on no page"
-        assert all("casewright " in one for one in showing), f"{plot.name}: no command beside it"
+        hits = [text for text in sections if re.search(rf"!\[[^]]*\]\([^)]*{plot.name}\)", text)]
+        assert hits, f"{plot.name} is on no page"
+        assert all("casewright " in text for text in hits), f"{plot.name}: no command beside it"

@@ -1,4 +1,4 @@
-"""What tests of the domains share: calls of tools, and searches with a marked judge."""
+"""Helpers for tests of domains: tool calls, and searches with a scripted judge."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Marks:
-    """A judge that confirms what a function does."""
+    """A judge that confirms the candidates that a function confirms."""
 
     confirms: Callable[[Candidate], bool]
     name: str = "marks"
 
     def judge(self, request: JudgeRequest) -> Verdicts:
-        return Verdicts(frozenset(one.id for one in request.candidates if self.confirms(one)))
+        return Verdicts(frozenset(item.id for item in request.candidates if self.confirms(item)))
 
 
-def looped(opened: OpenDomain, name: str, confirms: Callable[[Candidate], bool]) -> OpenDomain:
-    """Return the open domain with tools whose loop confirms what a function does."""
+def with_loop(opened: OpenDomain, name: str, confirms: Callable[[Candidate], bool]) -> OpenDomain:
+    """Return the open domain with tools whose loop confirms candidates by a function."""
 
-    def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
+    def search(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
         return FeedbackSearch(store, Marks(confirms), strategy, weights=weights, fallback=False)
 
     looping = find_domain(name).looping
     assert looping is not None
-    return looping(opened, make)
+    return looping(opened, search)
 
 
 def call(
-    shop: OpenDomain, tool: str, question: str = "", customer: str | None = None, **given: Any
+    shop: OpenDomain, tool: str, question: str = "", customer: str | None = None, **arguments: Any
 ) -> Sequence[Row]:
     """Call a tool as a step would; ``query`` is the question unless it is given."""
     spec = shop.toolbox[tool]
     if spec.parameter("query") is not None:
-        given.setdefault("query", question)
+        arguments.setdefault("query", question)
     scope = {} if customer is None else {"customer": customer}
     assert spec.run is not None
-    rows: Sequence[Row] = spec.run(given, CallContext(question=question, scope=scope))
+    rows: Sequence[Row] = spec.run(arguments, CallContext(question=question, scope=scope))
     return rows

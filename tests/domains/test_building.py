@@ -20,32 +20,32 @@ from tests.support.encoders import HashingEncoder
 
 
 class Source:
-    """Cases of a small domain, and how often they were asked for."""
+    """The cases of a small domain, with the number of times that they were read."""
 
     def __init__(self, *questions: str) -> None:
         self.questions = questions
-        self.made = 0
+        self.reads = 0
 
     def __call__(self) -> Sequence[Case]:
-        self.made += 1
+        self.reads += 1
         return [note(question, metadata={"key": question}) for question in self.questions]
 
 
-def opened(folder: Path, wanted: str, **parts: Source) -> dict[str, set[str]]:
+def contents(folder: Path, mark: str, **parts: Source) -> dict[str, set[str]]:
     """Open a domain, close it, and return the questions that its stores held."""
-    given = {name: (note_schema(name), source) for name, source in parts.items()}
-    stores = open_built(folder, "small", wanted, given)
-    held = {n: {str(c.problem["question"]) for c in store.all()} for n, store in stores.items()}
+    built = {name: (note_schema(name), source) for name, source in parts.items()}
+    stores = open_built(folder, "small", mark, built)
+    texts = {n: {str(c.problem["question"]) for c in store.all()} for n, store in stores.items()}
     for store in stores.values():
         store.close()
-    return held
+    return texts
 
 
 def test_stores_are_built_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     first, second = Source("a", "b"), Source("c")
     for _ in range(3):
-        assert opened(tmp_path, "1", one=first, two=second) == {"one": {"a", "b"}, "two": {"c"}}
-    assert (first.made, second.made) == (1, 1)
+        assert contents(tmp_path, "1", one=first, two=second) == {"one": {"a", "b"}, "two": {"c"}}
+    assert (first.reads, second.reads) == (1, 1)
     out, err = capfd.readouterr()
     assert out == ""
     assert err.count("Building the small stores") == 1
@@ -66,7 +66,7 @@ def test_the_shops_plan_cases_are_built_when_they_are_first_read(tmp_path: Path)
     assert (tmp_path / "plans").exists()
 
 
-def test_a_build_that_takes_long_tells_how_many_cases_are_done(
+def test_long_build_reports_how_many_cases_are_done(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     class Slow(HashingEncoder):
@@ -83,9 +83,9 @@ def test_a_build_that_takes_long_tells_how_many_cases_are_done(
 
 
 def test_changed_data_causes_a_new_build_without_old_cases(tmp_path: Path) -> None:
-    opened(tmp_path, "1", one=Source("a", "b"), two=Source("c"))
-    assert opened(tmp_path, "2", one=Source("b2"), two=Source()) == {"one": {"b2"}, "two": set()}
-    assert opened(tmp_path, "2", one=Source("never"), two=Source())["one"] == {"b2"}
+    contents(tmp_path, "1", one=Source("a", "b"), two=Source("c"))
+    assert contents(tmp_path, "2", one=Source("b2"), two=Source()) == {"one": {"b2"}, "two": set()}
+    assert contents(tmp_path, "2", one=Source("never"), two=Source())["one"] == {"b2"}
 
 
 def test_interrupted_build_is_done_again(tmp_path: Path) -> None:
@@ -94,25 +94,25 @@ def test_interrupted_build_is_done_again(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        opened(tmp_path, "1", one=Source("a", "b"), two=Interrupted("c"))
+        contents(tmp_path, "1", one=Source("a", "b"), two=Interrupted("c"))
     assert not (tmp_path / "built.json").exists()
-    whole = {"one": {"a", "b"}, "two": {"c"}}
-    assert opened(tmp_path, "1", one=Source("a", "b"), two=Source("c")) == whole
+    expected = {"one": {"a", "b"}, "two": {"c"}}
+    assert contents(tmp_path, "1", one=Source("a", "b"), two=Source("c")) == expected
 
 
 def test_cases_without_a_build_mark_are_replaced_by_a_new_build(tmp_path: Path) -> None:
-    opened(tmp_path, "1", one=Source("a", "old"))
+    contents(tmp_path, "1", one=Source("a", "old"))
     (tmp_path / "built.json").unlink()
-    assert opened(tmp_path, "1", one=Source("a", "b", "c", "d"))["one"] == {"a", "b", "c", "d"}
+    assert contents(tmp_path, "1", one=Source("a", "b", "c", "d"))["one"] == {"a", "b", "c", "d"}
 
 
 @pytest.mark.parametrize("mark", ["", "{", "[]", "null", '{"digest": 1}', '{"other": "1"}', "\xff"])
 def test_unreadable_build_mark_causes_a_new_build(tmp_path: Path, mark: str) -> None:
-    opened(tmp_path, "wanted", one=Source("a"))
+    contents(tmp_path, "wanted", one=Source("a"))
     (tmp_path / "built.json").write_text(mark, encoding="latin-1")
-    again = Source("a")
-    opened(tmp_path, "wanted", one=again)
-    assert again.made == 1
+    source = Source("a")
+    contents(tmp_path, "wanted", one=source)
+    assert source.reads == 1
     assert json.loads((tmp_path / "built.json").read_text()) == {"digest": "wanted"}
 
 
@@ -134,14 +134,14 @@ def test_stores_of_another_encoder_are_built_anew(tmp_path: Path) -> None:
             tmp_path, "small", digest([], [schema]), {"one": (schema, Source("refund", "parcel"))}
         )
         assert stores["one"].count() == 2
-        found = stores["one"].search("refund", 1)[0]
-        assert found.case.problem["question"] == "refund"
+        hit = stores["one"].search("refund", 1)[0]
+        assert hit.case.problem["question"] == "refund"
         stores["one"].close()
 
 
-def test_closed_domain_leaves_its_folder_to_others(tmp_path: Path) -> None:
+def test_closed_domain_releases_its_folder(tmp_path: Path) -> None:
     for _ in range(2):
-        assert opened(tmp_path, "1", one=Source("a"))["one"] == {"a"}
+        assert contents(tmp_path, "1", one=Source("a"))["one"] == {"a"}
     (tmp_path / "cases").rename(tmp_path / "moved")
     assert stat.S_ISDIR((tmp_path / "moved").stat().st_mode)
 
@@ -149,4 +149,4 @@ def test_closed_domain_leaves_its_folder_to_others(tmp_path: Path) -> None:
 def test_folder_that_is_a_file_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(StoreError, match="CASEWRIGHT_HOME"):
-        opened(tmp_path / "taken", "1", one=Source("a"))
+        contents(tmp_path / "taken", "1", one=Source("a"))

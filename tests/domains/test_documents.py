@@ -1,4 +1,4 @@
-"""The documents domain: questions about what was ingested, by its real encoder and planner."""
+"""Tests of the documents domain with its real encoder and planner."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("documents")
-    with open_waiting(SCHEMA, made / "store") as store:
-        assert ingest(store, write(made / "manuals", FILES)).files == len(FILES)
-    return made / "store"
+    folder = tmp_path_factory.mktemp("documents")
+    with open_waiting(SCHEMA, folder / "store") as store:
+        assert ingest(store, write(folder / "manuals", FILES)).files == len(FILES)
+    return folder / "store"
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def opened(location: Path) -> Iterator[OpenDomain]:
 
 
 @pytest.mark.parametrize(
-    ("question", "source", "said"),
+    ("question", "source", "text"),
     [
         (
             "How often must I descale the coffee machine?",
@@ -65,16 +65,16 @@ def opened(location: Path) -> Iterator[OpenDomain]:
         ("When are brake pads to be replaced?", "manuals/page.html (Brakes)", "1 mm"),
     ],
 )
-def test_passage_is_found_with_its_file_and_its_place_there(
-    opened: OpenDomain, question: str, source: str, said: str
+def test_passage_is_found_with_its_file_and_its_location_in_it(
+    opened: OpenDomain, question: str, source: str, text: str
 ) -> None:
     rows = call(opened, "document_search", question)
     assert rows[0]["source"] == source
-    assert said in rows[0]["evidence"]
+    assert text in rows[0]["evidence"]
     assert all(set(row) == {"evidence", "source"} for row in rows)
 
 
-def test_a_rare_name_finds_its_passage_among_many_that_are_nearer(tmp_path: Path) -> None:
+def test_rare_name_finds_its_passage_among_many_nearer_passages(tmp_path: Path) -> None:
     files = {
         f"{n}.md": f"# Option {n}\n\nThis option sets the colour of part {n}." for n in range(40)
     }
@@ -86,13 +86,13 @@ def test_a_rare_name_finds_its_passage_among_many_that_are_nearer(tmp_path: Path
         assert "cache.md" not in {hit.case.metadata["source"] for hit in near}
     domain = DOMAIN.open(tmp_path / "store", default_encoder(), False)
     try:
-        found = call(domain, "document_search", "Which option does QZ17 set?")
+        rows = call(domain, "document_search", "Which option does QZ17 set?")
     finally:
         domain.close()
-    assert "docs/cache.md" in found[0]["source"]
+    assert "docs/cache.md" in rows[0]["source"]
 
 
-def test_a_passage_with_the_answer_in_one_sentence_comes_before_those_on_its_subject(
+def test_passage_with_the_answer_in_one_sentence_precedes_passages_on_its_subject(
     tmp_path: Path,
 ) -> None:
     files = {
@@ -114,26 +114,26 @@ def test_a_passage_with_the_answer_in_one_sentence_comes_before_those_on_its_sub
 def test_hit_that_a_feedback_loop_confirms_keeps_its_logit(
     opened: OpenDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged: list[tuple[float, ...]] = []
+    logits: list[tuple[float, ...]] = []
     features = PassageSearch.features
 
-    def keep(search: PassageSearch, query: str, hits: Sequence[Hit]) -> tuple[float, ...]:
-        judged.append(features(search, query, hits))
-        return judged[-1]
+    def spy(search: PassageSearch, query: str, hits: Sequence[Hit]) -> tuple[float, ...]:
+        logits.append(features(search, query, hits))
+        return logits[-1]
 
-    def confirming(store: CaseStore, *_: object) -> Search:
+    def confirm_all(store: CaseStore, *_: object) -> Search:
         return lambda query, count, *_: store.search(query, count)
 
-    monkeypatch.setattr(PassageSearch, "features", keep)
+    monkeypatch.setattr(PassageSearch, "features", spy)
     question = "How often must I descale the coffee machine?"
     call(opened, "document_search", question)
-    call(looping(opened, confirming), "document_search", question)
-    assert len(judged[0]) == 3
+    call(looping(opened, confirm_all), "document_search", question)
+    assert len(logits[0]) == 3
     # The loop's own hits have logits too.
-    assert judged[1] == pytest.approx(judged[0], abs=0.1)
+    assert logits[1] == pytest.approx(logits[0], abs=0.1)
 
 
-def test_files_of_roots_with_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_files_of_roots_with_the_same_name_have_different_sources(tmp_path: Path) -> None:
     with open_waiting(SCHEMA, tmp_path / "store") as store:
         for name, text in (("a/docs", "Tea is at four."), ("b/docs", "Tea is at five.")):
             ingest(store, write(tmp_path / name, {"x.md": text}))
@@ -201,15 +201,15 @@ def test_documents_store_has_six_cases(opened: OpenDomain) -> None:
 def test_documents_domain_without_documents_is_refused_with_the_ingest_command(
     tmp_path: Path,
 ) -> None:
-    place = tmp_path / "nothing"
+    path = tmp_path / "nothing"
     with pytest.raises(InputError, match="casewright ingest PATH"):
-        DOMAIN.open(place, default_encoder(), False)
-    assert not place.exists()
-    open_waiting(SCHEMA, place).close()
+        DOMAIN.open(path, default_encoder(), False)
+    assert not path.exists()
+    open_waiting(SCHEMA, path).close()
     with pytest.raises(InputError, match="casewright ingest PATH"):
-        DOMAIN.open(place, default_encoder(), True)
-    # It is not held by who was refused.
-    open_waiting(SCHEMA, place).close()
+        DOMAIN.open(path, default_encoder(), True)
+    # The refused calls hold no lock.
+    open_waiting(SCHEMA, path).close()
 
 
 def test_documents_domain_opens_the_given_store_folder(location: Path) -> None:

@@ -16,19 +16,19 @@ def test_every_named_domain_is_found_under_its_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Shopping", "shop", "../shopping", "shopping "])
-def test_unknown_domain_is_refused_with_those_that_there_are(name: str) -> None:
+def test_unknown_domain_is_refused_with_the_names_of_all_domains(name: str) -> None:
     with pytest.raises(InputError, match=r"Domains are: .*shopping"):
         find_domain(name)
 
 
-def test_domain_says_what_it_is_about_and_what_to_ask() -> None:
+def test_every_domain_has_a_description_valid_questions_and_queries() -> None:
     for name in domain_names():
         domain = find_domain(name)
         assert domain.description.endswith(".")
         assert domain.questions
         for question in domain.questions:
             check_question(question)
-        assert len(domain.queries()) > 0
+        assert domain.queries()
         assert all(values for values in domain.scopes.values())
 
 

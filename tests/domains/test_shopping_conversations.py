@@ -1,4 +1,4 @@
-"""The annotated conversations: their form, their plans, and what these find in the stores."""
+"""Tests of the annotated conversations: their form, their plans and the plans' results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casewright.planner.annotated import Conversation
 
 SHOP = find_domain("shopping")
 CONVERSATIONS = SHOP.conversations()
-TURNS = [(one, turn) for one in CONVERSATIONS for turn in one.turns]
+TURNS = [(talk, turn) for talk in CONVERSATIONS for turn in talk.turns]
 
 
 def plain(question: str) -> str:
@@ -23,33 +23,33 @@ def plain(question: str) -> str:
 
 
 def test_conversations_have_two_to_four_turns() -> None:
-    lengths = Counter(len(one.turns) for one in CONVERSATIONS)
+    lengths = Counter(len(conversation.turns) for conversation in CONVERSATIONS)
     assert set(lengths) == {2, 3, 4}
     assert sum(lengths.values()) >= 190
 
 
 def test_measuring_conversations_have_every_kind_of_follow_up() -> None:
-    kept = [one for one in CONVERSATIONS if one.measuring]
-    assert len(kept) >= 23
-    kinds = Counter(kind for one in CONVERSATIONS for kind, _ in one.follow_ups)
-    own = {kind for one in kept for kind, _ in one.follow_ups}
-    assert own == set(kinds)
+    measuring = [talk for talk in CONVERSATIONS if talk.measuring]
+    assert len(measuring) >= 23
+    kinds = Counter(kind for talk in CONVERSATIONS for kind, _ in talk.follow_ups)
+    measured_kinds = {kind for talk in measuring for kind, _ in talk.follow_ups}
+    assert measured_kinds == set(kinds)
     assert len(kinds) >= 8
 
 
-def test_every_turn_has_those_before_it_as_history() -> None:
-    for one in CONVERSATIONS:
-        for number, turn in enumerate(one.turns):
-            asked = [said["question"] for said in turn.record.turns()]
-            assert asked == [before.query for before in one.turns[:number]]
-            assert all(said["answer"] for said in turn.record.turns())
+def test_every_turn_has_the_earlier_turns_as_history() -> None:
+    for conversation in CONVERSATIONS:
+        for number, turn in enumerate(conversation.turns):
+            questions = [earlier["question"] for earlier in turn.record.turns()]
+            assert questions == [before.query for before in conversation.turns[:number]]
+            assert all(earlier["answer"] for earlier in turn.record.turns())
 
 
-def test_ids_are_unique_and_whoever_speaks_is_a_customer() -> None:
+def test_turn_ids_are_unique_and_every_speaker_is_a_customer() -> None:
     ids = [turn.record.id for _, turn in TURNS]
     assert len(set(ids)) == len(ids)
-    known = {record["id"] for record in records("customers")}
-    assert {one.scope["customer"] for one in CONVERSATIONS} <= known
+    customers = {record["id"] for record in records("customers")}
+    assert {conversation.scope["customer"] for conversation in CONVERSATIONS} <= customers
 
 
 def test_pages_and_listed_products_are_in_the_catalogue() -> None:
@@ -59,34 +59,34 @@ def test_pages_and_listed_products_are_in_the_catalogue() -> None:
     for _, turn in TURNS:
         page = turn.record.context.get("product_id")
         assert page is None or page in products
-        for said in turn.record.turns():
-            for title, price in listed.findall(said["answer"]):
+        for earlier in turn.record.turns():
+            for title, price in listed.findall(earlier["answer"]):
                 assert titles[title] == float(price)
 
 
 def test_measuring_conversations_are_not_in_the_training_queries() -> None:
-    # What is not among these names is no part of the stores, plan cases included.
+    # Files without a name here are in no store.
     assert "conversations" not in NAMES
     learned = {plain(query.query) for query in SHOP.queries()}
-    kept = {plain(turn.query) for one in CONVERSATIONS if one.measuring for turn in one.turns[1:]}
-    short = {question for question in kept & learned if len(question.split()) > 5}
-    assert not short
+    turns = [turn for talk in CONVERSATIONS if talk.measuring for turn in talk.turns[1:]]
+    shared = learned & {plain(turn.query) for turn in turns}
+    assert not {question for question in shared if len(question.split()) > 5}
 
 
 @pytest.mark.parametrize(
-    "one",
+    "conversation",
     [
-        pytest.param(one, id=one.id, marks=[pytest.mark.slow] if number % 8 else [])
-        for number, one in enumerate(CONVERSATIONS)
+        pytest.param(talk, id=talk.id, marks=[pytest.mark.slow] if number % 8 else [])
+        for number, talk in enumerate(CONVERSATIONS)
     ],
 )
 def test_plan_of_every_turn_is_valid_and_finds_something(
-    one: Conversation, shop: OpenDomain
+    conversation: Conversation, shop: OpenDomain
 ) -> None:
-    for turn in one.turns:
+    for turn in conversation.turns:
         turn.record.request(shop.toolbox).validate(turn.plan)
-        ends = [step.status for step in run_plan(shop.toolbox, turn, one.scope)]
-        assert set(ends) == {"done"}, (turn.query, str(turn.plan), ends)
+        statuses = [step.status for step in run_plan(shop.toolbox, turn, conversation.scope)]
+        assert set(statuses) == {"done"}, (turn.query, str(turn.plan), statuses)
 
 
 def test_class_of_every_turn_is_one_of_the_domains_or_an_order() -> None:
@@ -94,11 +94,11 @@ def test_class_of_every_turn_is_one_of_the_domains_or_an_order() -> None:
     assert {turn.label for _, turn in TURNS} <= known
 
 
-def test_texts_that_literals_must_contain_are_in_the_annotated_ones() -> None:
-    def text_of(query: AnnotatedQuery, place: str) -> str:
-        step, _, parameter = place.partition(".")
+def test_annotated_literals_contain_the_texts_that_they_must_contain() -> None:
+    def text_of(query: AnnotatedQuery, key: str) -> str:
+        step, _, parameter = key.partition(".")
         return str(query.plan.steps[int(step[1:]) - 1].argument(parameter)).casefold()
 
     for _, turn in TURNS:
-        for place, words in turn.must.items():
-            assert all(word in text_of(turn, place) for word in words), (turn.record.id, place)
+        for key, words in turn.must.items():
+            assert all(word in text_of(turn, key) for word in words), (turn.record.id, key)

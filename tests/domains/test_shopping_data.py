@@ -33,7 +33,7 @@ def by_id(name: str) -> dict[str, dict[str, Any]]:
 
 
 def test_shop_is_large_enough_to_be_a_worked_example() -> None:
-    least = {
+    minimums = {
         "products": 240,
         "reviews": 1200,
         "help": 60,
@@ -41,8 +41,8 @@ def test_shop_is_large_enough_to_be_a_worked_example() -> None:
         "customers": 6,
         "queries": 200,
     }
-    assert set(least) == set(NAMES)
-    assert all(len(records(name)) >= number for name, number in least.items())
+    assert set(minimums) == set(NAMES)
+    assert all(len(records(name)) >= number for name, number in minimums.items())
     assert len({product["category"] for product in records("products")}) >= 12
     assert len({order["parcel"]["state"] for order in records("orders")}) >= 10
 
@@ -71,17 +71,17 @@ def test_every_product_has_price_description_specifications_and_answered_questio
         assert all(qa["question"].strip() and qa["answer"].strip() for qa in product["qna"])
 
 
-def test_every_article_has_ways_of_asking_that_are_neither_titles_nor_annotated_questions() -> None:
-    def bare(text: str) -> str:
+def test_every_article_has_questions_that_are_neither_titles_nor_annotated_questions() -> None:
+    def normalise(text: str) -> str:
         return " ".join(re.findall(r"\w+", text.casefold()))
 
     articles = records("help")
-    asked = [bare(way) for article in articles for way in article["asked"]]
+    questions = [normalise(question) for article in articles for question in article["asked"]]
     assert all(4 <= len(article["asked"]) <= 6 for article in articles)
-    assert len(set(asked)) == len(asked)
-    assert not set(asked) & {bare(article["title"]) for article in articles}
-    # Those are what is measured: an article must not know them beforehand.
-    assert not set(asked) & {bare(query.query) for query in shop_queries()}
+    assert len(set(questions)) == len(questions)
+    assert not set(questions) & {normalise(article["title"]) for article in articles}
+    # Benches measure with annotated questions, so no article may contain one.
+    assert not set(questions) & {normalise(query.query) for query in shop_queries()}
 
 
 def test_price_that_a_products_texts_name_is_its_price() -> None:
@@ -91,8 +91,8 @@ def test_price_that_a_products_texts_name_is_its_price() -> None:
     for product in records("products"):
         texts = [product["title"], product["description"], *product["specs"].values()]
         texts += [text for qa in product["qna"] for text in (qa["question"], qa["answer"])]
-        named = [before or after for before, after in amount.findall("\n".join(texts))]
-        assert all(float(n.replace(",", "")) == product["price"] for n in named), product["id"]
+        prices = [before or after for before, after in amount.findall("\n".join(texts))]
+        assert all(float(n.replace(",", "")) == product["price"] for n in prices), product["id"]
 
 
 def test_every_review_is_of_a_product_of_the_catalogue_and_has_stars() -> None:
@@ -121,7 +121,7 @@ def test_every_order_is_of_a_customer_and_its_items_are_as_in_the_catalogue() ->
     assert {order["customer"] for order in records("orders")} == set(customers)
 
 
-def test_parcels_are_told_in_the_order_of_time_and_some_are_under_way() -> None:
+def test_parcel_events_are_in_order_of_time_and_some_parcels_are_under_way() -> None:
     states = Counter(order["parcel"]["state"] for order in records("orders"))
     under_way = ("in transit", "out for delivery", "being packed", "delayed")
     assert all(states[state] >= 1 for state in under_way)
@@ -136,17 +136,17 @@ def test_parcels_are_told_in_the_order_of_time_and_some_are_under_way() -> None:
 
 
 def test_queries_cover_every_class_and_several_steps() -> None:
-    counted = Counter(query.label for query in shop_queries())
-    assert set(counted) == {*CLASSES, "multi_step", "extra_tool"}
+    counts = Counter(query.label for query in shop_queries())
+    assert set(counts) == {*CLASSES, "multi_step", "extra_tool"}
     assert len(shop_queries()) >= 900
-    assert min(counted.values()) >= 100
-    assert counted["multi_step"] >= 200
+    assert min(counts.values()) >= 100
+    assert counts["multi_step"] >= 200
 
 
 def test_some_queries_have_tools_added_and_some_have_tools_removed() -> None:
-    taken = [query.record for query in shop_queries()]
-    assert sum(bool(record.tools_extra) for record in taken) >= 100
-    assert sum(bool(record.tools_removed) for record in taken) >= 50
+    annotations = [query.record for query in shop_queries()]
+    assert sum(bool(record.tools_extra) for record in annotations) >= 100
+    assert sum(bool(record.tools_removed) for record in annotations) >= 50
     assert all(record["source"] for record in records("queries"))
 
 
@@ -161,35 +161,35 @@ def test_every_gold_plan_is_valid_in_the_shops_toolbox(shop: OpenDomain) -> None
         request.validate(query.plan)
         page = query.record.context.get("product_id")
         assert page is None or page in products
-        for place, words in query.must.items():
-            step, parameter = place.split(".")
-            written = dict(query.plan.steps[int(step[1:]) - 1].arguments)[parameter]
-            assert all(word in str(written).lower() for word in words), query.record.id
+        for name, words in query.must.items():
+            step, parameter = name.split(".")
+            argument = dict(query.plan.steps[int(step[1:]) - 1].arguments)[parameter]
+            assert all(word in str(argument).lower() for word in words), query.record.id
 
 
 def test_cases_have_unique_keys_and_none_is_lost(shop: OpenDomain) -> None:
-    made = {
+    cases_by_store = {
         "products": cases.product_cases(),
         "facts": cases.fact_cases(),
         "reviews": cases.review_cases(),
         "orders": cases.order_cases(),
         "help": cases.help_cases(),
     }
-    for name, some in made.items():
-        assert len({case.metadata["key"] for case in some}) == len(some)
-        assert shop.stores[name].count() == len(some), name
+    for name, members in cases_by_store.items():
+        assert len({case.metadata["key"] for case in members}) == len(members)
+        assert shop.stores[name].count() == len(members), name
 
 
 def test_building_the_shop_encodes_nothing_and_its_vectors_are_those_of_the_encoder(
     tmp_path: Path,
 ) -> None:
-    # python -m casewright.domains.shopping.vectors writes them anew.
+    # python -m casewright.domains.shopping.vectors writes the vectors anew.
     minilm = MiniLMEncoder()
-    noted = HashingEncoder(minilm.dimension, minilm.name)
-    encoder = CachedEncoder(noted)
+    recorder = HashingEncoder(minilm.dimension, minilm.name)
+    encoder = CachedEncoder(recorder)
     opened = find_domain("shopping").open(tmp_path, encoder, False)
     opened.close()
-    assert noted.calls == []
+    assert recorder.calls == []
     texts = [article["title"] for article in records("help")[:8]]
     assert np.allclose(encoder.embed(texts), minilm.embed(texts), atol=1e-5)
-    assert noted.calls == []
+    assert recorder.calls == []

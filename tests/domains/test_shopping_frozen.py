@@ -1,4 +1,4 @@
-"""The queries for measuring only are apart from those that planners learn from."""
+"""Tests of the measuring queries, none of which is among the training queries."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def plain(question: str) -> str:
 
 
 def test_frozen_queries_are_a_hundred_with_ten_or_more_per_class() -> None:
-    counted = Counter(query.label for query in SHOP.measuring_queries())
-    assert sum(counted.values()) == 100
-    assert min(counted.values()) >= 10
-    assert len(counted) == 7
+    counts = Counter(query.label for query in SHOP.measuring_queries())
+    assert sum(counts.values()) == 100
+    assert min(counts.values()) >= 10
+    assert len(counts) == 7
 
 
 def test_frozen_queries_are_not_in_the_training_queries() -> None:
     learned = {plain(query.query) for query in SHOP.queries()}
     assert learned.isdisjoint(plain(query.query) for query in SHOP.measuring_queries())
-    # What is not among these names is no part of the stores, plan cases included.
+    # Files without a name here are in no store.
     assert "frozen" not in NAMES
 
 

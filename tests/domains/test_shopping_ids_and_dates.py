@@ -20,7 +20,7 @@ from casewright.domains.shopping.ids_and_dates import SEED, TODAY, complete
 from casewright.errors import InputError
 from tests.support.encoders import HashingEncoder
 
-MADE = ("products", "reviews", "help", "customers", "orders")
+NAMES = ("products", "reviews", "help", "customers", "orders")
 SEEDS = (1, 2, 3, 20261121)
 MONTHS = "January February March April May June July August September October November December"
 WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
@@ -30,8 +30,8 @@ Record = dict[str, Any]
 Shop = dict[str, list[Record]]
 
 
-def dumped(some: Iterable[Record]) -> str:
-    return json.dumps(list(some), ensure_ascii=False)
+def dump(rows: Iterable[Record]) -> str:
+    return json.dumps(list(rows), ensure_ascii=False)
 
 
 def orders(seed: int = SEED, today: date = TODAY) -> list[Record]:
@@ -39,7 +39,7 @@ def orders(seed: int = SEED, today: date = TODAY) -> list[Record]:
 
 
 def named_days(text: str) -> list[date]:
-    """The days that a text names with their year, each under its right weekday."""
+    """Return the days that a text names with a year, and check their weekdays."""
     days = []
     for weekday, day, month, year in NAMED_DAY.findall(text):
         days.append(date(int(year), MONTHS.split().index(month) + 1, int(day)))
@@ -52,8 +52,8 @@ def texts(order: Record) -> Iterator[str]:
     yield from (event["what"] for event in order["parcel"]["events"])
 
 
-def small() -> Shop:
-    """What is written for a shop of one order, to be spoilt."""
+def small_shop() -> Shop:
+    """Return the source records of a shop with one order, for tests to break."""
     product = {"title": "Ash desk lamp", "price": 30.0, "specs": {}, "qna": []}
     event = {"day": -2, "at": "morning", "place": "Port Ellery warehouse", "what": "Packed"}
     parcel = {
@@ -73,59 +73,59 @@ def small() -> Shop:
     }
 
 
-def made(name: str, shop: Shop, today: date = TODAY) -> list[Record]:
+def derive(name: str, shop: Shop, today: date = TODAY) -> list[Record]:
     return complete(name, shop.__getitem__, today=today)
 
 
 def test_same_seed_and_today_give_the_same_records_byte_for_byte() -> None:
-    told = {name: dumped(complete(name, source_records, seed=SEED, today=TODAY)) for name in MADE}
-    assert told == {name: dumped(records(name)) for name in MADE}
+    dumps = {name: dump(complete(name, source_records, seed=SEED, today=TODAY)) for name in NAMES}
+    assert dumps == {name: dump(records(name)) for name in NAMES}
     code = (
         "import hashlib, json\nfrom casewright.domains.shopping.data import records\n"
-        f"told = [json.dumps(records(n), ensure_ascii=False) for n in {MADE}]\n"
+        f"told = [json.dumps(records(n), ensure_ascii=False) for n in {NAMES}]\n"
         "print(hashlib.sha256(''.join(told).encode()).hexdigest())"
     )
     env = os.environ | {"PYTHONHASHSEED": "12345"}
-    other = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
-    expected = hashlib.sha256("".join(told[name] for name in MADE).encode()).hexdigest()
-    assert other.stdout.strip() == expected
+    expected = hashlib.sha256("".join(dumps[name] for name in NAMES).encode()).hexdigest()
+    assert process.stdout.strip() == expected
 
 
 def test_another_seed_changes_order_numbers_tracking_numbers_and_times_only() -> None:
-    for name in MADE[:-1]:
+    for name in NAMES[:-1]:
         assert complete(name, source_records, seed=SEED + 1) == complete(name, source_records)
-    one, two = orders(), orders(SEED + 1)
+    first, second = orders(), orders(SEED + 1)
     drawn = [
-        [(o["id"], o["parcel"]["tracking"], o["parcel"]["events"][0]["at"]) for o in some]
-        for some in (one, two)
+        [(o["id"], o["parcel"]["tracking"], o["parcel"]["events"][0]["at"]) for o in group]
+        for group in (first, second)
     ]
-    for kind in zip(*(zip(*some, strict=True) for some in drawn), strict=True):
-        assert kind[0] != kind[1]
-    for order in (*one, *two):
+    for values in zip(*(zip(*group, strict=True) for group in drawn), strict=True):
+        assert values[0] != values[1]
+    for order in (*first, *second):
         order["id"] = order["parcel"]["tracking"] = ""
         for event in order["parcel"]["events"]:
             event["at"] = event["at"][:10]
-    assert one == two
+    assert first == second
 
 
 @pytest.mark.parametrize("today", [date(2024, 2, 29), date(2026, 11, 22), date(2031, 1, 1)])
 def test_another_today_shifts_every_date_of_records_and_notes(today: date) -> None:
-    by = today - TODAY
+    shift = today - TODAY
     for before, after in zip(orders(), orders(today=today), strict=True):
         assert [
-            (d, e) for d, e in zip(*map(dates, (before, after)), strict=True) if e - d != by
+            (d, e) for d, e in zip(*map(dates, (before, after)), strict=True) if e - d != shift
         ] == []
         for text, shifted in zip(texts(before), texts(after), strict=True):
-            assert [day + by for day in named_days(text)] == named_days(shifted)
+            assert [day + shift for day in named_days(text)] == named_days(shifted)
             if not re.search(rf"\d ({MONTH})|{WEEKDAY}", text):
                 assert text == shifted
     reviewed = zip(
         records("reviews"), complete("reviews", source_records, today=today), strict=True
     )
     for old, new in reviewed:
-        assert date.fromisoformat(new["date"]) - date.fromisoformat(old["date"]) == by
+        assert date.fromisoformat(new["date"]) - date.fromisoformat(old["date"]) == shift
         assert old | {"date": ""} == new | {"date": ""}
 
 
@@ -137,17 +137,17 @@ def dates(order: Record) -> list[date]:
 
 @pytest.mark.parametrize("form", ["{delivered}", "{day:-3}", "{day:delivered}", "{-3}"])
 def test_placeholder_names_a_day_in_full(form: str) -> None:
-    shop = small()
+    shop = small_shop()
     shop["orders"][0]["parcel"] |= {"delivered": -3, "note": f"It came on {form}."}
-    assert made("orders", shop)[0]["parcel"]["note"] == "It came on Wednesday, 18 November 2026."
+    assert derive("orders", shop)[0]["parcel"]["note"] == "It came on Wednesday, 18 November 2026."
 
 
-def test_placeholder_names_a_day_shortly_and_the_total() -> None:
-    shop = small()
+def test_placeholders_name_short_days_and_the_total() -> None:
+    shop = small_shop()
     note = "{date:ordered}, {short:20}, {weekday:0}, {total} euros"
     shop["orders"][0]["parcel"]["note"] = note
-    told = made("orders", shop)[0]["parcel"]["note"]
-    assert told == "18 November 2026, 11 December, Saturday, 60.00 euros"
+    completed_note = derive("orders", shop)[0]["parcel"]["note"]
+    assert completed_note == "18 November 2026, 11 December, Saturday, 60.00 euros"
 
 
 def test_no_placeholder_is_left_in_a_record() -> None:
@@ -155,20 +155,20 @@ def test_no_placeholder_is_left_in_a_record() -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_order_numbers_and_tracking_numbers_are_unique_and_orders_numbered_as_they_came(
+def test_order_numbers_and_tracking_numbers_are_unique_and_orders_are_numbered_by_date(
     seed: int,
 ) -> None:
-    some = orders(seed)
-    for values in ([o["id"] for o in some], [o["parcel"]["tracking"] for o in some]):
-        assert len(set(values)) == len(some)
-    dates = [order["date"] for order in sorted(some, key=lambda order: str(order["id"]))]
+    completed = orders(seed)
+    for values in ([o["id"] for o in completed], [o["parcel"]["tracking"] for o in completed]):
+        assert len(set(values)) == len(completed)
+    dates = [order["date"] for order in sorted(completed, key=lambda order: str(order["id"]))]
     assert dates == sorted(dates)
     forms = {
         "NordPost": r"NP6\d{8}HC",
         "Swiftbird": r"SB-\d{4}-\d{4}-\d\d",
         "Parcelry": r"PY\d[A-Z]\d[A-Z]\d\d[A-Z][A-Z]\d",
     }
-    for order in some:
+    for order in completed:
         assert re.fullmatch(r"O\d{4}", order["id"])
         parcel = order["parcel"]
         assert re.fullmatch(forms[parcel["carrier"]], parcel["tracking"])
@@ -177,8 +177,8 @@ def test_order_numbers_and_tracking_numbers_are_unique_and_orders_numbered_as_th
 def test_products_reviews_articles_and_customers_are_numbered_by_position() -> None:
     forms = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
     for name, form in forms.items():
-        found = [record["id"] for record in records(name)]
-        assert found == [form.format(n) for n in range(1, len(found) + 1)]
+        ids = [record["id"] for record in records(name)]
+        assert ids == [form.format(n) for n in range(1, len(ids) + 1)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -213,15 +213,15 @@ def test_clock_times_increase_and_keep_opening_hours(seed: int) -> None:
 def test_time_of_day_in_a_parcel_note_matches_its_last_event(
     seed: int, words: str, day: int | None, earliest: str, latest: str
 ) -> None:
-    told = [order["parcel"] for order in orders(seed) if words in order["parcel"]["note"]]
-    assert told
-    for parcel in told:
-        at = parcel["events"][-1]["at"]
-        assert earliest <= at[11:] < latest, parcel
+    parcels = [order["parcel"] for order in orders(seed) if words in order["parcel"]["note"]]
+    assert parcels
+    for parcel in parcels:
+        time = parcel["events"][-1]["at"]
+        assert earliest <= time[11:] < latest, parcel
         if day is not None:
-            assert at[:10] == (TODAY + timedelta(days=day)).isoformat(), parcel
+            assert time[:10] == (TODAY + timedelta(days=day)).isoformat(), parcel
         else:
-            assert named_days(parcel["note"]) == [date.fromisoformat(at[:10])], parcel
+            assert named_days(parcel["note"]) == [date.fromisoformat(time[:10])], parcel
 
 
 def test_notes_name_only_days_of_their_order() -> None:
@@ -229,22 +229,22 @@ def test_notes_name_only_days_of_their_order() -> None:
         parcel = order["parcel"]
         known = {"ordered", "expected", "delivered", "total"}
         known |= {str(event["day"]) for event in parcel["events"]}
-        # An event may set a day to come: "Ready for collection until ...".
+        # An event may name a future day: "Ready for collection until ...".
         for event in parcel["events"]:
-            known |= {inside.split(":")[-1] for inside in re.findall(r"\{(.*?)\}", event["what"])}
-        # And today and tomorrow are called so.
+            known |= {field.split(":")[-1] for field in re.findall(r"\{(.*?)\}", event["what"])}
+        # A note may call a day today or tomorrow.
         known |= {str(n) for n, word in ((0, "today"), (1, "tomorrow")) if word in parcel["note"]}
-        for inside in re.findall(r"\{(.*?)\}", parcel["note"]):
-            assert inside.split(":")[-1] in known, parcel["note"]
+        for field in re.findall(r"\{(.*?)\}", parcel["note"]):
+            assert field.split(":")[-1] in known, parcel["note"]
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", NAMES)
 def test_source_records_have_no_generated_ids_dates_or_numbers(name: str) -> None:
-    made_of = {"id", "product_id", "order_id", "date", "tracking", "total"}
+    generated_keys = {"id", "product_id", "order_id", "date", "tracking", "total"}
 
     def walk(value: object) -> Iterator[str]:
         if isinstance(value, dict):
-            assert not made_of & set(value), value
+            assert not generated_keys & set(value), value
             value = list(value.values())
         if isinstance(value, list):
             for part in value:
@@ -261,34 +261,34 @@ def test_source_records_have_no_generated_ids_dates_or_numbers(name: str) -> Non
 
 
 def test_items_of_an_order_cost_what_the_catalogue_says() -> None:
-    shop = small()
+    shop = small_shop()
     shop["products"][1] |= {"title": "Ash lamp", "price": 12.25}
     shop["orders"][0]["delivery"] = 4.9
-    order = made("orders", shop)[0]
+    order = derive("orders", shop)[0]
     item = {"product_id": "P002", "title": "Ash lamp", "quantity": 2, "price": 12.25}
     assert (order["items"], order["total"], order["customer"]) == ([item], 29.4, "C002")
 
 
 def test_complete_does_not_change_the_source_records() -> None:
-    shop = small()
+    shop = small_shop()
     before = deepcopy(shop)
     for name in shop:
-        made(name, shop)
+        derive(name, shop)
     assert shop == before
 
 
-def test_unknown_slug_is_told_with_file_line_and_the_nearest_that_there_is() -> None:
-    shop = small()
+def test_unknown_slug_is_an_error_with_file_line_and_the_nearest_slug() -> None:
+    shop = small_shop()
     shop["reviews"][1]["product"] = "ash-lamb"
     with pytest.raises(InputError, match=r"^reviews\.jsonl, line 2: .*'ash-lamb'.*'ash-lamp'"):
-        made("reviews", shop)
+        derive("reviews", shop)
     shop["orders"][0]["items"] = {"oak-tabel": 1}
     with pytest.raises(InputError, match=r"^orders\.jsonl, line 1: .*'oak-tabel'.*'oak-table'"):
-        made("orders", shop)
+        derive("orders", shop)
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "told"),
+    ("name", "change", "message"),
     [
         ("products", {"slug": "ash-lamp"}, r"line 2: 'ash-lamp' is also in line 1\. Rename one"),
         ("products", {"id": "P001"}, r"line 1: The record has an id\. Leave it out"),
@@ -304,16 +304,16 @@ def test_unknown_slug_is_told_with_file_line_and_the_nearest_that_there_is() -> 
     ],
 )
 def test_invalid_source_record_raises_an_error_with_file_line_and_correction(
-    name: str, wrong: Record, told: str
+    name: str, change: Record, message: str
 ) -> None:
-    shop = small()
-    shop[name][0] |= wrong
-    with pytest.raises(InputError, match=rf"^{name}\.jsonl, line \d: .*" + told.split(": ")[-1]):
-        made(name, shop)
+    shop = small_shop()
+    shop[name][0] |= change
+    with pytest.raises(InputError, match=rf"^{name}\.jsonl, line \d: .*" + message.split(": ")[-1]):
+        derive(name, shop)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("change", "message"),
     [
         ({"carrier": "Owl"}, r"'Owl'\. Carriers are NordPost, Swiftbird, Parcelry"),
         ({"note": "On {someday}."}, r"\{someday\} names no day\. Write .*\{expected\}"),
@@ -323,44 +323,44 @@ def test_invalid_source_record_raises_an_error_with_file_line_and_correction(
         ({"note": "On {}."}, r"\{\} names no day"),
     ],
 )
-def test_invalid_parcel_is_refused_with_a_correction(wrong: Record, told: str) -> None:
-    shop = small()
-    shop["orders"][0]["parcel"] |= wrong
-    with pytest.raises(InputError, match=r"^orders\.jsonl, line 1: .*" + told):
-        made("orders", shop)
+def test_invalid_parcel_is_refused_with_a_correction(change: Record, message: str) -> None:
+    shop = small_shop()
+    shop["orders"][0]["parcel"] |= change
+    with pytest.raises(InputError, match=r"^orders\.jsonl, line 1: .*" + message):
+        derive("orders", shop)
 
 
 def test_event_at_no_part_of_the_day_or_back_in_time_is_refused() -> None:
-    shop = small()
+    shop = small_shop()
     events = shop["orders"][0]["parcel"]["events"]
     events[0] = events[0] | {"at": "10:30"}
     with pytest.raises(InputError, match=r"line 1: '10:30' is not a part of the day: night, early"):
-        made("orders", shop)
+        derive("orders", shop)
     events[0] = events[0] | {"at": "evening"}
     with pytest.raises(
         InputError, match=r"line 1: An event is earlier than the event before it\. Write"
     ):
-        made("orders", shop)
+        derive("orders", shop)
 
 
 @pytest.mark.parametrize("key", ["carrier", "events", "note", "expected", "state"])
 def test_missing_parcel_key_raises_an_error_with_file_and_line(key: str) -> None:
-    shop = small()
+    shop = small_shop()
     del shop["orders"][0]["parcel"][key]
     with pytest.raises(InputError, match=rf"^orders\.jsonl, line 1: Add its '{key}'\.$"):
-        made("orders", shop)
+        derive("orders", shop)
 
 
 def test_digest_of_the_shop_includes_ids_and_dates_module(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    class SeenError(Exception):
+    class DigestError(Exception):
         pass
 
-    def seen(files: Iterable[Any], schemas: object) -> str:
-        raise SeenError({file.name for file in files})
+    def raise_names(files: Iterable[Any], schemas: object) -> str:
+        raise DigestError({file.name for file in files})
 
-    monkeypatch.setattr(domain, "digest", seen)
-    with pytest.raises(SeenError) as raised:
+    monkeypatch.setattr(domain, "digest", raise_names)
+    with pytest.raises(DigestError) as raised:
         domain.open_shopping(tmp_path, HashingEncoder())
     assert {"ids_and_dates.py", "orders.jsonl"} <= raised.value.args[0]

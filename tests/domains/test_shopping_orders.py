@@ -21,7 +21,7 @@ def orders_of(customer: str) -> list[dict[str, Any]]:
 
 
 def items_of(customer: str) -> list[tuple[str, str, str]]:
-    """Order, product and title of everything that a customer ordered."""
+    """Return the order, product and title of every item that a customer ordered."""
     return [
         (order["id"], item["product_id"], item["title"])
         for order in records("orders")
@@ -34,27 +34,27 @@ def items_of(customer: str) -> list[tuple[str, str, str]]:
 def test_order_lookup_never_reaches_another_customers_orders(
     shop: OpenDomain, asker: str, owner: str
 ) -> None:
-    own = {order["id"] for order in orders_of(asker)}
+    order_ids = {order["id"] for order in orders_of(asker)}
     for order, _, title in items_of(owner):
         for question in (title, f"Where is my {title}?", order, f"order {order} of {owner}"):
             for rows in (
                 call(shop, "order_lookup", question, asker),
                 call(shop, "order_lookup", "another question", asker, query=question),
             ):
-                assert {row["order_id"] for row in rows} <= own
+                assert {row["order_id"] for row in rows} <= order_ids
 
 
 @pytest.mark.parametrize(("asker", "owner"), PAIRS)
-def test_shipment_status_never_tells_of_another_customers_parcel(
+def test_shipment_status_never_finds_another_customers_parcel(
     shop: OpenDomain, asker: str, owner: str
 ) -> None:
-    foreign = orders_of(owner)
-    assert len(foreign) >= 3
-    for order in foreign:
+    orders = orders_of(owner)
+    assert len(orders) >= 3
+    for order in orders:
         assert call(shop, "shipment_status", customer=asker, order_id=order["id"]) == []
 
 
-def test_request_that_does_not_say_who_asks_finds_no_order(shop: OpenDomain) -> None:
+def test_request_without_a_customer_finds_no_order(shop: OpenDomain) -> None:
     for order in records("orders"):
         title = order["items"][0]["title"]
         assert call(shop, "order_lookup", title) == []
@@ -64,7 +64,7 @@ def test_request_that_does_not_say_who_asks_finds_no_order(shop: OpenDomain) -> 
 
 
 @pytest.mark.parametrize("customer", CUSTOMERS)
-def test_order_lookup_finds_everything_owned_by_its_title(shop: OpenDomain, customer: str) -> None:
+def test_order_lookup_finds_every_item_by_its_title(shop: OpenDomain, customer: str) -> None:
     for order, product, title in items_of(customer):
         first = call(shop, "order_lookup", "a question", customer, query=title)[0]
         assert (first["order_id"], first["product_id"]) == (order, product)
@@ -83,13 +83,13 @@ def test_order_lookup_finds_everything_owned_by_its_title(shop: OpenDomain, cust
         ("C002", "tent", "P036"),
         ("C003", "hair dryer", "P051"),
         ("C003", "e-reader", "P049"),
-        # Words of the title itself, that annotated queries use.
+        # Words of the title that annotated queries use.
         ("C001", "caldera", "P021"),
         ("C002", "R8", "P026"),
         ("C003", "watch", "P031"),
     ],
 )
-def test_order_lookup_finds_a_thing_by_what_people_call_it(
+def test_order_lookup_finds_an_item_by_its_common_name(
     shop: OpenDomain, customer: str, query: str, product: str
 ) -> None:
     rows = call(shop, "order_lookup", f"Where is my {query}?", customer, query=query)
@@ -98,15 +98,15 @@ def test_order_lookup_finds_a_thing_by_what_people_call_it(
 
 @pytest.mark.parametrize("customer", CUSTOMERS)
 @pytest.mark.parametrize("question", ["Where is my parcel?", "has it been sent yet", "When??"])
-def test_question_that_names_no_thing_returns_the_newest_orders(
+def test_question_that_names_no_item_returns_the_newest_orders(
     shop: OpenDomain, customer: str, question: str
 ) -> None:
     rows = call(shop, "order_lookup", question, customer)
     dates = {order["id"]: order["date"] for order in orders_of(customer)}
     assert 1 <= len(rows) <= 3
-    found = [str(dates[row["order_id"]]) for row in rows]
-    assert found == sorted(found, reverse=True)
-    assert found[0] == max(map(str, dates.values()))
+    found_dates = [str(dates[row["order_id"]]) for row in rows]
+    assert found_dates == sorted(found_dates, reverse=True)
+    assert found_dates[0] == max(map(str, dates.values()))
 
 
 @pytest.mark.parametrize(
@@ -116,29 +116,29 @@ def test_question_that_names_no_thing_returns_the_newest_orders(
         ("C001", "headphones"),
         ("C002", "garden hose"),
         ("C003", "tent"),
-        # Each owns something like it, but the catalogue has the thing itself.
+        # The customer owns a similar item, but the catalogue has the item itself.
         ("C003", "laptop"),
         ("C006", "rowing machine"),
         ("C002", "stick vacuum"),
         ("C001", "towels"),
     ],
 )
-def test_thing_that_the_customer_does_not_own_is_not_found(
+def test_item_that_the_customer_does_not_own_is_not_found(
     shop: OpenDomain, customer: str, query: str
 ) -> None:
     assert call(shop, "order_lookup", f"Where is my {query}?", customer, query=query) == []
 
 
-def test_whole_graph_keeps_a_plan_from_another_customers_order(shop: OpenDomain) -> None:
+def test_plan_run_by_the_graph_finds_no_order_of_another_customer(shop: OpenDomain) -> None:
     plan: Plan = parse_plan(
         's1 = order_lookup(query="Galaxy phone")\ns2 = shipment_status(order_id=s1.order_id)'
     )
     graph = build_graph(shop.toolbox, FixedPlanner(plan))
     phone = next(order for order in orders_of("C001") if order["items"][0]["product_id"] == "P001")
-    for customer, ends in (("C001", ["done", "done"]), ("C002", ["empty", "skipped"])):
+    for customer, statuses in (("C001", ["done", "done"]), ("C002", ["empty", "skipped"])):
         answer = graph.invoke(
             {"question": "Where is my Galaxy phone?"},
             context=RunContext(scope={"customer": customer}),
         )["answer"]
-        assert [step["status"] for step in answer["steps"]] == ends
+        assert [step["status"] for step in answer["steps"]] == statuses
         assert (phone["parcel"]["tracking"] in answer["text"]) == (customer == "C001")

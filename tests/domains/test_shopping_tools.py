@@ -36,7 +36,7 @@ def test_prod_search_finds_the_named_product_first(
     ("query", "title"),
     [("Vista 55", "Vista 55"), ("dustin v3", "Dustin V3"), ("arbor book 17", "Arbor Book 17")],
 )
-def test_prod_search_finds_the_model_that_is_named_before_its_relatives(
+def test_prod_search_finds_the_named_model_before_related_models(
     shop: OpenDomain, query: str, title: str
 ) -> None:
     assert call(shop, "prod_search", query)[0]["title"].startswith(title)
@@ -51,7 +51,7 @@ def test_prod_search_finds_the_model_that_is_named_before_its_relatives(
         ("P021", "What does the machine cost?", "549.00 EUR"),
     ],
 )
-def test_prod_qna_tells_facts_of_that_product_only(
+def test_prod_qna_returns_facts_of_the_given_product_only(
     shop: OpenDomain, product: str, question: str, word: str
 ) -> None:
     rows = call(shop, "prod_qna", question, product_id=product)
@@ -65,11 +65,11 @@ def test_review_summary_counts_and_averages_all_reviews_of_the_product(shop: Ope
         stars = [r["stars"] for r in records("reviews") if r["product_id"] == product]
         overview, *quoted = call(shop, "review_summary", "Is it any good?", product_id=product)
         average = sum(stars) / len(stars)
-        told = f"{len(stars)} reviews, {average:.1f} of 5 stars on average."
-        assert overview == {"evidence": told, "source": f"reviews:{product}"}
+        text = f"{len(stars)} reviews, {average:.1f} of 5 stars on average."
+        assert overview == {"evidence": text, "source": f"reviews:{product}"}
         assert 1 <= len(quoted) <= 3
-        own = {r["id"] for r in records("reviews") if r["product_id"] == product}
-        assert {row["source"].removeprefix("reviews:") for row in quoted} <= own
+        review_ids = {r["id"] for r in records("reviews") if r["product_id"] == product}
+        assert {row["source"].removeprefix("reviews:") for row in quoted} <= review_ids
 
 
 def test_review_summary_quotes_the_review_that_the_question_is_about(shop: OpenDomain) -> None:
@@ -90,29 +90,29 @@ def test_review_summary_quotes_the_review_that_the_question_is_about(shop: OpenD
 )
 def test_customer_support_finds_the_article(shop: OpenDomain, question: str, topic: str) -> None:
     rows = call(shop, "customer_support", question)
-    wanted = next(article for article in records("help") if article["topic"] == topic)
-    assert wanted["title"] in rows[0]["evidence"], rows
+    expected = next(article for article in records("help") if article["topic"] == topic)
+    assert expected["title"] in rows[0]["evidence"], rows
     assert len(rows) <= 2
 
 
 @pytest.mark.parametrize("question", ["asdf qwer", "hjkl", "lorem ipsum dolor", "2+2"])
-def test_customer_support_finds_nothing_for_what_is_no_question_to_a_shop(
+def test_customer_support_finds_nothing_for_text_that_is_no_question(
     shop: OpenDomain, question: str
 ) -> None:
     assert call(shop, "customer_support", question) == []
 
 
-def test_every_way_of_asking_for_an_article_finds_an_article_and_most_their_own(
+def test_every_question_of_an_article_finds_an_article_and_most_find_their_own(
     shop: OpenDomain,
 ) -> None:
-    default_encoder().embed([way for article in records("help") for way in article["asked"]])
-    own = []
+    default_encoder().embed([text for article in records("help") for text in article["asked"]])
+    own_found = []
     for article in records("help"):
-        for way in article["asked"]:
-            rows = call(shop, "customer_support", way)
-            assert rows, way
-            own.append(any(row["source"] == f"help:{article['id']}" for row in rows))
-    assert sum(own) / len(own) >= 0.9
+        for text in article["asked"]:
+            rows = call(shop, "customer_support", text)
+            assert rows, text
+            own_found.append(any(row["source"] == f"help:{article['id']}" for row in rows))
+    assert sum(own_found) / len(own_found) >= 0.9
 
 
 def test_product_that_is_not_in_the_shop_has_no_facts_and_no_reviews(shop: OpenDomain) -> None:
@@ -120,7 +120,7 @@ def test_product_that_is_not_in_the_shop_has_no_facts_and_no_reviews(shop: OpenD
     assert call(shop, "review_summary", "good", product_id="P999") == []
 
 
-def test_shipment_status_tells_where_the_parcel_is(shop: OpenDomain) -> None:
+def test_shipment_status_returns_the_place_of_the_parcel(shop: OpenDomain) -> None:
     for order in records("orders"):
         rows = call(shop, "shipment_status", customer=order["customer"], order_id=order["id"])
         assert len(rows) == 1
@@ -128,15 +128,15 @@ def test_shipment_status_tells_where_the_parcel_is(shop: OpenDomain) -> None:
         assert order["parcel"]["events"][-1]["place"] in rows[0]["evidence"]
 
 
-def test_every_tool_says_where_each_result_is_from(shop: OpenDomain) -> None:
-    own = next(order["id"] for order in records("orders") if order["customer"] == "C001")
-    found = [
+def test_every_tool_returns_the_source_of_each_result(shop: OpenDomain) -> None:
+    order_id = next(order["id"] for order in records("orders") if order["customer"] == "C001")
+    rows = [
         *call(shop, "prod_search", "lamp"),
         *call(shop, "prod_qna", "weight", product_id="P001"),
         *call(shop, "review_summary", "weight", product_id="P001"),
         *call(shop, "order_lookup", "phone", "C001"),
-        *call(shop, "shipment_status", customer="C001", order_id=own),
+        *call(shop, "shipment_status", customer="C001", order_id=order_id),
         *call(shop, "customer_support", "invoice"),
     ]
-    assert len(found) >= 10
-    assert all(":" in row["source"] for row in found)
+    assert len(rows) >= 10
+    assert all(":" in row["source"] for row in rows)

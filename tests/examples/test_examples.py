@@ -13,8 +13,8 @@ import pytest
 from tests.layout.sources import ROOT
 
 FOLDER = ROOT / "examples"
-#: What each of them prints, in this order.
-PRINTS = {
+#: Texts in the output of each example, in order.
+OUTPUTS = {
     "in_a_graph.py": [
         "(looking up the orders of C1)",
         "Asked: Which day suits you?",
@@ -43,31 +43,31 @@ PRINTS = {
 
 
 def test_every_example_file_has_expected_output() -> None:
-    assert {file.name for file in FOLDER.glob("*.py")} == set(PRINTS)
+    assert {file.name for file in FOLDER.glob("*.py")} == set(OUTPUTS)
 
 
 @cache
-def printed(name: str) -> str:
-    # In this process: one of its own needs seconds to import what all of them do.
+def run_example(name: str) -> str:
+    # A process for each example would need seconds for its imports.
     with contextlib.redirect_stdout(io.StringIO()) as out:
         runpy.run_path(str(FOLDER / name), run_name="__main__")
     return out.getvalue()
 
 
-@pytest.mark.parametrize("name", PRINTS)
+@pytest.mark.parametrize("name", OUTPUTS)
 def test_example_runs_and_prints_the_expected_lines_in_order(name: str) -> None:
-    at = 0
-    for line in PRINTS[name]:
-        assert line in printed(name)[at:], printed(name)
-        at = printed(name).index(line, at) + len(line)
+    start = 0
+    for line in OUTPUTS[name]:
+        assert line in run_example(name)[start:], run_example(name)
+        start = run_example(name).index(line, start) + len(line)
 
 
 def test_interrupted_example_looks_up_once_and_tenants_see_only_their_cases() -> None:
-    assert printed("in_a_graph.py").count("looking up") == 1
-    assert printed("as_a_runnable.py").count("Oil the spindle weekly") == 1
+    assert run_example("in_a_graph.py").count("looking up") == 1
+    assert run_example("as_a_runnable.py").count("Oil the spindle weekly") == 1
 
 
-@pytest.mark.parametrize("name", PRINTS)
+@pytest.mark.parametrize("name", OUTPUTS)
 def test_example_is_short_and_its_docstring_names_its_command(name: str) -> None:
     text = (FOLDER / name).read_text(encoding="utf-8")
     assert len(text.splitlines()) < 60

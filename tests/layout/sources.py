@@ -1,4 +1,4 @@
-"""The project's own Python files, and what each of them imports."""
+"""The project's own Python files and their imports."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ ADDED_FILES = _python_files(ROOT / "packages")
 def module_of(file: Path) -> str:
     """Return the name by which a file of this repository is imported."""
     parts = file.relative_to(ROOT).with_suffix("").parts
-    whole = parts[1:] if parts[0] in ("src", "packages") else ("casewright", *parts)
-    return ".".join(parts if parts[0] == "tests" else whole).removesuffix(".__init__")
+    full = parts[1:] if parts[0] in ("src", "packages") else ("casewright", *parts)
+    return ".".join(parts if parts[0] == "tests" else full).removesuffix(".__init__")
 
 
 MODULES = {module_of(file): file for file in [*ROOM_FILES, *PACKAGE_FILES, *ADDED_FILES]}
@@ -40,42 +40,42 @@ OWN_FILES = [*ROOM_FILES, *PACKAGE_FILES, *ADDED_FILES, *TEST_FILES]
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module: by which file, where, and when."""
+    """The import of one module by a file."""
 
     file: Path
     line: int
     module: str
     relative: bool
     at_once: bool
-    """It runs when the file is imported: not inside a function, not for type checkers only."""
+    """True if it runs with the file's import: not in a function, nor only for type checkers."""
 
     def __str__(self) -> str:
         return f"{self.file.relative_to(ROOT)}:{self.line} imports {self.module}"
 
     @property
     def importer(self) -> str:
-        """The importing file's room; ``casewright`` or ``packages`` where it lies in none."""
+        """The importing file's room; ``casewright`` or ``packages`` if it is in none."""
         first = self.file.relative_to(ROOT).parts[0]
         return "casewright" if first == "src" else first
 
     @property
     def room(self) -> str:
-        """The room that is imported from; empty where it is none."""
+        """The room of the imported module; empty if it is in none."""
         parts = self.module.split(".")
-        named = parts[0] == "casewright" and len(parts) > 1 and parts[1] in ROOMS
-        return parts[1] if named else ""
+        is_room = parts[0] == "casewright" and len(parts) > 1 and parts[1] in ROOMS
+        return parts[1] if is_room else ""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What the tests ask of one file, which is parsed once for all of them."""
+    """The parts of one file that tests read; each file is parsed once."""
 
     docstring: str
     imports: tuple[Import, ...]
     first_lines: tuple[tuple[int, str], ...]
-    """The first line of each docstring, with the line of what it describes."""
+    """The first line of each docstring, with the line number of its definition."""
     classes: tuple[str, ...]
-    """Those outside functions and classes."""
+    """The names of classes outside functions and classes."""
 
 
 @cache
@@ -101,10 +101,10 @@ def _walk(file: Path, node: ast.AST, *, at_once: bool) -> Iterator[Import]:
         elif isinstance(child, ast.ImportFrom):
             base = child.module or ""
             relative = child.level > 0
-            # What is imported of a package may be a module of it.
-            whole = {f"{base}.{name.name}" for name in child.names}
-            found = whole & MODULES.keys() or ({base, *whole} if base == "casewright" else {base})
-            for module in sorted(found):
+            # A name that is imported from a package may be one of its modules.
+            names = {f"{base}.{name.name}" for name in child.names}
+            modules = names & MODULES.keys() or ({base, *names} if base == "casewright" else {base})
+            for module in sorted(modules):
                 yield Import(file, child.lineno, module, relative, at_once)
         elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) or (
             isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
@@ -123,7 +123,7 @@ def _first_lines(node: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what stands inside a node and may hold statements: no expression does."""
+    """Yield the child nodes that may contain statements, which no expression does."""
     for part in ("body", "handlers", "cases", "orelse", "finalbody"):
         yield from getattr(node, part, ())
 

@@ -1,4 +1,4 @@
-"""Which tests ``make check`` runs."""
+"""Tests of the choice of tests that ``make check`` runs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def test_tests_that_import_a_changed_module_or_have_its_name_are_run() -> None:
 
 
 def test_tests_named_after_folder_and_file_are_run() -> None:
-    found = affected(["planner/language_model/load.py"])
-    assert "tests/planner/test_language_model_load.py" in found
+    test_files = affected(["planner/language_model/load.py"])
+    assert "tests/planner/test_language_model_load.py" in test_files
 
 
 def test_all_tests_of_the_folder_are_run_when_none_matches_the_changed_file() -> None:
-    found = affected(["graph/execute.py"])
-    assert "tests/graph/test_schedule.py" in found
-    assert {file.split("/")[1] for file in found} == {"graph"}
-    found = affected(["serve/session/budget.py"])
-    assert {file.rpartition("/")[0] for file in found} == {"tests/serve/session"}
+    test_files = affected(["graph/execute.py"])
+    assert "tests/graph/test_schedule.py" in test_files
+    assert {file.split("/")[1] for file in test_files} == {"graph"}
+    test_files = affected(["serve/session/budget.py"])
+    assert {file.rpartition("/")[0] for file in test_files} == {"tests/serve/session"}

@@ -27,5 +27,5 @@ def rooms_by_name() -> dict[str, set[str]]:
 def test_no_public_class_name_is_in_two_source_folders() -> None:
     rooms = rooms_by_name()
     assert len(rooms) > 300
-    shared = {name: sorted(where) for name, where in rooms.items() if len(where) > 1}
-    assert {name: where for name, where in shared.items() if name not in ALLOWED} == {}
+    shared = {name: sorted(folders) for name, folders in rooms.items() if len(folders) > 1}
+    assert {name: folders for name, folders in shared.items() if name not in ALLOWED} == {}

@@ -1,4 +1,4 @@
-"""The first line of a docstring says what is returned, done, or there."""
+"""Tests of the first lines of docstrings, which say what an object returns, does or is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Former names work for one release, and warn with the new one."""
+"""Tests of former names, which work for one release and warn with the new name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages beside the core, which finds them only by their entry points."""
+"""Tests of the packages beside the core, which finds them only by their entry points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casewright.extensions import extension, extensions
 from casewright.serve.settings.settings import Settings
 from tests.layout.sources import ADDED, ADDED_FILES, PACKAGE_FILES, ROOM_FILES, ROOT, imports_of
 
-#: What the three domains are about, as a text may write it, and the names of the other packages.
+#: The subjects of the three domains, as texts write them, and the names of the other packages.
 SUBJECTS = re.compile(
     r"math.?24|backgammon|(\b|_)legal\b|casewright_(mcbr|soak|studies)", re.IGNORECASE
 )
@@ -30,18 +30,18 @@ def test_package_is_one_flat_folder_that_is_linked_into_src(name: str) -> None:
 
 
 def test_core_files_do_not_name_any_package() -> None:
-    named = {
+    words_by_file = {
         str(file.relative_to(ROOT)): SUBJECTS.findall(file.read_text(encoding="utf-8"))
         for file in [*ROOM_FILES, *PACKAGE_FILES]
     }
-    assert {file: words for file, words in named.items() if words} == {}
+    assert {file: words for file, words in words_by_file.items() if words} == {}
 
 
 def test_packages_share_code_only_through_casewright_mcbr() -> None:
     for file in ADDED_FILES:
-        roots = {found.module.split(".")[0] for found in imports_of(file)}
-        own = {file.parent.name, "casewright_mcbr"}
-        assert roots & {*ADDED} <= own, file
+        roots = {item.module.split(".")[0] for item in imports_of(file)}
+        allowed = {file.parent.name, "casewright_mcbr"}
+        assert roots & {*ADDED} <= allowed, file
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_domains_benches_and_trainings_of_packages_are_found(kind: str, names: s
 
 def test_every_environment_variable_of_a_domain_or_package_is_an_entry_point() -> None:
     files = [*ADDED_FILES, *(ROOT / "domains").rglob("*.py")]
-    named = {name for file in files for name in VARIABLE.findall(file.read_text("utf-8"))}
+    variables = {name for file in files for name in VARIABLE.findall(file.read_text("utf-8"))}
     settings = {f"CASEWRIGHT_{name.upper()}" for name in Settings.model_fields}
-    assert named - settings == set(extensions("variable"))
+    assert variables - settings == set(extensions("variable"))

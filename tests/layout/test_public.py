@@ -34,36 +34,36 @@ def test_exported_names_exist_are_public_and_occur_once(room: str) -> None:
 @pytest.mark.parametrize("room", EXPORTING)
 def test_exported_names_are_documented(room: str) -> None:
     module = import_module(f"casewright.{room}")
-    bare = []
+    undocumented = []
     for name in module.__all__:
-        thing = getattr(module, name)
-        if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+        member = getattr(module, name)
+        if not (inspect.isclass(member) or inspect.isroutine(member)):
             continue
-        doc = thing.__doc__ or ""
-        # A dataclass without docstring is given its signature as one.
+        doc = member.__doc__ or ""
+        # A dataclass without a docstring gets its signature as one.
         if len(doc.strip()) < 15 or doc.startswith(f"{name}("):
-            bare.append(name)
-    assert bare == []
+            undocumented.append(name)
+    assert undocumented == []
 
 
 @pytest.mark.parametrize("room", EXPORTING)
 def test_public_methods_of_exported_classes_are_documented(room: str) -> None:
     module = import_module(f"casewright.{room}")
-    bare = []
+    undocumented = []
     for name in module.__all__:
-        thing = getattr(module, name)
-        if inspect.isclass(thing) and thing.__module__.startswith("casewright."):
-            for method, value in vars(thing).items():
+        member = getattr(module, name)
+        if inspect.isclass(member) and member.__module__.startswith("casewright."):
+            for method, value in vars(member).items():
                 function = inspect.unwrap(getattr(value, "__func__", value))
                 if not inspect.isfunction(function) or method.startswith("_"):
                     continue
-                # A method may be documented where its protocol is.
-                if not inspect.getdoc(getattr(thing, method)):
-                    bare.append(f"{name}.{method}")
-    assert bare == []
+                # A method may inherit the docstring of its protocol.
+                if not inspect.getdoc(getattr(member, method)):
+                    undocumented.append(f"{name}.{method}")
+    assert undocumented == []
 
 
 def test_every_module_has_a_docstring() -> None:
     files = [*ROOM_FILES, *PACKAGE_FILES, *ADDED_FILES]
-    bare = [str(file.relative_to(ROOT)) for file in files if not source(file).docstring]
-    assert bare == []
+    names = [str(file.relative_to(ROOT)) for file in files if not source(file).docstring]
+    assert names == []

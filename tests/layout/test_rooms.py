@@ -24,14 +24,14 @@ def test_source_folder_is_at_the_root_and_linked_into_the_package(room: str) -> 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_source_folder_is_imported_from_the_files_at_the_root(room: str) -> None:
-    found = import_module(f"casewright.{room}").__file__
-    assert found is not None
-    assert Path(found).resolve() == ROOT / room / "__init__.py"
+    file = import_module(f"casewright.{room}").__file__
+    assert file is not None
+    assert Path(file).resolve() == ROOT / room / "__init__.py"
 
 
 def test_package_contains_only_source_folders_and_its_own_files() -> None:
-    inside = {p.name for p in (ROOT / "src" / "casewright").iterdir() if p.name[0] not in "._"}
-    assert inside == {*ROOMS, "errors.py", "extensions.py", "py.typed"}
+    names = {p.name for p in (ROOT / "src" / "casewright").iterdir() if p.name[0] not in "._"}
+    assert names == {*ROOMS, "errors.py", "extensions.py", "py.typed"}
 
 
 def test_types_and_data_ship_with_the_package() -> None:

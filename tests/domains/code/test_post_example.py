@@ -1,6 +1,6 @@
 """The example of RepoGPT's post (2023): a method that a chunker cut in two is found whole.
 
-Its question, on the package that it asks about. The labels stand for the post's language model.
+The question and the package are the post's. Labels replace its language model.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ QUESTION = (
     "show the full seed method in the ElkanKMeansPlusPlusClusterer class containing all the lines "
     "in the method"
 )
-#: Chunks that the post fetches a round, and characters of one at most.
+#: The chunks that the post fetches in a round, and the most characters of a chunk.
 FETCHED, LONGEST = 20, 1000
-#: What the first half ends with, and what stands in the second.
+#: The end of the first half, and a text of the second half.
 CUT, REST = "double sumSqDist = 0;", "cdf += minDistances[next];"
 
 pytestmark = [
@@ -46,43 +46,43 @@ class Labels:
     name: str = "labels"
 
     def judge(self, request: JudgeRequest) -> Verdicts:
-        return Verdicts(frozenset(one.id for one in request.candidates) & self.relevant)
+        return Verdicts(frozenset(item.id for item in request.candidates) & self.relevant)
 
 
 def chunks(text: str, longest: int = LONGEST) -> list[str]:
     """Cut a file at blank lines, before each comment of a definition and where a chunk is full."""
-    made: list[str] = []
+    pieces: list[str] = []
     for part in re.split(r"\n\s*\n", text):
         begins = part.lstrip().startswith("/**")
-        if begins or not made or len(made[-1]) + len(part) > longest:
-            made.append(part)
+        if begins or not pieces or len(pieces[-1]) + len(part) > longest:
+            pieces.append(part)
         else:
-            made[-1] += f"\n\n{part}"
-    return made
+            pieces[-1] += f"\n\n{part}"
+    return pieces
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[CaseStore]:
-    with CaseStore(CaseSchema("java", (text_facet("text", default_encoder()),))) as made:
-        made.add(
+    with CaseStore(CaseSchema("java", (text_facet("text", default_encoder()),))) as java_store:
+        java_store.add(
             Case({"text": f"{file.name}\n{chunk}"})
             for file in sorted(FOLDER.rglob("*.java"))
             for chunk in chunks(file.read_text(encoding="utf-8"))
         )
-        yield made
+        yield java_store
 
 
-def half(store: CaseStore, words: str, name: str = "ElkanKMeansPlusPlusClusterer.java") -> str:
+def find_half(store: CaseStore, words: str, name: str = "ElkanKMeansPlusPlusClusterer.java") -> str:
     """Return the id of the chunk of a file that has these words."""
     texts = {case.id: str(case.problem["text"]) for case in store.all()}
-    (found,) = [id_ for id_, text in texts.items() if text.startswith(name) and words in text]
-    return found
+    (case_id,) = [id_ for id_, text in texts.items() if text.startswith(name) and words in text]
+    return case_id
 
 
 def check_two_rounds(
     store: CaseStore, question: str, first: str, second: str, fetched: int
 ) -> None:
-    """A single search finds the first half alone; the loop finds the second by it, and stops."""
+    """Check that a search finds only the first half, and the loop both before it stops."""
     assert first != second
     single = [hit.case.id for hit in store.search(question, fetched)]
     assert first in single
@@ -98,6 +98,6 @@ def check_two_rounds(
 def test_the_loop_finds_the_second_half_by_the_first_in_two_rounds_and_stops(
     store: CaseStore,
 ) -> None:
-    first, second = half(store, CUT), half(store, REST)
+    first, second = find_half(store, CUT), find_half(store, REST)
     assert store.get([first])[0].problem["text"].endswith(CUT)
     check_two_rounds(store, QUESTION, first, second, FETCHED)

@@ -1,4 +1,4 @@
-"""Which symbols of a store a question names."""
+"""Tests of the symbols of a store that a question names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADD = "Console.add"
 
 
 @pytest.mark.parametrize(
-    ("question", "named"),
+    ("question", "symbols"),
     [
         ("Show me the full split method of class Splitter", ["Splitter.split"]),
         ("the method split in class Splitter", ["Splitter.split"]),
@@ -72,8 +72,8 @@ ADD = "Console.add"
         ("pkg.Thing", ["pkg.Thing.run"]),
     ],
 )
-def test_symbols_named_finds_the_symbols_in_a_question(question: str, named: list[str]) -> None:
-    assert symbols_named(question, KNOWN) == named
+def test_symbols_named_finds_the_symbols_in_a_question(question: str, symbols: list[str]) -> None:
+    assert symbols_named(question, KNOWN) == symbols
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_symbols_named_finds_none_in_ordinary_words(question: str) -> None:
 NAMES = st.from_regex(r"[a-z]{2,8}(_[a-z]{1,5})?", fullmatch=True).filter(
     lambda name: not keyword.iskeyword(name)
 )
-# A capital and a letter that only these have: no word of the question is one of them by chance.
+# The prefixes q and Q keep names from equalling a word of the question by chance.
 METHODS = NAMES.map(lambda name: f"q{name}")
 OWNERS = NAMES.map(lambda name: f"Q{name}")
-ASKED = (
+TEMPLATES = (
     "Show me the full {method} method of class {owner}",
     "Where is {owner}.{method} defined?",
     "print method {method} in {owner}, please",
@@ -109,13 +109,13 @@ ASKED = (
 
 
 @settings(max_examples=60)
-@given(METHODS, OWNERS, st.lists(OWNERS, max_size=4), st.sampled_from(ASKED))
+@given(METHODS, OWNERS, st.lists(OWNERS, max_size=4), st.sampled_from(TEMPLATES))
 def test_method_and_class_name_that_method_of_that_class_and_no_other(
-    method: str, owner: str, others: list[str], asked: str
+    method: str, owner: str, others: list[str], template: str
 ) -> None:
     others = [other for other in others if other != owner]
-    known = [symbol for one in (*others, owner) for symbol in (one, f"{one}.{method}")]
-    question = asked.format(method=method, owner=owner)
+    known = [symbol for name in (*others, owner) for symbol in (name, f"{name}.{method}")]
+    question = template.format(method=method, owner=owner)
     assert symbols_named(question, known) == [f"{owner}.{method}"]
 
 
@@ -132,9 +132,9 @@ WORDS = st.sampled_from(
 def test_any_text_names_symbols_of_the_store_only_and_each_once(
     question: str, known: list[str]
 ) -> None:
-    named = symbols_named(question, known)
-    assert set(named) <= set(known)
-    assert len(named) == len(set(named))
+    symbols = symbols_named(question, known)
+    assert set(symbols) <= set(known)
+    assert len(symbols) == len(set(symbols))
 
 
 @pytest.mark.parametrize("question", ["class Splitter", "Give me the complete class Splitter"])
@@ -153,16 +153,16 @@ LONG = {
             for name in ("items", "update", "getItem", "add_2", "item", "for", "self", "Row")
         ],
     ),
-    "one name again and again": ("getItem " * 800, [f"C{at}.getItem" for at in range(20)]),
+    "one name again and again": ("getItem " * 800, [f"C{n}.getItem" for n in range(20)]),
     "words for names, listed": ("getItem, method and " * 400, [f"C{n}.getItem" for n in range(20)]),
     "class and method in turn": ("method getItem of class C1 " * 300, ["C1.getItem", "C2.getItem"]),
     "a name of many classes": (
         "the `__init__` method",
-        [f"C{at}.{'__init__' if at < 2000 else f'name_{at}'}" for at in range(20_000)],
+        [f"C{n}.{'__init__' if n < 2000 else f'name_{n}'}" for n in range(20_000)],
     ),
     "joined names of many classes": (
-        " ".join(f"C{at}.__init__" for at in range(600)),
-        [f"C{at}.__init__" for at in range(20_000)],
+        " ".join(f"C{n}.__init__" for n in range(600)),
+        [f"C{n}.__init__" for n in range(20_000)],
     ),
 }
 
@@ -178,5 +178,5 @@ def test_symbols_named_takes_under_half_a_second_on_large_input(case: str) -> No
         started = time.thread_time()
         assert symbols_named(question, known)
         seconds.append(time.thread_time() - started)
-    # A collection of garbage in between may take longer than all of them.
+    # Garbage collection may slow one of the runs.
     assert min(seconds) < 0.5

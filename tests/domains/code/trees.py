@@ -8,7 +8,7 @@ from tests.stores.document_files import write
 
 
 def body(words: str, indent: str, end: str = "") -> str:
-    """Statements enough for three chunks, each of which says something else."""
+    """Return different statements, enough for three chunks."""
     return "\n".join(
         f"{indent}{word}_{number} = {word}_{number + 1}(given, {number}){end}"
         for word in words.split()
@@ -44,5 +44,5 @@ FILES = {
 
 
 def source_tree(folder: Path) -> Path:
-    """Write the tree into a folder."""
+    """Write the tree into a folder, and return the folder."""
     return write(folder, FILES)

@@ -20,7 +20,7 @@ from casewright_backgammon.case_base import shipped_decisions
 from casewright_backgammon.decision import AnalysedPlay, Decision
 from casewright_backgammon.position import START, Position, side_of
 
-#: By GNU Backgammon at two plies.
+#: Figures by GNU Backgammon at two plies.
 OPENING = Decision(
     "test",
     START,
@@ -68,7 +68,7 @@ def test_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
         text = analysis_text(decision)
         assert best_play_of(text) == decision.best.play
         assert text.endswith(f"Best play: {decision.best.play}.")
-        # The last is the play alone.
+        # The last sentence is the play alone.
         assert 3 <= len(re.findall(r"[.](?: |$)", text)) <= 7
 
 
@@ -128,23 +128,23 @@ def test_analysis_check_finds_a_changed_statement(right: str, wrong: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("decisions", "least"), [(15, 100), pytest.param(75, 500, marks=pytest.mark.slow)]
+    ("decisions", "minimum"), [(15, 100), pytest.param(75, 500, marks=pytest.mark.slow)]
 )
 def test_analysis_check_finds_nearly_all_changed_figures(
-    sampled_decisions: list[Decision], decisions: int, least: int
+    sampled_decisions: list[Decision], decisions: int, minimum: int
 ) -> None:
     figures = flagged = 0
     for decision in sampled_decisions[:decisions]:
         text = analysis_text(decision)
         for figure in re.finditer(r"(?<![\w/])[+-]?\d+\.\d+", text):
-            more = f"{float(figure[0]) + 0.3:+.3f}"
+            changed = f"{float(figure[0]) + 0.3:+.3f}"
             if not figure[0].startswith(("+", "-")):
-                more = more.removeprefix("+") if len(figure[0]) == 5 else "100.9"
+                changed = changed.removeprefix("+") if len(figure[0]) == 5 else "100.9"
             figures += 1
             flagged += bool(
-                analysis_flaws(text[: figure.start()] + more + text[figure.end() :], decision)
+                analysis_flaws(text[: figure.start()] + changed + text[figure.end() :], decision)
             )
-    assert figures > least
+    assert figures > minimum
     assert flagged > 0.99 * figures
 
 
@@ -166,7 +166,7 @@ def test_best_play_of_a_text_without_one_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "8/5 6/5 makes the five point and does not hit.",
         "If you rolled 4-2 next, you could hit.",
@@ -176,19 +176,19 @@ def test_best_play_of_a_text_without_one_is_none() -> None:
         "The step 6/5 alone would not do.",
     ],
 )
-def test_analysis_check_accepts_statements_that_do_not_contradict_the_figures(said: str) -> None:
-    assert analysis_flaws(f"{said} Best play: 8/5 6/5.", OPENING) == []
+def test_analysis_check_accepts_statements_that_do_not_contradict_the_figures(text: str) -> None:
+    assert analysis_flaws(f"{text} Best play: 8/5 6/5.", OPENING) == []
 
 
 def test_analysis_says_that_there_is_only_one_play_or_none() -> None:
-    only = replace(OPENING, candidates=OPENING.candidates[:1], played=0)
-    assert "8/5 6/5 is the only play." in analysis_text(only)
-    none = (AnalysedPlay("cannot move", -0.5, (0.3, 0.1, 0.0, 0.2, 0.0)),)
+    forced = replace(OPENING, candidates=OPENING.candidates[:1], played=0)
+    assert "8/5 6/5 is the only play." in analysis_text(forced)
+    no_play = (AnalysedPlay("cannot move", -0.5, (0.3, 0.1, 0.0, 0.2, 0.0)),)
     stuck = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))
-    text = analysis_text(replace(only, position=stuck, candidates=none))
+    text = analysis_text(replace(forced, position=stuck, candidates=no_play))
     assert "no checker can move" in text
     assert best_play_of(text) == "cannot move"
-    assert analysis_flaws(text, replace(only, position=stuck, candidates=none)) == []
+    assert analysis_flaws(text, replace(forced, position=stuck, candidates=no_play)) == []
 
 
 def test_names_of_errors_follow_the_engines_thresholds() -> None:

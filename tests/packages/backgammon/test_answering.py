@@ -34,54 +34,54 @@ from casewright_backgammon.decision import Decision, decision_of
 from casewright_backgammon.judge import NetworkJudge
 from casewright_backgammon.latent import shipped_network
 from casewright_backgammon.lines import json_of, lines_of
-from casewright_backgammon.moves import Play, legal_plays
+from casewright_backgammon.moves import legal_plays
 from casewright_backgammon.page import page_of
 from casewright_backgammon.position import START, Position
 from tests.support.examples import at_most
 
 NETWORK = shipped_network()
 #: A decision with many legal plays.
-ASKED = max(
+SAMPLE = max(
     shipped_decisions()[500:520],
     key=lambda decision: len(legal_plays(decision.position, decision.dice)),
 )
 
 
-def read(image: bytes) -> Position:
+def read_position(image: bytes) -> Position:
     return shipped_reader().read(image).position
 
 
 def store_of(decisions: Sequence[Decision]) -> CaseStore:
-    store = CaseStore(decision_schema(read, NETWORK), ":memory:")
+    store = CaseStore(decision_schema(read_position, NETWORK), ":memory:")
     store.add([decision_case(decision) for decision in decisions])
     return store
 
 
 @pytest.fixture(scope="module")
 def store() -> CaseStore:
-    known = shipped_decisions()[::4]
-    return store_of([decision for decision in known if decision.position != ASKED.position])
+    decisions = shipped_decisions()[::4]
+    return store_of([decision for decision in decisions if decision.position != SAMPLE.position])
 
 
-class SureJudge(NetworkJudge):
-    """The network's figures, as though they were proof."""
+class TrustedJudge(NetworkJudge):
+    """A judge with the network's figures that counts as a trusted engine."""
 
     name = "the test's engine"
     is_trusted = True
 
 
-def answer_for(store: CaseStore, **more: object) -> BoardAnswer:
-    judge = SureJudge(NETWORK) if more.get("retain") else NetworkJudge(NETWORK)
-    return BoardAnswerer(store, NETWORK, judge).answer(ASKED.position, ASKED.dice, **more)  # type: ignore[arg-type]
+def answer_for(store: CaseStore, **options: object) -> BoardAnswer:
+    judge = TrustedJudge(NETWORK) if options.get("retain") else NetworkJudge(NETWORK)
+    return BoardAnswerer(store, NETWORK, judge).answer(SAMPLE.position, SAMPLE.dice, **options)  # type: ignore[arg-type]
 
 
 def test_advice_is_a_legal_play_from_cases_of_the_roll_with_named_judge(
     store: CaseStore,
 ) -> None:
     answer = answer_for(store)
-    legal = {play.text for play in legal_plays(ASKED.position, ASKED.dice)}
+    legal = {play.text for play in legal_plays(SAMPLE.position, SAMPLE.dice)}
     assert len(answer.hits) == 3
-    assert {hit.case.metadata["roll"] for hit in answer.hits} == {roll_text(ASKED.dice)}
+    assert {hit.case.metadata["roll"] for hit in answer.hits} == {roll_text(SAMPLE.dice)}
     assert {attempt.play for attempt in answer.attempts} <= legal
     assert answer.advice.equity_loss == min(
         attempt.equity_loss for attempt in answer.attempts if attempt.equity_loss is not None
@@ -91,9 +91,9 @@ def test_advice_is_a_legal_play_from_cases_of_the_roll_with_named_judge(
 
 
 def test_given_play_is_judged_even_if_it_is_the_worst(store: CaseStore) -> None:
-    ranked = NetworkJudge(NETWORK).analyse(ASKED.position, ASKED.dice, None, ())
+    ranked = NetworkJudge(NETWORK).analyse(SAMPLE.position, SAMPLE.dice, None, ())
     worst = min(
-        legal_plays(ASKED.position, ASKED.dice),
+        legal_plays(SAMPLE.position, SAMPLE.dice),
         key=lambda play: float(NETWORK.after_equities([play.after])[0]),
     )
     assert worst.text not in {candidate.play for candidate in ranked.candidates}
@@ -113,7 +113,7 @@ def test_illegal_play_is_refused_and_no_case_is_retained(store: CaseStore) -> No
 def test_no_case_is_retained_without_the_engine_and_the_reason_is_given(store: CaseStore) -> None:
     before = store.count()
     judge = NetworkJudge(NETWORK)
-    answer = BoardAnswerer(store, NETWORK, judge).answer(ASKED.position, ASKED.dice, retain=True)
+    answer = BoardAnswerer(store, NETWORK, judge).answer(SAMPLE.position, SAMPLE.dice, retain=True)
     assert answer.retained is None
     assert "GNU Backgammon" in answer.not_retained
     assert store.count() == before
@@ -121,12 +121,12 @@ def test_no_case_is_retained_without_the_engine_and_the_reason_is_given(store: C
 
 def test_decision_judged_by_the_engine_is_retained_once_with_its_picture() -> None:
     store = store_of(shipped_decisions()[:30])
-    picture = Binary("image/png", board_png(ASKED.position))
+    picture = Binary("image/png", board_png(SAMPLE.position))
     first = answer_for(store, retain=True, picture=picture)
-    again = answer_for(store, retain=True, picture=picture)
+    second = answer_for(store, retain=True, picture=picture)
     assert first.retained is not None
-    assert again.retained is not None
-    assert (first.retained.outcome, again.retained.outcome) == ("added", "unchanged")
+    assert second.retained is not None
+    assert (first.retained.outcome, second.retained.outcome) == ("added", "unchanged")
     assert store.count() == 31
 
 
@@ -134,18 +134,18 @@ def test_board_read_with_given_colours_and_side_is_retained_at_its_position(tmp_
     store = store_of(shipped_decisions()[:30])
     opened = OpenDomain(Toolbox([]), store, {"backgammon": store})
     file = tmp_path / "board.png"
-    render_board(ASKED.position, own="dark", home="left").save(file)
+    render_board(SAMPLE.position, own="dark", home="left").save(file)
     options = {
         "image": str(file),
-        "roll": roll_text(ASKED.dice),
+        "roll": roll_text(SAMPLE.dice),
         "checkers": "dark",
         "home": "left",
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(domain, "default_judge", SureJudge)
+        patch.setattr(domain, "default_judge", TrustedJudge)
         answer = domain.answer_board(opened, OwnRequest({**options, "retain": True}))
     assert answer.record["retained"] == "added"
-    hit = store.search({"board": ASKED.position.id}, 1, weights={POSITION: 1.0})[0]
+    hit = store.search({"board": SAMPLE.position.id}, 1, weights={POSITION: 1.0})[0]
     assert hit.score == pytest.approx(1, abs=1e-5)
     assert isinstance(hit.case.problem["picture"], Binary)
 
@@ -159,32 +159,32 @@ def test_won_gammon_has_equity_2_in_the_analysis() -> None:
 
 
 def test_case_whose_text_or_fields_contradict_its_decision_has_a_flaw() -> None:
-    case = decision_case(ASKED)
+    case = decision_case(SAMPLE)
     assert flaw_of(case) is None
-    best = ASKED.best.play
+    best = SAMPLE.best.play
     wrong = Case(
         case.problem,
-        str(case.solution).replace(f"Best play: {best}", f"Best play: {ASKED.candidates[1].play}"),
+        str(case.solution).replace(f"Best play: {best}", f"Best play: {SAMPLE.candidates[1].play}"),
         metadata=case.metadata,
     )
     assert flaw_of(wrong)
     assert flaw_of(Case(case.problem, case.solution))
-    for change in ({"board": START.id}, {"play": ASKED.candidates[1].play}, {"roll": "6-6"}):
-        other = Case({**case.problem, **change}, case.solution, metadata=case.metadata)
-        assert "differ from those of its decision" in str(flaw_of(other))
+    for change in ({"board": START.id}, {"play": SAMPLE.candidates[1].play}, {"roll": "6-6"}):
+        changed_case = Case({**case.problem, **change}, case.solution, metadata=case.metadata)
+        assert "differ from those of its decision" in str(flaw_of(changed_case))
 
 
 def test_query_without_a_play_is_embedded_as_its_position() -> None:
-    schema = decision_schema(read, NETWORK)
+    schema = decision_schema(read_position, NETWORK)
     position, decision = schema.facets
     assert (position.name, decision.name) == (POSITION, DECISION)
-    query = {"board": ASKED.position.id}
-    alone = decision.vectors([query], query=True)
-    assert np.allclose(alone, position.vectors([query], query=True), atol=1e-6)
-    raw = NETWORK.latents([ASKED.position, ASKED.after(0)])
+    query = {"board": SAMPLE.position.id}
+    without_play = decision.vectors([query], query=True)
+    assert np.allclose(without_play, position.vectors([query], query=True), atol=1e-6)
+    raw = NETWORK.latents([SAMPLE.position, SAMPLE.after(0)])
     mean = (raw[0] + raw[1]) / 2
-    both = decision.vectors([{**query, "play": ASKED.best.play}])
-    assert np.allclose(both[0], mean / np.linalg.norm(mean), atol=1e-5)
+    with_play = decision.vectors([{**query, "play": SAMPLE.best.play}])
+    assert np.allclose(with_play[0], mean / np.linalg.norm(mean), atol=1e-5)
 
 
 def test_query_without_a_valid_board_is_refused(store: CaseStore) -> None:
@@ -194,34 +194,34 @@ def test_query_without_a_valid_board_is_refused(store: CaseStore) -> None:
 
 
 def test_text_of_a_case_contains_position_roll_and_analysis() -> None:
-    text = case_text(decision_case(ASKED))
+    text = case_text(decision_case(SAMPLE))
     assert text.startswith("Player on roll (")
-    assert f"Roll: {roll_text(ASKED.dice)}." in text
-    assert text.endswith(f"Best play: {ASKED.best.play}.")
+    assert f"Roll: {roll_text(SAMPLE.dice)}." in text
+    assert text.endswith(f"Best play: {SAMPLE.best.play}.")
 
 
 def test_legal_best_play_of_a_case_is_reused_unchanged() -> None:
-    plays = legal_plays(ASKED.position, ASKED.dice)
-    (carried,) = most_similar_plays(plays, [ASKED], NETWORK)
-    assert carried.after == ASKED.after(0)
+    plays = legal_plays(SAMPLE.position, SAMPLE.dice)
+    (reused,) = most_similar_plays(plays, [SAMPLE], NETWORK)
+    assert reused.after == SAMPLE.after(0)
     assert most_similar_plays(plays, [], NETWORK) == []
 
 
 def test_chat_model_gets_one_correction_and_its_second_play_is_judged(store: CaseStore) -> None:
-    heard: list[str] = []
-    best = NetworkJudge(NETWORK).analyse(ASKED.position, ASKED.dice, None, ()).best.play
-    says = iter(["I like it. Best play: 24/1", f"This is better. Best play: {best}"])
+    prompts: list[str] = []
+    best = NetworkJudge(NETWORK).analyse(SAMPLE.position, SAMPLE.dice, None, ()).best.play
+    replies = iter(["I like it. Best play: 24/1", f"This is better. Best play: {best}"])
 
     def chat(messages: Sequence[tuple[str, str]]) -> str:
-        heard.append(messages[-1][1])
-        return next(says)
+        prompts.append(messages[-1][1])
+        return next(replies)
 
     answerer = BoardAnswerer(store, NETWORK, NetworkJudge(NETWORK), chat, "a model")
-    answer = answerer.answer(ASKED.position, ASKED.dice)
+    answer = answerer.answer(SAMPLE.position, SAMPLE.dice)
     assert [attempt.equity_loss for attempt in answer.attempts] == [None, 0]
     assert answer.answered_by == "a model"
-    assert heard[0].count("Decision ") == 3
-    assert "not legal" in heard[1]
+    assert prompts[0].count("Decision ") == 3
+    assert "not legal" in prompts[1]
     assert answer.advice.is_right
 
 
@@ -242,10 +242,10 @@ def test_page_shows_the_picture_and_all_boards_and_escapes_model_text(
     store: CaseStore,
 ) -> None:
     def chat(messages: Sequence[tuple[str, str]]) -> str:
-        return f"<script>alert(1)</script> Best play: {ASKED.best.play}"
+        return f"<script>alert(1)</script> Best play: {SAMPLE.best.play}"
 
     answerer = BoardAnswerer(store, NETWORK, NetworkJudge(NETWORK), chat, "a model")
-    page = page_of(answerer.answer(ASKED.position, ASKED.dice), b"picture")
+    page = page_of(answerer.answer(SAMPLE.position, SAMPLE.dice), b"picture")
     assert page.count("data:image/png;base64,") == 5
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
@@ -258,10 +258,10 @@ def test_lines_and_json_contain_reading_cases_advice_and_check(store: CaseStore)
     assert [line.split(",")[0] for line in lines].count("Case") == 3
     assert lines[-2].startswith("Check, by the network that ships")
     assert lines[-1] == f"Analysis: {answer.analysis}"
-    plain = json_of(answer)
-    assert plain["position_id"] == ASKED.position.id
-    assert plain["right"] == answer.advice.is_right
-    assert plain["candidates"][0]["move"] == answer.decision.best.play
+    document = json_of(answer)
+    assert document["position_id"] == SAMPLE.position.id
+    assert document["right"] == answer.advice.is_right
+    assert document["candidates"][0]["move"] == answer.decision.best.play
 
 
 @settings(deadline=None, max_examples=at_most(25))
@@ -275,7 +275,6 @@ def test_reused_plays_are_legal_for_any_position_and_roll(
     plays = legal_plays(position, dice)
     cases = shipped_decisions()[number : number + 3]
     for play in most_similar_plays(plays, cases, NETWORK):
-        assert isinstance(play, Play)
         assert play in plays
     judged = NetworkJudge(NETWORK).analyse(
         position, dice, None, most_similar_plays(plays, cases, NETWORK)
@@ -298,9 +297,9 @@ def test_reused_plays_are_legal_for_any_position_and_roll(
 )
 def test_invalid_decision_record_is_refused(change: dict[str, object], word: str) -> None:
     with pytest.raises(InputError, match=word):
-        decision_of({**ASKED.to_dict(), **change})
+        decision_of({**SAMPLE.to_dict(), **change})
 
 
 def test_decision_is_equal_after_a_json_round_trip() -> None:
-    assert decision_of(ASKED.to_dict()) == ASKED
+    assert decision_of(SAMPLE.to_dict()) == SAMPLE
     assert START.id == "4HPwATDgc/ABMA"

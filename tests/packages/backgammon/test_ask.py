@@ -15,8 +15,8 @@ from tests.serve.helpers import new_home, one_line_error, result, run
 
 ASK = ("ask", "--domain", "backgammon")
 #: A decision in mid-game.
-ASKED = shipped_decisions()[510]
-ROLL = f"{ASKED.dice[0]}-{ASKED.dice[1]}"
+DECISION = shipped_decisions()[510]
+ROLL = f"{DECISION.dice[0]}-{DECISION.dice[1]}"
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def board(home: Path) -> Path:
     file = home / "board.png"
-    render_board(ASKED.position).save(file)
+    render_board(DECISION.position).save(file)
     return file
 
 
@@ -41,7 +41,7 @@ def test_ask_command_reads_a_board_finds_cases_and_checks_the_advice(
     home: Path, board: Path
 ) -> None:
     answer = result(run(home, *ASK, "--image", board, "--roll", ROLL, "--json"))
-    assert answer["position_id"] == ASKED.position.id
+    assert answer["position_id"] == DECISION.position.id
     assert len(answer["cases"]) == 3
     assert answer["answered_by"] == "reuse"
     assert "network that ships" in answer["judged_by"]
@@ -53,11 +53,11 @@ def test_ask_command_prints_reading_cases_and_check_and_writes_a_page(
     home: Path, board: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "board.html"
-    move = ASKED.candidates[-1].play
+    move = DECISION.candidates[-1].play
     options = ("--roll", ROLL, "--move", move, "--html", page)
-    done = run(home, *ASK, "--image", board, *options)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.strip().splitlines()
+    completed = run(home, *ASK, "--image", board, *options)
+    assert completed.returncode == 0, completed.stderr
+    lines = completed.stdout.strip().splitlines()
     assert lines[0].startswith("Read: Player on roll")
     assert f"Play asked about: {move}." in lines[2]
     assert [line.split(",")[0] for line in lines].count("Case") == 3
@@ -71,10 +71,10 @@ def test_mirrored_board_is_read_with_the_options_checkers_and_home(
     home: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "mirrored.png"
-    render_board(ASKED.position, own="dark", home="left").save(file)
+    render_board(DECISION.position, own="dark", home="left").save(file)
     view = ("--checkers", "dark", "--home", "left")
     answer = result(run(home, *ASK, "--image", file, "--roll", ROLL, *view, "--json"))
-    assert answer["position_id"] == ASKED.position.id
+    assert answer["position_id"] == DECISION.position.id
 
 
 @pytest.mark.parametrize(
@@ -129,45 +129,45 @@ def test_invalid_board_roll_or_play_is_a_one_line_error_and_retains_nothing(
     (home / "words.txt").write_text("no image", encoding="utf-8")
     (home / "cut.png").write_bytes(board.read_bytes()[:2000])
     Image.new("RGB", (640, 480), "white").save(home / "blank.png")
-    # The 8 point of a board with four checkers there, on one where three were.
+    # A fourth checker on the 8 point makes sixteen checkers.
     four = Position(side_of([(6, 5), (8, 4), (13, 4), (24, 2)]), START.other)
     sixteen, box = render_board(START), (207, 260, 253, 497)
     sixteen.paste(render_board(four).crop(box), box[:2])
     sixteen.save(home / "sixteen.png")
-    known = result(run(home, "domains", "--json"))
+    domains = result(run(home, "domains", "--json"))
     in_words = len(arguments) == 1
-    done = run(home, *ASK, *arguments, *(() if in_words else ("--retain",)))
+    completed = run(home, *ASK, *arguments, *(() if in_words else ("--retain",)))
     if in_words:
-        # It is a question like others: the step that needed a position failed, and says so.
-        assert word in done.stdout
+        # A question is planned, and its step fails with the message.
+        assert word in completed.stdout
     else:
-        assert word in one_line_error(done)
-    assert result(run(home, "domains", "--json")) == known
+        assert word in one_line_error(completed)
+    assert result(run(home, "domains", "--json")) == domains
 
 
 def test_environment_variable_replaces_the_cases_by_own_decisions(
     tmp_path: Path, board: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "decisions.jsonl"
-    own = [entry for entry in shipped_decisions() if entry.dice == ASKED.dice][:5]
-    file.write_text("".join(f"{json.dumps(entry.to_dict())}\n" for entry in own), encoding="utf-8")
+    rows = [entry for entry in shipped_decisions() if entry.dice == DECISION.dice][:5]
+    file.write_text("".join(f"{json.dumps(entry.to_dict())}\n" for entry in rows), encoding="utf-8")
     monkeypatch.setenv("CASEWRIGHT_BACKGAMMON_CASES", str(file))
-    other = new_home(tmp_path / "home")
-    answer = result(run(other, *ASK, "--image", board, "--roll", ROLL, "--json"))
+    new = new_home(tmp_path / "home")
+    answer = result(run(new, *ASK, "--image", board, "--roll", ROLL, "--json"))
     assert {entry["position_id"] for entry in answer["cases"]} <= {
-        entry.position.id for entry in own
+        entry.position.id for entry in rows
     }
     file.write_text("no decision\n", encoding="utf-8")
-    done = run(other, *ASK, "--image", board, "--roll", ROLL)
-    assert done.returncode == 2
-    assert "line 1" in done.stderr
+    completed = run(new, *ASK, "--image", board, "--roll", ROLL)
+    assert completed.returncode == 2
+    assert "line 1" in completed.stderr
     file.unlink()
-    assert "not a file" in one_line_error(run(other, *ASK, "--image", board, "--roll", ROLL))
+    assert "not a file" in one_line_error(run(new, *ASK, "--image", board, "--roll", ROLL))
 
 
 def test_ask_command_refuses_an_option_of_another_domain(home: Path, board: Path) -> None:
-    done = run(home, "ask", "--domain", "math24", "--image", board, "--roll", "3-1")
-    assert "no option --roll" in one_line_error(done)
+    completed = run(home, "ask", "--domain", "math24", "--image", board, "--roll", "3-1")
+    assert "no option --roll" in one_line_error(completed)
 
 
 @pytest.mark.skipif(find_engine() is None, reason="GNU Backgammon is not installed")
@@ -178,6 +178,6 @@ def test_analysis_by_the_engine_is_retained_as_a_case(
     options = ("--image", board, "--roll", ROLL, "--retain", "--json")
     first = result(run(home, *ASK, *options))
     assert first["judged_by"].startswith("GNU Backgammon")
-    assert first["candidates"][0]["move"] == ASKED.best.play
+    assert first["candidates"][0]["move"] == DECISION.best.play
     assert first["retained"] in ("added", "updated", "near_duplicate")
     assert result(run(home, *ASK, *options))["retained"] == "unchanged"

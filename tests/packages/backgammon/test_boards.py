@@ -35,7 +35,7 @@ from casewright_backgammon.moves import legal_plays
 from casewright_backgammon.non_boards import TRAINING_KINDS, UNSEEN_KINDS, draw_non_board
 from casewright_backgammon.position import START, Position, flaw, side_of
 
-#: A stack that does not fit, blots, and both on the bar.
+#: A stack that is too tall, blots, and checkers of both sides on the bar.
 BUSY = Position(
     side_of([(1, 3), (3, 6), (6, 3), (13, 1), (25, 2)]),
     side_of([(6, 6), (8, 3), (13, 4), (5, 1), (25, 1)]),
@@ -124,21 +124,21 @@ STYLES: dict[str, BoardStyle] = {
 }
 
 
-def saved(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
-    into = io.BytesIO()
-    image.save(into, form, **options)
-    return into.getvalue()
+def image_bytes(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, form, **options)
+    return buffer.getvalue()
 
 
-def one_line(error: pytest.ExceptionInfo[InputError]) -> str:
+def one_line_message(error: pytest.ExceptionInfo[InputError]) -> str:
     message = str(error.value)
     assert "\n" not in message
     assert message.endswith((".", "backgammon"))
     return message
 
 
-def games(seed: int) -> Iterator[Position]:
-    """Positions of games that are played at random, all checkers on the board."""
+def random_games(seed: int) -> Iterator[Position]:
+    """Yield positions of random games with all checkers on the board."""
     rng = np.random.default_rng(seed)
     while True:
         position = START
@@ -188,7 +188,7 @@ def test_position_of_counts_inverts_signed_counts(
 
 
 def test_most_random_positions_are_read_from_plain_boards() -> None:
-    positions = list(islice(games(8), 30))
+    positions = list(islice(random_games(8), 30))
     reader = shipped_reader()
     readings = [reader.likeliest_readings(render_board(p), offs=[(0, 0)])[0] for p in positions]
     assert (
@@ -206,7 +206,7 @@ def test_board_is_read_in_every_named_style(name: str) -> None:
 def test_most_boards_in_random_styles_are_read() -> None:
     rng = np.random.default_rng(21)
     right = 0
-    for position in islice(games(5), 30):
+    for position in islice(random_games(5), 30):
         picture = render_board(position, draw_style(rng))
         reading = shipped_reader().likeliest_readings(picture, offs=[(0, 0)])[0]
         right += reading.position == position
@@ -221,11 +221,11 @@ def test_board_of_another_renderer_is_read(look: str) -> None:
 
 @pytest.mark.skipif(find_engine() is None, reason="GNU Backgammon is not installed")
 def test_most_boards_of_gnubg_are_read() -> None:
-    positions = list(islice(games(6), 8))
+    positions = list(islice(random_games(6), 8))
     reader = shipped_reader()
     boards = gnubg_boards(positions)
-    read = [reader.likeliest_readings(board, "dark")[0].position for board in boards]
-    assert sum(map(Position.__eq__, read, positions)) >= 6
+    results = [reader.likeliest_readings(board, "dark")[0].position for board in boards]
+    assert sum(map(Position.__eq__, results, positions)) >= 6
 
 
 @pytest.mark.parametrize("own", ["light", "dark"])
@@ -263,11 +263,11 @@ def _text() -> Image.Image:
     return page
 
 
-BAD: dict[str, tuple[Any, str]] = {
+INVALID_IMAGES: dict[str, tuple[Any, str]] = {
     "text file": (b"4HPwATDgc/ABMA\n", "cannot be read as an image"),
     "nothing": (b"", "cannot be read as an image"),
     "half a PNG": (board_png(START)[:6000], "damaged or cut off"),
-    "half a JPEG": (saved(render_board(START), "JPEG")[:9000], "damaged or cut off"),
+    "half a JPEG": (image_bytes(render_board(START), "JPEG")[:9000], "damaged or cut off"),
     "small": (render_board(START).resize((100, 72)), "too few to read"),
     "oblong": (render_board(START).resize((1000, 200)), "Cut the image to the board"),
     "blank": (Image.new("RGB", (720, 520), "white"), "does not look like a whole"),
@@ -280,12 +280,12 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", INVALID_IMAGES)
 def test_image_without_a_board_is_refused_with_a_one_line_error(name: str) -> None:
-    picture, message = BAD[name]
+    picture, message = INVALID_IMAGES[name]
     with pytest.raises(InputError) as error:
         shipped_reader().read(picture)
-    assert message in one_line(error)
+    assert message in one_line_message(error)
 
 
 @pytest.mark.parametrize(
@@ -295,11 +295,11 @@ def test_image_without_a_board_is_refused_with_a_one_line_error(name: str) -> No
 )
 def test_pictures_of_other_things_are_refused(kinds: Any, pictures: int) -> None:
     rng = np.random.default_rng(17)
-    whys = []
+    refusals = []
     for _ in range(pictures):
         reading = shipped_reader().likeliest_readings(draw_non_board(kinds, rng))[0]
-        whys.append(shipped_reader().refusal(reading))
-    assert all(whys)
+        refusals.append(shipped_reader().refusal(reading))
+    assert all(refusals)
 
 
 def counts_with(changes: dict[int, int]) -> list[int]:
@@ -324,9 +324,9 @@ def counts_with(changes: dict[int, int]) -> list[int]:
 def test_impossible_reading_has_a_flaw_with_its_reason(
     changes: dict[int, int], off: tuple[int, int] | None, message: str
 ) -> None:
-    why = reading_flaw(counts_with(changes), "light", "right", off)
-    assert message in why
-    assert bool(message) == bool(why)
+    reason = reading_flaw(counts_with(changes), "light", "right", off)
+    assert message in reason
+    assert bool(message) == bool(reason)
 
 
 @pytest.mark.parametrize(
@@ -343,9 +343,9 @@ def test_reading_with_missing_checkers_before_bear_off_is_doubted(
     changes: dict[int, int], message: str
 ) -> None:
     assert reading_flaw(counts_with(changes), "light", "right") == ""
-    why = reading_doubt(counts_with(changes), "light", "right")
-    assert message in why
-    assert bool(message) == bool(why)
+    reason = reading_doubt(counts_with(changes), "light", "right")
+    assert message in reason
+    assert bool(message) == bool(reason)
 
 
 def test_board_with_more_than_15_checkers_is_refused_with_their_number() -> None:
@@ -354,7 +354,7 @@ def test_board_with_more_than_15_checkers_is_refused_with_their_number() -> None
     board.paste(board.crop((349, 260, 395, 497)), (395, 260))
     with pytest.raises(InputError) as error:
         shipped_reader().read(board)
-    assert "the light side has 20 checkers, and may have 15 at most" in one_line(error)
+    assert "the light side has 20 checkers, and may have 15 at most" in one_line_message(error)
 
 
 def test_missing_checkers_count_as_borne_off_and_must_equal_the_given_number() -> None:
@@ -367,18 +367,18 @@ def test_missing_checkers_count_as_borne_off_and_must_equal_the_given_number() -
 
 
 def test_decoding_prefers_the_reading_whose_checkers_add_up() -> None:
-    likely = np.full((SLICES, 31), 1e-6, dtype=np.float32)
+    shares = np.full((SLICES, 31), 1e-6, dtype=np.float32)
     for index, count in enumerate(signed_counts(START, "light", "right")):
-        likely[index, count if count >= 0 else 15 - count] = 1.0
+        shares[index, count if count >= 0 else 15 - count] = 1.0
     # The six point shows 5 or 4 light checkers, the other side's 6 point 5 or 6 dark ones.
-    likely[6, [5, 4]] = 0.4, 0.6
-    likely[18, [20, 21]] = 0.4, 0.6
-    counts, sure = decode(likely, "light", "right")
+    shares[6, [5, 4]] = 0.4, 0.6
+    shares[18, [20, 21]] = 0.4, 0.6
+    counts, confidence = decode(shares, "light", "right")
     assert position_of_counts(counts, "light", "right") == START
-    assert sure > 0.9
-    counts, sure = decode(likely, "light", "right", (1, 0))
+    assert confidence > 0.9
+    counts, confidence = decode(shares, "light", "right", (1, 0))
     assert counts[6] == 4
-    assert sure > 0.9
+    assert confidence > 0.9
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_invalid_side_home_or_off_argument_is_refused(
 ) -> None:
     with pytest.raises(InputError) as error:
         shipped_reader().read(render_board(START), own, home, off)
-    assert message in one_line(error)
+    assert message in one_line_message(error)
 
 
 def test_impossible_position_is_not_drawn() -> None:
@@ -407,7 +407,7 @@ def test_impossible_position_is_not_drawn() -> None:
 def test_missing_network_is_an_error_with_the_training_command(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         BoardReader(tmp_path).read(render_board(START))
-    assert one_line(error).endswith("Train it: casewright finetune backgammon")
+    assert one_line_message(error).endswith("Train it: casewright finetune backgammon")
 
 
 def test_networks_are_small_and_contain_no_local_path() -> None:
@@ -419,24 +419,24 @@ def test_networks_are_small_and_contain_no_local_path() -> None:
 
 
 def test_training_writes_the_same_networks_for_the_same_seed(tmp_path: Path) -> None:
-    few = {
+    sizes = {
         "boards": 12,
         "others": 6,
         "landmark_steps": 2,
         "checker_steps": 2,
         "measured": 4,
     }
-    figures = [train_board_reader(tmp_path / name, seed=1, **few) for name in ("a", "b")]
+    figures = [train_board_reader(tmp_path / name, seed=1, **sizes) for name in ("a", "b")]
     assert figures[0] == figures[1]
     assert set(figures[0]) >= {"boards_right", "non_boards_refused", "least_confidence"}
     for name in ("landmarks.onnx", "checkers.onnx"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-@pytest.mark.parametrize("wrong", ["boards", "others", "landmark_steps", "checker_steps"])
-def test_training_without_pictures_or_steps_is_refused(wrong: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["boards", "others", "landmark_steps", "checker_steps"])
+def test_training_without_pictures_or_steps_is_refused(option: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least 1 picture"):
-        train_board_reader(tmp_path, **{wrong: 0})  # type: ignore[arg-type]
+        train_board_reader(tmp_path, **{option: 0})  # type: ignore[arg-type]
 
 
 def test_measurement_has_a_row_for_each_renderer() -> None:

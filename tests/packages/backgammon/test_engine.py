@@ -26,7 +26,7 @@ ENGINE = find_engine()
 installed = pytest.mark.skipif(ENGINE is None, reason="GNU Backgammon (gnubg) is not installed")
 
 
-def program(folder: Path, lines: str) -> Path:
+def write_program(folder: Path, lines: str) -> Path:
     """Write a program that stands for the engine."""
     file = folder / "gnubg"
     file.write_text(f"#!/bin/sh\n{lines}\n")
@@ -73,18 +73,18 @@ def test_engine_analyses_a_forced_play_no_play_and_the_last_play() -> None:
 def test_equity_of_a_single_play_equals_that_in_the_list() -> None:
     engine = GnuBackgammon()
     for candidate in engine.analyse([(START, (4, 3))], plies=1)[0][::4]:
-        alone = engine.equity_of_play(START, (4, 3), candidate.play, plies=1)
-        assert alone.equity == pytest.approx(candidate.equity, abs=0.0002)
-        assert alone.chances == pytest.approx(candidate.chances, abs=0.0002)
+        single = engine.equity_of_play(START, (4, 3), candidate.play, plies=1)
+        assert single.equity == pytest.approx(candidate.equity, abs=0.0002)
+        assert single.chances == pytest.approx(candidate.chances, abs=0.0002)
     with pytest.raises(InputError, match="not legal"):
         engine.equity_of_play(START, (4, 3), "24/18")
 
 
 @installed
 def test_engine_gives_the_player_on_roll_an_advantage_at_the_start() -> None:
-    (worth,) = GnuBackgammon().values([START], plies=1)
-    assert worth.chances[0] == pytest.approx(0.527, abs=0.01)
-    assert 0 < worth.equity < 0.2
+    (values,) = GnuBackgammon().values([START], plies=1)
+    assert values.chances[0] == pytest.approx(0.527, abs=0.01)
+    assert 0 < values.equity < 0.2
 
 
 @installed
@@ -121,8 +121,8 @@ def test_shipped_decisions_have_legal_plays_and_differ() -> None:
         assert {decision.after(rank) for rank in range(len(decision.candidates))} <= legal
         assert len(decision.candidates) > 1
         assert decision.equity_loss(len(decision.candidates) - 1) > 0
-    lost = sum(decision.equity_loss(decision.played) for decision in decisions) / len(decisions)
-    assert 0.01 < lost < 0.04
+    mean = sum(decision.equity_loss(decision.played) for decision in decisions) / len(decisions)
+    assert 0.01 < mean < 0.04
 
 
 def test_missing_engine_is_an_error_with_the_install_command(
@@ -139,13 +139,13 @@ def test_engine_path_without_a_program_is_an_error(tmp_path: Path) -> None:
 
 
 def test_crash_of_the_engine_is_an_error_with_its_last_output(tmp_path: Path) -> None:
-    engine = GnuBackgammon(program(tmp_path, "echo 'no weights'; exit 3"))
+    engine = GnuBackgammon(write_program(tmp_path, "echo 'no weights'; exit 3"))
     with pytest.raises(ToolError, match="code 3: no weights"):
         engine.values([START])
 
 
 def test_unreadable_engine_output_is_an_error_that_shows_it(tmp_path: Path) -> None:
-    engine = GnuBackgammon(program(tmp_path, "echo 'who is there?'"))
+    engine = GnuBackgammon(write_program(tmp_path, "echo 'who is there?'"))
     with pytest.raises(ToolError, match="who is there"):
         engine.analyse([(START, (3, 1))])
     with pytest.raises(ToolError, match="who is there"):
@@ -160,18 +160,18 @@ def test_illegal_play_in_engine_output_is_an_error(tmp_path: Path, play: str) ->
         "       0.5000 0.1000 0.0100 - 0.5000 0.1000 0.0100\nEND"
     )
     with pytest.raises(ToolError, match="names the play"):
-        GnuBackgammon(program(tmp_path, lines)).analyse([(START, (3, 1))])
+        GnuBackgammon(write_program(tmp_path, lines)).analyse([(START, (3, 1))])
 
 
 def test_hanging_engine_is_ended_with_its_child_processes(tmp_path: Path) -> None:
-    ticking = tmp_path / "ticking"
-    lines = f"(sleep 2; touch {ticking}) &\nsleep 60"
-    began = time.monotonic()
+    marker = tmp_path / "ticking"
+    lines = f"(sleep 2; touch {marker}) &\nsleep 60"
+    start = time.monotonic()
     with pytest.raises(ToolError, match="took longer than"):
-        GnuBackgammon(program(tmp_path, lines), limit=0.3).values([START])
-    assert time.monotonic() - began < 2
-    time.sleep(max(0.0, began + 2.6 - time.monotonic()))
-    assert not ticking.exists()
+        GnuBackgammon(write_program(tmp_path, lines), limit=0.3).values([START])
+    assert time.monotonic() - start < 2
+    time.sleep(max(0.0, start + 2.6 - time.monotonic()))
+    assert not marker.exists()
 
 
 @pytest.mark.parametrize("plies", [-1, 5])

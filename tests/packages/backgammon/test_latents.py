@@ -1,4 +1,4 @@
-"""The encoding, the multi-task network and its training."""
+"""Tests of the encoding, the multi-task network and its training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OTHERS = shipped_decisions()[-200:]
 def test_start_position_is_encoded_like_td_gammon() -> None:
     (encoded,) = encode([START])
     assert encoded.shape == (INPUTS,)
-    # Five on the 6 point: one, two, three and a pair of halves more; two on the 24 point.
+    # Five checkers on the 6 point fill its four inputs; two on the 24 point fill two inputs.
     assert encoded[4 * 5 : 4 * 6].tolist() == [1, 1, 1, 1]
     assert encoded[4 * 23 : 4 * 24].tolist() == [1, 1, 0, 0]
     assert encoded[:SIDE].tolist() == encoded[SIDE : 2 * SIDE].tolist()
@@ -50,33 +50,33 @@ def test_encoding_differs_from_the_start_and_exchanges_sides_when_flipped(
 
 
 def test_trained_network_loses_less_on_unseen_games_than_with_shuffled_labels() -> None:
-    known = examples_of(KNOWN)
-    network = train_network(known, 1.0, epochs=12)
-    shuffled = train_network(known.shuffled(0), 1.0, epochs=12)
-    lost = np.mean([choice_loss(network, decision) for decision in OTHERS])
-    chance = np.mean(
+    examples = examples_of(KNOWN)
+    network = train_network(examples, 1.0, epochs=12)
+    shuffled = train_network(examples.shuffled(0), 1.0, epochs=12)
+    mean_loss = np.mean([choice_loss(network, decision) for decision in OTHERS])
+    worst_loss = np.mean(
         [
             [decision.equity_loss(rank) for rank in range(len(decision.candidates))][-1]
             for decision in OTHERS
         ]
     )
-    assert lost < np.mean([choice_loss(shuffled, decision) for decision in OTHERS])
-    assert lost < chance / 2
+    assert mean_loss < np.mean([choice_loss(shuffled, decision) for decision in OTHERS])
+    assert mean_loss < worst_loss / 2
 
 
 def test_training_is_reproducible_by_seed_and_the_network_is_equal_after_loading(
     tmp_path: Path,
 ) -> None:
-    known = examples_of(KNOWN[:40])
-    first, second = (train_network(known, 0.5, seed=3, epochs=1) for _ in range(2))
+    examples = examples_of(KNOWN[:40])
+    first, second = (train_network(examples, 0.5, seed=3, epochs=1) for _ in range(2))
     first.save(tmp_path / "latent.npz")
     second.save(tmp_path / "again.npz")
     assert (tmp_path / "latent.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
-    read = load_network(tmp_path / "latent.npz")
-    assert read.name == "backgammon-0.5-3"
-    assert (read.latents([START]) == first.latents([START])).all()
-    assert read.latents([START]).shape == (1, UNITS)
-    assert read.latents([]).shape == (0, UNITS)
+    loaded = load_network(tmp_path / "latent.npz")
+    assert loaded.name == "backgammon-0.5-3"
+    assert (loaded.latents([START]) == first.latents([START])).all()
+    assert loaded.latents([START]).shape == (1, UNITS)
+    assert loaded.latents([]).shape == (0, UNITS)
 
 
 def test_flipped_chances_exchange_wins_and_losses() -> None:
@@ -94,8 +94,8 @@ def test_finished_game_has_equity_1_2_or_3() -> None:
     single = Position(none, (3, *(0,) * 24))
     gammon = Position(none, (*(0,) * 6, 15, *(0,) * 18))
     backgammon = Position(none, (14, *(0,) * 23, 1))
-    worth = shipped_network().after_equities([single, gammon, backgammon])
-    assert worth.tolist() == [1, 2, 3]
+    equities = shipped_network().after_equities([single, gammon, backgammon])
+    assert equities.tolist() == [1, 2, 3]
 
 
 def test_query_games_share_no_game_or_position_with_the_cases() -> None:
@@ -106,8 +106,8 @@ def test_query_games_share_no_game_or_position_with_the_cases() -> None:
     assert not {decision.position for decision in split.cases} & {
         decision.position for decision in split.queries
     }
-    shown = {decision.position for decision in split.queries}
-    assert all(position not in shown for position, _ in split.pool)
+    query_positions = {decision.position for decision in split.queries}
+    assert all(position not in query_positions for position, _ in split.pool)
     with pytest.raises(InputError, match="too few games"):
         split_games(KNOWN[:1], [], part=0)
 

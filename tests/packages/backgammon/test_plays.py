@@ -1,4 +1,4 @@
-"""Positions and their ids, legal plays, notation, and what plays do."""
+"""Tests of positions and their ids, legal plays, notation and features of plays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DICE = st.tuples(st.integers(1, 6), st.integers(1, 6))
 ROLLS = [(large, small) for large in range(1, 7) for small in range(1, large + 1)]
 
 
-def of(own: list[tuple[int, int]], other: list[tuple[int, int]]) -> Position:
+def board(own: list[tuple[int, int]], other: list[tuple[int, int]]) -> Position:
     return Position(side_of(own), side_of(other))
 
 
@@ -83,11 +83,11 @@ def test_invalid_position_id_is_refused(text: str) -> None:
 
 def test_impossible_position_has_a_flaw_with_its_reason() -> None:
     assert not flaw(START)
-    assert "at most" in flaw(of([(6, 16)], [(1, 1)]))
-    assert "the game is over" in flaw(of([(6, 15)], []))
-    assert "point 6" in flaw(of([(6, 2)], [(19, 2)]))
+    assert "at most" in flaw(board([(6, 16)], [(1, 1)]))
+    assert "the game is over" in flaw(board([(6, 15)], []))
+    assert "point 6" in flaw(board([(6, 2)], [(19, 2)]))
     closed = [(point, 2) for point in range(1, 7)]
-    assert "closed board" in flaw(of([*closed, (25, 1)], [*closed, (25, 1)]))
+    assert "closed board" in flaw(board([*closed, (25, 1)], [*closed, (25, 1)]))
 
 
 def test_opening_roll_6_5_has_seven_legal_plays() -> None:
@@ -108,89 +108,89 @@ def test_every_legal_play_is_read_back_from_its_notation(position: Position, dic
     for play in legal_plays(position, dice):
         assert parse_play(position, play.text)[0] == play.after
         assert legal_play(position, dice, play.text).after == play.after
-        # Nobody comes or goes but over the edge.
+        # No checker of the other side is lost.
         assert sum(play.after.other) == sum(position.other)
 
 
 @given(POSITIONS, DICE)
 @settings(max_examples=at_most(60), deadline=None)
 def test_legal_plays_equal_those_of_an_exhaustive_search(position: Position, dice: Dice) -> None:
-    def ways(at: Position, order: tuple[int, ...]) -> list[tuple[int, Position]]:
+    def sequences(current: Position, order: tuple[int, ...]) -> list[tuple[int, Position]]:
         further: list[tuple[int, Position]] = []
         for start in range(1, BAR + 2) if order else ():
-            allowed = at.own[start - 1] and (start == BAR + 1 or not at.own[BAR])
+            allowed = current.own[start - 1] and (start == BAR + 1 or not current.own[BAR])
             end = start - order[0]
-            at_home = not any(at.own[6:])
+            at_home = not any(current.own[6:])
             if end <= 0:
-                behind = any(at.own[point - 1] for point in range(start + 1, BAR + 2))
+                behind = any(current.own[point - 1] for point in range(start + 1, BAR + 2))
                 allowed = allowed and at_home and (end == 0 or not behind)
-            if allowed and (end <= 0 or at.other[24 - end] < 2):
-                after = apply_step(at, start, max(end, 0))[0]
-                further += [(count + 1, reached) for count, reached in ways(after, order[1:])]
-        return further or [(0, at)]
+            if allowed and (end <= 0 or current.other[24 - end] < 2):
+                after = apply_step(current, start, max(end, 0))[0]
+                further += [(count + 1, reached) for count, reached in sequences(after, order[1:])]
+        return further or [(0, current)]
 
     orders = [dice * 2] if dice[0] == dice[1] else list(permutations(dice))
     reachable = [
-        (count, order[0], after) for order in orders for count, after in ways(position, order)
+        (count, order[0], after) for order in orders for count, after in sequences(position, order)
     ]
     most = max(count for count, _, _ in reachable)
-    wanted = {(die, after) for count, die, after in reachable if count == most}
+    expected = {(die, after) for count, die, after in reachable if count == most}
     if most == 1 and dice[0] != dice[1]:
-        larger = max(die for die, _ in wanted)
-        wanted = {(die, after) for die, after in wanted if die == larger}
-    assert {play.after for play in legal_plays(position, dice)} == {after for _, after in wanted}
+        larger = max(die for die, _ in expected)
+        expected = {(die, after) for die, after in expected if die == larger}
+    assert {play.after for play in legal_plays(position, dice)} == {after for _, after in expected}
 
 
 def test_a_checker_on_the_bar_enters_first() -> None:
-    position = of([(25, 1), (6, 5), (8, 3), (13, 5), (24, 1)], [(6, 5), (8, 3), (13, 5), (24, 2)])
-    assert all(text.startswith("bar/") for text in texts(position, (4, 2)))
+    start = board([(25, 1), (6, 5), (8, 3), (13, 5), (24, 1)], [(6, 5), (8, 3), (13, 5), (24, 2)])
+    assert all(text.startswith("bar/") for text in texts(start, (4, 2)))
     with pytest.raises(InputError, match="bar must enter first"):
-        legal_play(position, (4, 2), "24/20 6/4")
+        legal_play(start, (4, 2), "24/20 6/4")
 
 
 def test_a_checker_on_the_bar_against_held_points_cannot_move() -> None:
-    position = of([(25, 1), (6, 5)], [(6, 2), (5, 2), (4, 2), (1, 3)])
+    position = board([(25, 1), (6, 5)], [(6, 2), (5, 2), (4, 2), (1, 3)])
     assert texts(position, (6, 5)) == {"cannot move"}
     assert texts(position, (6, 3)) == {"bar/16"}
 
 
 def test_larger_die_is_played_when_only_one_die_can_be_played() -> None:
-    assert texts(of([(12, 1)], [(22, 2)]), (5, 4)) == {"12/7"}
-    # The larger one cannot be played at all.
-    assert texts(of([(12, 1)], [(22, 2), (18, 2)]), (4, 5)) == {"12/8"}
+    assert texts(board([(12, 1)], [(22, 2)]), (5, 4)) == {"12/7"}
+    # The larger die cannot be played at all.
+    assert texts(board([(12, 1)], [(22, 2), (18, 2)]), (4, 5)) == {"12/8"}
 
 
 def test_both_dice_are_played_when_possible() -> None:
     # After 8/4 the 5 could not be played: 19 is held.
-    position = of([(24, 1), (8, 1)], [(6, 2)])
+    position = board([(24, 1), (8, 1)], [(6, 2)])
     assert texts(position, (5, 4)) == {"24/15", "24/20 8/3"}
     with pytest.raises(InputError, match="more of the roll can be played"):
         legal_play(START, (3, 1), "8/5")
 
 
 def test_a_held_point_cannot_be_entered_and_a_blot_is_hit() -> None:
-    held = of([(8, 2)], [(20, 2), (1, 1)])
+    held = board([(8, 2)], [(20, 2), (1, 1)])
     assert texts(held, (3, 3)) == {"cannot move"}
-    blot = of([(8, 2)], [(20, 1), (1, 1)])
+    blot = board([(8, 2)], [(20, 1), (1, 1)])
     play = legal_play(blot, (3, 1), "8/5* 8/7")
     assert play.text == "8/7 8/5*"
     assert play.after.other[BAR] == 1
 
 
 def test_higher_die_bears_off_only_from_the_highest_point() -> None:
-    assert texts(of([(4, 1), (2, 1)], [(1, 1)]), (6, 5)) == {"4/off 2/off"}
-    assert texts(of([(5, 1), (2, 1)], [(1, 1)]), (4, 3)) == {"5/off", "5/1 2/off"}
+    assert texts(board([(4, 1), (2, 1)], [(1, 1)]), (6, 5)) == {"4/off 2/off"}
+    assert texts(board([(5, 1), (2, 1)], [(1, 1)]), (4, 3)) == {"5/off", "5/1 2/off"}
     with pytest.raises(InputError, match="outside the home board"):
-        legal_play(of([(9, 1), (2, 2)], [(1, 1)]), (2, 1), "2/off 9/8")
+        legal_play(board([(9, 1), (2, 2)], [(1, 1)]), (2, 1), "2/off 9/8")
 
 
 def test_doubles_are_played_four_times() -> None:
-    assert "6/off(4)" in texts(of([(6, 5)], [(1, 1)]), (6, 6))
+    assert "6/off(4)" in texts(board([(6, 5)], [(1, 1)]), (6, 6))
     assert "8/4(2) 6/2(2)" in texts(START, (4, 4))
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("13/11 13/11", "do not make these steps"),
         ("8/x", "cannot be read"),
@@ -201,10 +201,10 @@ def test_doubles_are_played_four_times() -> None:
         ("13/7 8/7", "the roll has 4"),
     ],
 )
-def test_illegal_play_is_refused_with_the_reason_and_legal_examples(text: str, why: str) -> None:
-    with pytest.raises(InputError, match=why) as refused:
+def test_illegal_play_is_refused_with_the_reason_and_legal_examples(text: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason) as error:
         legal_play(START, (3, 1), text)
-    assert "Legal plays are for example" in str(refused.value)
+    assert "Legal plays are for example" in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["3-1", "31", "3 1", "3:1", " 3,1 "])
@@ -232,24 +232,24 @@ def test_play_features_contain_points_blots_primes_and_slots() -> None:
 
 
 def test_play_features_contain_hits_entries_bear_offs_and_broken_contact() -> None:
-    position = of([(25, 1), (8, 2), (6, 2)], [(20, 1), (6, 2), (3, 2)])
+    position = board([(25, 1), (8, 2), (6, 2)], [(20, 1), (6, 2), (3, 2)])
     hit = features_of(position, (3, 2), "bar/23 8/5*")
     assert (hit.hits, hit.loose_hits, hit.entered, hit.slots) == (1, (5,), 1, ())
-    off = features_of(of([(4, 1), (2, 1)], [(1, 1)]), (6, 5), "4/off 2/off")
+    off = features_of(board([(4, 1), (2, 1)], [(1, 1)]), (6, 5), "4/off 2/off")
     assert (off.borne_off, off.pips, off.contact) == (2, 6, False)
-    assert features_of(of([(9, 1), (8, 1)], [(17, 2)]), (2, 1), "9/7 8/7").breaks_contact
+    assert features_of(board([(9, 1), (8, 1)], [(17, 2)]), (2, 1), "9/7 8/7").breaks_contact
 
 
 @pytest.mark.parametrize(
     ("position", "name"),
     [
         (START, "opening"),
-        (of([(6, 5), (3, 2)], [(6, 5), (2, 2)]), "bear-off"),
-        (of([(8, 5), (3, 2)], [(6, 5), (2, 2)]), "race"),
-        (of([(6, 8), (3, 2)], [(24, 2), (5, 9)]), "contact bear-off"),
-        (of([(6, 6), (8, 3), (13, 4), (7, 2)], [(20, 2), (5, 9), (13, 4)]), "holding"),
-        (of([(24, 2), (22, 2), (6, 9), (7, 2)], [(20, 2), (5, 9), (13, 4)]), "back game"),
-        (of([(24, 1), (22, 1), (6, 9), (7, 4)], [(20, 1), (5, 9), (13, 5)]), "middle"),
+        (board([(6, 5), (3, 2)], [(6, 5), (2, 2)]), "bear-off"),
+        (board([(8, 5), (3, 2)], [(6, 5), (2, 2)]), "race"),
+        (board([(6, 8), (3, 2)], [(24, 2), (5, 9)]), "contact bear-off"),
+        (board([(6, 6), (8, 3), (13, 4), (7, 2)], [(20, 2), (5, 9), (13, 4)]), "holding"),
+        (board([(24, 2), (22, 2), (6, 9), (7, 2)], [(20, 2), (5, 9), (13, 4)]), "back game"),
+        (board([(24, 1), (22, 1), (6, 9), (7, 4)], [(20, 1), (5, 9), (13, 5)]), "middle"),
     ],
 )
 def test_phase_of_each_kind_of_position_is_recognised(position: Position, name: str) -> None:
@@ -259,16 +259,16 @@ def test_phase_of_each_kind_of_position_is_recognised(position: Position, name: 
 @given(POSITIONS)
 @settings(max_examples=at_most(25), deadline=None)
 def test_hitting_rolls_include_every_roll_with_a_legal_hit(position: Position) -> None:
-    hitting, more = 0, 0
+    certain, possible = 0, 0
     for large, small in ROLLS:
         plays = legal_plays(position, (large, small))
         count = 2 - (large == small)
         if any("*" in play.text for play in plays):
-            hitting += count
-        # A hit that may not be made, since more of the roll can be played without it, counts too.
+            certain += count
+        # A hit counts even if it is illegal because another play uses more of the roll.
         elif any(len(play.steps) > 1 for play in plays):
-            more += count
-    assert hitting <= hitting_rolls(position) <= hitting + more
+            possible += count
+    assert certain <= hitting_rolls(position) <= certain + possible
     assert hitting_rolls(position, beyond=6) <= hitting_rolls(position)
     assert hitting_rolls(position, beyond=24) == 0
 

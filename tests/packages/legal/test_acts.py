@@ -53,7 +53,7 @@ def test_act_keys_contain_acts_with_and_without_year_and_no_other_entities() -> 
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("text", "keys"),
     [
         ("Residential Tenancies Act 2009", ["residential tenancies act 2009"]),
         ("the Residential Tenancies Act 2009 (Ard)", ["residential tenancies act 2009"]),
@@ -77,5 +77,5 @@ def test_act_keys_contain_acts_with_and_without_year_and_no_other_entities() -> 
         ("", []),
     ],
 )
-def test_matching_keys_finds_only_the_acts_named_in_a_text(asked: str, found: list[str]) -> None:
-    assert matching_keys(asked, KNOWN) == found
+def test_matching_keys_finds_only_the_acts_named_in_a_text(text: str, keys: list[str]) -> None:
+    assert matching_keys(text, KNOWN) == keys

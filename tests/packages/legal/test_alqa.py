@@ -31,7 +31,7 @@ RECORD: dict[str, Any] = {
 
 def write_records(folder: Path, *records: Any) -> Path:
     path = folder / "qa.jsonl"
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
+    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -94,7 +94,7 @@ def test_file_without_a_record_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("{", "the line is not JSON"),
         ("[" * 100_000, "the line is not JSON"),
@@ -107,10 +107,10 @@ def test_file_without_a_record_is_refused(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_invalid_record_is_refused_with_its_file_and_line(
-    tmp_path: Path, line: Any, told: str
+    tmp_path: Path, line: Any, message: str
 ) -> None:
     path = write_records(tmp_path, RECORD, "", line)
-    with pytest.raises(InputError, match=rf"qa\.jsonl, line 3: {told}"):
+    with pytest.raises(InputError, match=rf"qa\.jsonl, line 3: {message}"):
         read_alqa(path)
 
 
@@ -134,7 +134,7 @@ def test_dataset_name_without_the_package_datasets_is_an_error(
 
 
 def hub(records: Any) -> Any:
-    """What stands for the datasets package, which may not be installed: one set."""
+    """Return a stand-in for the datasets package, which may not be installed."""
 
     def load_dataset(name: str, *, split: str) -> Any:
         assert split == "train"

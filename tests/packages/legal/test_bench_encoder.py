@@ -1,4 +1,4 @@
-"""The encoder's integer weights are measured beside its float32 ones."""
+"""Tests of the encoder bench, which compares integer weights with float32 weights."""
 
 from __future__ import annotations
 

@@ -34,8 +34,7 @@ class CuedEncoder(HashingEncoder):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    document = multihop_folder(tmp_path_factory.mktemp("data"))
-    return document
+    return multihop_folder(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +42,18 @@ def report(folder: Path) -> Report:
     return legal.measure_legal(folder, HashingEncoder(512))
 
 
-def rows_of(report: Report) -> dict[str, Any]:
+def rows_by_ranking(report: Report) -> dict[str, Any]:
     return {row["ranking"]: row for row in report.rows}
 
 
 def test_every_set_and_their_mean_are_scored_by_the_six_weightings(report: Report) -> None:
-    rows = rows_of(report)
+    rows = rows_by_ranking(report)
     for part in ("", " (test half)"):
         for label in LABELS:
             scores = [rows[f"{name}{part}: {label}"] for name in (*SETS, "all sets")]
             for column in (*(f"k{k}" for k in KS), "mean"):
-                weighting, two, both = (row[column] for row in scores)
-                assert both == pytest.approx((weighting + two) / 2)
+                first, second, mean = (row[column] for row in scores)
+                assert mean == pytest.approx((first + second) / 2)
     assert report.settings["sets"]["musique"] == {
         "cases": 16,
         "questions": 8,
@@ -64,7 +63,7 @@ def test_every_set_and_their_mean_are_scored_by_the_six_weightings(report: Repor
 
 def test_questions_that_name_both_cases_have_the_best_possible_f1(report: Report) -> None:
     # Both parents are the first two of sixteen cases.
-    for row in rows_of(report).values():
+    for row in rows_by_ranking(report).values():
         if row["ranking"] in (f"hotpotqa: {label}" for label in LABELS):
             assert [row[f"k{k}"] for k in KS] == pytest.approx(
                 [2 * min(k, 2) / (k + 2) for k in KS]
@@ -74,11 +73,11 @@ def test_questions_that_name_both_cases_have_the_best_possible_f1(report: Report
 def test_random_and_shuffled_controls_score_alike_and_below_the_best_weighting(
     report: Report,
 ) -> None:
-    rows, figures = rows_of(report), report.figures
+    rows, figures = rows_by_ranking(report), report.figures
     for name in SETS:
         chance = rows[f"{name}: random order, expected"]
         assert [chance[f"k{k}"] for k in KS] == pytest.approx(list(random_f1_at_k(16)))
-        # The questions' own parents are in front, so a stranger's cannot be.
+        # A question's own parents rank first, so another question's parents do not.
         shuffled = rows[f"{name}: labels shuffled"]
         assert shuffled["k1"] == 0
         assert shuffled["k19"] == pytest.approx(chance["k19"])
@@ -88,7 +87,7 @@ def test_random_and_shuffled_controls_score_alike_and_below_the_best_weighting(
 
 
 def test_cosines_decrease_with_rank_and_deciles_enclose_their_mean(report: Report) -> None:
-    rows = rows_of(report)
+    rows = rows_by_ranking(report)
     mean, low, high = (
         [rows[f"hotpotqa: cosine of the k-th case{part}"][f"k{k}"] for k in KS]
         for part in ("", ", 10 %", ", 90 %")
@@ -99,16 +98,16 @@ def test_cosines_decrease_with_rank_and_deciles_enclose_their_mean(report: Repor
 
 
 def test_best_weighting_is_scored_on_the_test_half_beside_the_papers(report: Report) -> None:
-    rows, figures = rows_of(report), report.figures
+    rows, figures = rows_by_ranking(report), report.figures
     best = tuple(
         figures[f"best_here_weight_of_{name}"] for name in ("question", "support", "entities")
     )
     assert sum(best) == pytest.approx(1)
-    own = rows[f"all sets (test half): best {label_of(best)}"]
-    assert figures["f1_test_half_best_here"] == pytest.approx(own["mean"])
-    theirs = rows[f"all sets (test half): {LABELS[-1]}"]
-    assert figures["f1_test_half_papers_best_weighting"] == pytest.approx(theirs["mean"])
-    assert figures["f1_test_half_difference"] == pytest.approx(own["mean"] - theirs["mean"])
+    row = rows[f"all sets (test half): best {label_of(best)}"]
+    assert figures["f1_test_half_best_here"] == pytest.approx(row["mean"])
+    paper = rows[f"all sets (test half): {LABELS[-1]}"]
+    assert figures["f1_test_half_papers_best_weighting"] == pytest.approx(paper["mean"])
+    assert figures["f1_test_half_difference"] == pytest.approx(row["mean"] - paper["mean"])
     assert figures["f1_test_half_difference_low_95"] <= figures["f1_test_half_difference"]
 
 
@@ -117,9 +116,9 @@ def test_store_ranks_cases_like_the_cosines_of_the_grid(report: Report) -> None:
 
 
 def test_report_contains_the_papers_figures_of_three_encoders(report: Report) -> None:
-    rows = rows_of(report)
-    theirs = [name for name in rows if name.startswith("paper, ")]
-    assert theirs == [
+    rows = rows_by_ranking(report)
+    names = [name for name in rows if name.startswith("paper, ")]
+    assert names == [
         f"paper, {encoder}: {weights}"
         for encoder in ("BERT", "LegalBERT", "AnglEBERT")
         for weights in LABELS
@@ -163,11 +162,11 @@ def test_store_ranks_cases_like_cosines_when_many_scores_are_equal(tmp_path: Pat
 
 
 def test_limit_reduces_the_questions_but_not_the_cases(folder: Path) -> None:
-    document = legal.measure_legal(folder, HashingEncoder(64), only="musique", limit=4)
-    assert document.settings["sets"] == {
+    limited = legal.measure_legal(folder, HashingEncoder(64), only="musique", limit=4)
+    assert limited.settings["sets"] == {
         "musique": {"cases": 16, "questions": 4, "questions_left_out": 0}
     }
-    assert not any("all sets" in row["ranking"] for row in document.rows)
+    assert not any("all sets" in row["ranking"] for row in limited.rows)
 
 
 def test_plot_shows_each_weighting_and_the_papers_best_over_k(report: Report) -> None:
@@ -176,10 +175,10 @@ def test_plot_shows_each_weighting_and_the_papers_best_over_k(report: Report) ->
     axes = Figure().subplots()
     assert report.draw is not None
     report.draw(axes)
-    *ours, theirs = axes.get_lines()
+    *ours, paper = axes.get_lines()
     assert [line.get_label() for line in ours] == LABELS
-    assert theirs.get_label() == "paper, AnglEBERT: 0.25 0.40 0.35"
-    row = rows_of(report)[f"all sets: {LABELS[0]}"]
+    assert paper.get_label() == "paper, AnglEBERT: 0.25 0.40 0.35"
+    row = rows_by_ranking(report)[f"all sets: {LABELS[0]}"]
     assert list(ours[0].get_ydata()) == [row[f"k{k}"] for k in KS]
 
 

@@ -30,25 +30,25 @@ from tests.support.multihop import (
 )
 
 
-def read(folder: Path, items: list[Item]) -> QaSet:
+def read_set(folder: Path, items: list[Item]) -> QaSet:
     return read_multihop(write_lines(folder / "items.jsonl", items), "towns")
 
 
 def test_every_distinct_paragraph_becomes_a_case(tmp_path: Path) -> None:
     items = town_items()
     items[0]["context"].append(["Quorn", ["Quorn is a village."]])
-    data_set = read(tmp_path, items)
+    data_set = read_set(tmp_path, items)
     titles = sorted(str(case.metadata["key"]) for case in data_set.cases)
     assert titles == sorted([*(town for pair in TOWNS for town in pair), "Quorn"])
 
 
 def test_hotpotqa_and_musique_items_give_the_same_set(tmp_path: Path) -> None:
-    hotpot, musique = read(tmp_path, town_items()), read(tmp_path, musique_items())
+    hotpot, musique = read_set(tmp_path, town_items()), read_set(tmp_path, musique_items())
     assert hotpot == musique
 
 
 def test_parents_are_the_supporting_paragraphs(tmp_path: Path) -> None:
-    data_set = read(tmp_path, town_items())
+    data_set = read_set(tmp_path, town_items())
     for question, pair in zip(data_set.questions, TOWNS, strict=True):
         assert {data_set.cases[position].metadata["key"] for position in question.parents} == set(
             pair
@@ -61,7 +61,7 @@ def test_questions_with_more_or_fewer_than_two_parents_are_left_out(tmp_path: Pa
     items[0]["supporting_facts"].append([TOWNS[1][0], 0])
     items[1]["supporting_facts"].pop()
     items[2]["supporting_facts"].append([TOWNS[2][0], 1])
-    data_set = read(tmp_path, items)
+    data_set = read_set(tmp_path, items)
     assert len(data_set.questions) == len(items) - 2
     assert data_set.left_out == 2
 
@@ -79,7 +79,7 @@ def test_cases_do_not_depend_on_questions_and_labels(
         rng.shuffle(item["context"])
     rng.shuffle(items)
     folder = tmp_path_factory.mktemp("items")
-    assert read(folder, items).cases == read(folder, town_items()).cases
+    assert read_set(folder, items).cases == read_set(folder, town_items()).cases
 
 
 @pytest.mark.parametrize(
@@ -124,19 +124,19 @@ def test_first_sentence_does_not_end_at_an_abbreviation(text: str, first: str) -
 
 @given(st.text(max_size=200))
 def test_paragraph_of_any_text_becomes_a_case(text: str) -> None:
-    data_set = Paragraph.of("Title", text)
-    case = paragraph_case(data_set)
-    assert data_set.text.startswith(case.solution)
-    assert bool(case.solution) == bool(data_set.text)
+    paragraph = Paragraph.of("Title", text)
+    case = paragraph_case(paragraph)
+    assert paragraph.text.startswith(case.solution)
+    assert bool(case.solution) == bool(paragraph.text)
     assert str(case.problem["question"]).endswith("?")
 
 
 def test_halves_are_disjoint_complete_and_reproducible(tmp_path: Path) -> None:
-    data_set = read(tmp_path, town_items())
+    data_set = read_set(tmp_path, town_items())
     development, test = data_set.halves()
     assert sorted([*development, *test]) == list(range(len(data_set.questions)))
     assert len(development) == len(test) == len(TOWNS) // 2
-    assert read(tmp_path, town_items()).halves() == (development, test)
+    assert read_set(tmp_path, town_items()).halves() == (development, test)
     assert development != list(range(len(development)))
 
 
@@ -225,8 +225,8 @@ def test_shipped_set_has_cases_and_questions_with_two_parents() -> None:
 
 @pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
 def test_published_sets_have_their_published_numbers_of_paragraphs() -> None:
-    data_set = {member.name: member for member in find_sets(Path(os.environ["CASEWRIGHT_DATA"]))}
-    sizes = {name: (len(data_set[name].cases), len(data_set[name].questions)) for name in FILES}
+    sets = {data_set.name: data_set for data_set in find_sets(Path(os.environ["CASEWRIGHT_DATA"]))}
+    sizes = {name: (len(sets[name].cases), len(sets[name].questions)) for name in FILES}
     assert sizes == {"hotpotqa": (1493, 150), "2wikimultihop": (694, 62), "musique": (2750, 107)}
-    for member in data_set.values():
-        assert all(case.problem["entities"] and case.solution for case in member.cases)
+    for data_set in sets.values():
+        assert all(case.problem["entities"] and case.solution for case in data_set.cases)

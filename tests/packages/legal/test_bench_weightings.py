@@ -44,8 +44,8 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall(ranks: set[int]) -> Non
 
 @pytest.mark.parametrize("cases", [2, 5, 8, 40])
 def test_f1_of_random_order_is_the_mean_over_all_positions_of_two_parents(cases: int) -> None:
-    places = np.array(list(combinations(range(1, cases + 1), 2)))
-    assert random_f1_at_k(cases) == pytest.approx(f1_at_k(places).mean(axis=0))
+    ranks = np.array(list(combinations(range(1, cases + 1), 2)))
+    assert random_f1_at_k(cases) == pytest.approx(f1_at_k(ranks).mean(axis=0))
 
 
 def test_shuffled_labels_never_give_a_question_its_own_label() -> None:
@@ -61,7 +61,7 @@ def test_shuffled_labels_never_give_a_question_its_own_label() -> None:
 def test_shuffled_labels_of_a_perfect_ranking_score_like_random_order() -> None:
     rng, count, cases = np.random.default_rng(5), 300, 120
     parents = np.array([rng.choice(cases, 2, replace=False) for _ in range(count)])
-    # Every question ranks its own parents first, the others in an order of its own.
+    # Every question ranks its own parents first, and the others in random order.
     ranks_by_case = np.empty((count, cases), dtype=np.int64)
     for question in range(count):
         rest = [case for case in rng.permutation(cases) if case not in parents[question]]
@@ -72,7 +72,7 @@ def test_shuffled_labels_of_a_perfect_ranking_score_like_random_order() -> None:
 
     assert f1_at_k(ranks(range(count))).mean(axis=0)[:2] == pytest.approx([2 / 3, 0.8])
     shuffled = shuffled_f1_at_k(ranks, count)
-    # A stranger's parents are never first where that place is taken, so a little below.
+    # Another question's parents never rank first, so the score is slightly lower.
     assert np.abs(shuffled - random_f1_at_k(cases)).max() < 0.006
 
 

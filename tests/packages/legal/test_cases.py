@@ -36,9 +36,9 @@ class CuedEncoder(HashingEncoder):
 
 @pytest.fixture
 def store() -> CaseStore:
-    made = CaseStore(qa_schema(HashingEncoder(256)))
-    made.add([BOND, COURIER, WILL])
-    return made
+    case_store = CaseStore(qa_schema(HashingEncoder(256)))
+    case_store.add([BOND, COURIER, WILL])
+    return case_store
 
 
 def test_qa_case_has_components_solution_metadata_and_quality() -> None:
@@ -89,8 +89,8 @@ def test_weight_on_one_facet_ranks_by_that_facet_alone(
 def test_hybrid_score_is_the_weighted_sum_of_the_three_cosines(store: CaseStore) -> None:
     for hit in store.search("Why was the bond of Rourke kept?", 3):
         parts = hit.facet_scores
-        weighed = 0.25 * parts["question"] + 0.40 * parts["support"] + 0.35 * parts["entities"]
-        assert hit.score == pytest.approx(weighed, abs=1e-5)
+        weighted_sum = 0.25 * parts["question"] + 0.40 * parts["support"] + 0.35 * parts["entities"]
+        assert hit.score == pytest.approx(weighted_sum, abs=1e-5)
 
 
 def test_cue_precedes_queries_of_inter_facets_but_no_case() -> None:
@@ -116,7 +116,7 @@ def test_entities_are_embedded_as_their_names_and_not_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "shown"),
+    ("form", "text"),
     [
         ("support", "The carpet was burnt through."),
         (
@@ -131,10 +131,10 @@ def test_entities_are_embedded_as_their_names_and_not_as_json() -> None:
         ),
     ],
 )
-def test_context_text_has_the_three_formats_of_the_paper(form: str, shown: str) -> None:
-    assert context_text(BOND, form) == shown
+def test_context_text_has_the_three_formats_of_the_paper(form: str, text: str) -> None:
+    assert context_text(BOND, form) == text
     schema = qa_schema(HashingEncoder(), context=form)
-    assert schema.support(BOND) == shown
+    assert schema.support(BOND) == text
     assert schema.full(BOND) == context_text(BOND, "full")
 
 
@@ -157,7 +157,7 @@ def test_context_texts_are_equal_after_a_case_was_stored(store: CaseStore) -> No
 
 
 class Constant:
-    """Answers with one vector for every text."""
+    """An encoder with the same vector for every text."""
 
     name, dimension = "constant", 4
 

@@ -10,7 +10,7 @@ from casewright_legal.entities import MAX_ENTITIES, extract_entities, is_name
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("text", "expected"),
     [
         (
             "Under s 41(2)(a) of the Residential Tenancies Act 2009 (Ard) the notice is bad.",
@@ -45,9 +45,9 @@ from casewright_legal.entities import MAX_ENTITIES, extract_entities, is_name
     ],
 )  # fmt: skip
 def test_extractor_finds_acts_cases_courts_dates_and_amounts_as_written(
-    text: str, named: list[str]
+    text: str, expected: list[str]
 ) -> None:
-    assert extract_entities(text) == named
+    assert extract_entities(text) == expected
 
 
 def test_acts_joined_by_and_are_separate_entities() -> None:
@@ -104,8 +104,8 @@ def test_each_entity_comes_once_in_order_of_first_mention() -> None:
 
 def test_text_with_many_names_gives_the_first_ones_up_to_the_limit() -> None:
     names = [f"Xa{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(600)]
-    found = extract_entities("He saw " + ", then ".join(names) + ".")
-    assert found == names[:MAX_ENTITIES]
+    entities = extract_entities("He saw " + ", then ".join(names) + ".")
+    assert entities == names[:MAX_ENTITIES]
 
 
 def test_line_break_separates_two_names() -> None:
@@ -137,10 +137,10 @@ PIECES = st.sampled_from(
 
 @given(st.one_of(st.text(), st.lists(PIECES).map(" ".join), st.lists(PIECES).map("".join)))
 def test_entities_of_any_text_occur_in_it_and_are_distinct(text: str) -> None:
-    found = extract_entities(text)
+    entities = extract_entities(text)
     plain = " ".join(text.split())
-    assert all(entity and entity in plain for entity in found)
-    assert len({entity.casefold() for entity in found}) == len(found) <= MAX_ENTITIES
+    assert all(entity and entity in plain for entity in entities)
+    assert len({entity.casefold() for entity in entities}) == len(entities) <= MAX_ENTITIES
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,12 @@ def test_entities_of_any_text_occur_in_it_and_are_distinct(text: str) -> None:
 def test_extraction_time_grows_no_faster_than_the_text(piece: str) -> None:
     def seconds(length: int) -> float:
         text = piece * (length // len(piece))
-        taken = []
+        durations = []
         for _ in range(2):
             started = time.process_time()
             extract_entities(text)
-            taken.append(time.process_time() - started)
-        return min(taken)
+            durations.append(time.process_time() - started)
+        return min(durations)
 
-    # Of a quadratic one, sixteen times the text would take 256 times as long.
+    # In quadratic time, sixteen times the text would take 256 times as long.
     assert seconds(12_800) < 80 * max(seconds(800), 0.0005)

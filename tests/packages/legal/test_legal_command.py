@@ -1,4 +1,4 @@
-"""The legal domain on the command line."""
+"""Tests of the legal domain on the command line."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ QUESTION = find_domain("legal").questions[0]
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = new_home(tmp_path_factory.mktemp("legal") / "home")
-    built = result(run(made, "domains", "--build", "legal", "--json"))
+    folder = new_home(tmp_path_factory.mktemp("legal") / "home")
+    built = result(run(folder, "domains", "--build", "legal", "--json"))
     assert built["cases"]["legal"] >= 60
-    return made
+    return folder
 
 
 def test_json_answer_cites_cases_with_their_citation(home: Path) -> None:
@@ -29,23 +29,23 @@ def test_json_answer_cites_cases_with_their_citation(home: Path) -> None:
 
 
 def test_text_answer_names_the_cited_case_and_its_evidence(home: Path) -> None:
-    done = run(home, "ask", "--domain", "legal", QUESTION)
-    assert done.returncode == 0, done.stderr
-    answer, _, evidence = done.stdout.partition("\nEvidence\n")
+    completed = run(home, "ask", "--domain", "legal", QUESTION)
+    assert completed.returncode == 0, completed.stderr
+    answer, _, evidence = completed.stdout.partition("\nEvidence\n")
     assert "[E1]" in answer
     assert evidence.startswith("[E1] legal:")
-    named = evidence.partition("  ")[0].removeprefix("[E1] legal:")
-    assert named in " ".join(answer.split())
+    citation = evidence.partition("  ")[0].removeprefix("[E1] legal:")
+    assert citation in " ".join(answer.split())
 
 
 def test_missing_alqa_file_is_a_one_line_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CASEWRIGHT_ALQA", str(home / "none.jsonl"))
-    told = one_line_error(run(home, "ask", "--domain", "legal", "Is a note a will?"))
-    assert "CASEWRIGHT_ALQA" in told
-    assert "none.jsonl" in told
+    message = one_line_error(run(home, "ask", "--domain", "legal", "Is a note a will?"))
+    assert "CASEWRIGHT_ALQA" in message
+    assert "none.jsonl" in message
 
 
 def test_domain_is_listed_with_its_questions(home: Path) -> None:
-    listed = {domain["name"]: domain for domain in result(run(home, "domains", "--json"))}
-    assert listed["legal"]["questions"] == list(find_domain("legal").questions)
-    assert listed["legal"]["scopes"] == {}
+    domains = {domain["name"]: domain for domain in result(run(home, "domains", "--json"))}
+    assert domains["legal"]["questions"] == list(find_domain("legal").questions)
+    assert domains["legal"]["scopes"] == {}

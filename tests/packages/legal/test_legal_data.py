@@ -1,4 +1,4 @@
-"""The cases, questions and queries that ship with the domain."""
+"""Tests of the cases, questions and queries that ship with the domain."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_at_least_60_shipped_cases_have_the_format_of_alqa() -> None:
 
 def test_every_case_has_a_distinct_question_answer_and_citation() -> None:
     shipped = records("cases")
-    for one_of in ("question", "answer", "text"):
-        assert len({record[one_of] for record in shipped}) == len(shipped)
-    for one_of in ("version_id", "citation", "text"):
-        assert len({record["source"][one_of] for record in shipped}) == len(shipped)
+    for field in ("question", "answer", "text"):
+        assert len({record[field] for record in shipped}) == len(shipped)
+    for field in ("version_id", "citation", "text"):
+        assert len({record["source"][field] for record in shipped}) == len(shipped)
 
 
 def test_every_case_has_entities_and_nearly_all_name_an_act() -> None:
@@ -55,8 +55,8 @@ def test_every_case_has_entities_and_nearly_all_name_an_act() -> None:
 def test_every_number_of_an_answer_occurs_in_its_source() -> None:
     for record in records("cases"):
         source = record["source"]
-        known = numbers(" ".join([record["question"], source["citation"], source["text"]]))
-        assert numbers(record["answer"]) <= known, source["citation"]
+        allowed = numbers(" ".join([record["question"], source["citation"], source["text"]]))
+        assert numbers(record["answer"]) <= allowed, source["citation"]
 
 
 def test_question_pairs_have_two_parents_that_contain_the_shared_entities() -> None:
@@ -71,23 +71,23 @@ def test_question_pairs_have_two_parents_that_contain_the_shared_entities() -> N
         assert pair["shared"]
         assert pair["answer"]
         for parent in pair["parents"]:
-            said = f"{parent}\n{sources[parent]}".casefold()
-            assert all(name.casefold() in said for name in pair["shared"]), (pair["id"], parent)
+            text = f"{parent}\n{sources[parent]}".casefold()
+            assert all(name.casefold() in text for name in pair["shared"]), (pair["id"], parent)
 
 
 def test_entity_pairs_finds_the_parents_of_every_question_pair() -> None:
-    found = {
+    citations = {
         frozenset((cited_as(pair.first), cited_as(pair.second)))
         for pair in entity_pairs(legal_cases())
     }
     assert [
-        pair["id"] for pair in records("pairs") if frozenset(pair["parents"]) not in found
+        pair["id"] for pair in records("pairs") if frozenset(pair["parents"]) not in citations
     ] == []
 
 
 def test_no_question_of_a_pair_is_the_question_of_a_case() -> None:
-    asked = {record["question"] for record in records("cases")}
-    assert not asked & {pair["question"] for pair in records("pairs")}
+    questions = {record["question"] for record in records("cases")}
+    assert not questions & {pair["question"] for pair in records("pairs")}
 
 
 def test_queries_have_distinct_ids_and_valid_plans(legal: OpenDomain) -> None:
@@ -101,8 +101,8 @@ def test_queries_have_distinct_ids_and_valid_plans(legal: OpenDomain) -> None:
 def test_every_step_of_every_gold_plan_finds_something(legal: OpenDomain) -> None:
     runs = run_gold_plans(DOMAIN, legal, default_encoder())
     assert len(runs) == len(queries())
-    ends = [(run.query.record.id, [step.status for step in run.steps]) for run in runs]
-    assert [end for end in ends if set(end[1]) != {"done"}] == []
+    outcomes = [(run.query.record.id, [step.status for step in run.steps]) for run in runs]
+    assert [outcome for outcome in outcomes if set(outcome[1]) != {"done"}] == []
 
 
 def test_case_planner_calls_the_right_tools_for_over_half_of_held_out_queries(
@@ -110,7 +110,7 @@ def test_case_planner_calls_the_right_tools_for_over_half_of_held_out_queries(
 ) -> None:
     shipped, folds, right = queries(), 6, 0
     for fold in range(folds):
-        known = [query for place, query in enumerate(shipped) if place % folds != fold]
+        known = [query for index, query in enumerate(shipped) if index % folds != fold]
         with plan_store(known, default_encoder()) as store:
             planner = CasePlanner(store)
             for query in shipped[fold::folds]:

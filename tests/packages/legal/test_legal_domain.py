@@ -70,12 +70,12 @@ def test_paraphrased_question_finds_the_case_that_answers_it(
 
 def test_search_finds_both_parents_of_most_pair_questions(legal: OpenDomain) -> None:
     pairs = records("pairs")
-    found = [
+    parent_counts = [
         len(set(pair["parents"]) & set(cited(call(legal, "case_search", pair["question"]))))
         for pair in pairs
     ]
-    assert min(found) >= 1
-    assert found.count(2) >= 0.8 * len(pairs)
+    assert min(parent_counts) >= 1
+    assert parent_counts.count(2) >= 0.8 * len(pairs)
 
 
 @pytest.mark.parametrize("question", ["how to cook pasta", "asdf qwer zxcv", "weather in London"])
@@ -113,18 +113,18 @@ Write = Callable[[str, str], Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    def written(name: str, answer: str) -> Path:
+    def write_record(name: str, answer: str) -> Path:
         source = {"citation": "Holt v Marsh [2010] ArdSC 1", "text": "Mr Holt burnt the carpet."}
         record = {"question": "Why was the bond kept?", "answer": answer, "source": source}
         path = tmp_path / name
         path.write_text(json.dumps(record) + "\n", encoding="utf-8")
         return path
 
-    return written
+    return write_record
 
 
 def answers(folder: Path) -> list[Any]:
-    """What the domain's cases answer, opened in a folder and closed again."""
+    """Return the answers of the domain's cases in a folder."""
     domain: Domain = find_domain("legal")
     opened = domain.open(folder, HashingEncoder(), False)
     try:
@@ -232,7 +232,7 @@ def test_context_setting_changes_the_evidence_without_rebuilding(
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "said"),
+    ("setting", "value", "message"),
     [
         (CONTEXT, "whole", "full, qsa, support"),
         (EXTRACTOR, "mistral", "offline, or by a chat model as provider:model"),
@@ -240,15 +240,15 @@ def test_context_setting_changes_the_evidence_without_rebuilding(
     ],
 )
 def test_invalid_setting_is_refused_with_the_valid_values(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: str, message: str
 ) -> None:
     monkeypatch.setenv(setting, value)
-    with pytest.raises(InputError, match=rf"{setting} is '{value}'.*{said}"):
+    with pytest.raises(InputError, match=rf"{setting} is '{value}'.*{message}"):
         answers(tmp_path / "stores")
 
 
-def providers(monkeypatch: pytest.MonkeyPatch, *replies: str) -> None:
-    """Stand in for LangChain's providers, which are packages of others: one model's replies."""
+def replace_providers(monkeypatch: pytest.MonkeyPatch, *replies: str) -> None:
+    """Replace the chat models of LangChain's providers with one of scripted replies."""
 
     def init_chat_model(model: str, **settings: Any) -> GenericFakeChatModel:
         assert (model, settings["model_provider"]) == ("mistral", "ollama")
@@ -274,7 +274,7 @@ def test_extractor_setting_determines_the_entities_and_calls_the_model_once(
     monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the carpet.")))
     assert entities(tmp_path) == [["Holt"]]
     monkeypatch.setenv(EXTRACTOR, "ollama:mistral")
-    providers(monkeypatch, '["the carpet"]')
+    replace_providers(monkeypatch, '["the carpet"]')
     assert entities(tmp_path) == [["the carpet"]]
     # Built stores need no model.
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
@@ -296,6 +296,6 @@ def test_failing_extractor_model_stops_the_build_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(EXTRACTOR, "ollama:mistral")
-    providers(monkeypatch)
+    replace_providers(monkeypatch)
     with pytest.raises(CasewrightError, match=r"no entities from the first 5 texts.*model failed"):
         answers(tmp_path)

@@ -25,10 +25,10 @@ from casewright_math24.puzzle import Problem
 READER = CardReader()
 
 
-def store_without(*apart: Problem) -> CaseStore:
-    """Return a store of a part of the puzzles, these left out."""
+def store_without(*excluded: Problem) -> CaseStore:
+    """Return a store of a third of the puzzles, without the given puzzles."""
     store = CaseStore(puzzle_schema(READER, shipped_network()), ":memory:")
-    known = [p for p in decomposable_problems()[::3] if p not in apart]
+    known = [p for p in decomposable_problems()[::3] if p not in excluded]
     store.add([puzzle_case(problem) for problem in known])
     return store
 
@@ -53,11 +53,11 @@ def test_card_is_answered_by_the_plan_of_a_similar_card_and_checked(
 def test_wrong_answer_is_followed_by_exactly_one_second_attempt(
     store: CaseStore,
 ) -> None:
-    tried = {
+    attempt_counts = {
         len(CardAnswerer(store, READER).answer(card_image(p)).checks)
         for p in [(3, 8, 11, 13), (1, 8, 10, 12), (5, 5, 5, 5)]
     }
-    assert tried == {1, 2}
+    assert attempt_counts == {1, 2}
     wrong = CardAnswerer(store, READER).answer(card_image((3, 8, 11, 13)))
     assert [check.right for check in wrong.checks] == [False, False]
     assert [check.why for check in wrong.checks] == [
@@ -68,18 +68,18 @@ def test_wrong_answer_is_followed_by_exactly_one_second_attempt(
 
 def test_chat_model_gets_the_plans_and_a_correction_of_a_wrong_answer() -> None:
     store = store_without((2, 3, 7, 8))
-    heard: list[list[tuple[str, str]]] = []
-    says = ["Final Answer: 8 * 3 = 24", "Final Answer: (8 - 2) * (7 - 3) = 24"]
+    prompts: list[list[tuple[str, str]]] = []
+    replies = ["Final Answer: 8 * 3 = 24", "Final Answer: (8 - 2) * (7 - 3) = 24"]
 
     def chat(messages: Sequence[tuple[str, str]]) -> str:
-        heard.append(list(messages))
-        return says[len(heard) - 1]
+        prompts.append(list(messages))
+        return replies[len(prompts) - 1]
 
     answer = CardAnswerer(store, READER, chat, "tiny").answer(card_image((2, 3, 7, 8)), retain=True)
     assert answer.right
     assert answer.answered_by == "tiny"
-    assert "A hint that may help" in heard[0][1][1]
-    assert "must use 2, 3, 7, 8" in heard[1][-1][1]
+    assert "A hint that may help" in prompts[0][1][1]
+    assert "must use 2, 3, 7, 8" in prompts[1][-1][1]
     assert answer.retained is not None
     assert answer.retained.outcome == "added"
     (case,) = store.get(answer.retained.id)
@@ -102,30 +102,30 @@ def test_puzzle_is_not_answered_by_its_own_case(store: CaseStore) -> None:
 
 
 def test_right_answer_is_retained_once_and_found_only_by_other_puzzles() -> None:
-    own = store_without((1, 8, 10, 12))
-    answerer, image, before = CardAnswerer(own, READER), card_image((1, 8, 10, 12)), own.count()
+    cards = store_without((1, 8, 10, 12))
+    answerer, image, before = CardAnswerer(cards, READER), card_image((1, 8, 10, 12)), cards.count()
     first = answerer.answer(image, retain=True)
     assert first.retained is not None
     assert first.retained.outcome == "added"
-    again = answerer.answer(image, retain=True)
-    assert first.retained.id not in [hit.case.id for hit in again.hits]
-    other = answerer.answer(card_image((1, 7, 9, 11)))
-    assert first.retained.id in [hit.case.id for hit in other.hits]
-    assert again.retained is not None
-    assert again.retained.outcome in ("unchanged", "duplicate")
-    assert own.count() == before + 1
+    second = answerer.answer(image, retain=True)
+    assert first.retained.id not in [hit.case.id for hit in second.hits]
+    other_answer = answerer.answer(card_image((1, 7, 9, 11)))
+    assert first.retained.id in [hit.case.id for hit in other_answer.hits]
+    assert second.retained is not None
+    assert second.retained.outcome in ("unchanged", "duplicate")
+    assert cards.count() == before + 1
 
 
 def test_wrong_answer_or_invalid_card_is_not_retained() -> None:
-    own = store_without()
-    answerer, before = CardAnswerer(own, READER), own.count()
+    cards = store_without()
+    answerer, before = CardAnswerer(cards, READER), cards.count()
     assert answerer.answer(card_image((3, 8, 11, 13)), retain=True).retained is None
     noise = io.BytesIO()
     Image.effect_noise((180, 180), 80).save(noise, format="PNG")
     for image in (noise.getvalue(), card_image((1, 8, 10, 12))[:900], b"no image"):
         with pytest.raises(InputError):
             answerer.answer(image, retain=True)
-    assert own.count() == before
+    assert cards.count() == before
 
 
 def test_store_refuses_a_case_with_a_wrong_solution(store: CaseStore) -> None:
@@ -152,7 +152,7 @@ def test_features_are_the_shares_of_pairs_that_make_each_factor() -> None:
     # Of six pairs, 12 is made by 3 and 4 alone; 6 by 2 and 3, and by 2 and 4.
     assert shares[6] == pytest.approx(1 / 6)
     assert shares[4] == pytest.approx(2 / 6)
-    # Of the first number's pairs 1 is made by 1 - 2 no, 2 - 1, 1 * 1 no: by the one with 2.
+    # Of the three pairs of the first number, only the pair with 2 makes 1.
     assert shares[8] == pytest.approx(1 / 3)
 
 
@@ -163,10 +163,10 @@ def test_latent_groups_puzzles_by_class_better_than_with_shuffled_labels(
     problems = decomposable_problems()
     test, known = problems[::5], [p for n, p in enumerate(problems) if n % 5]
     labels = [frozenset(classes(problem)) for problem in known]
-    few = {"epochs": 30} if train is train_paper_network else {"steps": 120}
+    budget = {"epochs": 30} if train is train_paper_network else {"steps": 120}
 
     def share(labels: Sequence[frozenset[tuple[int, int, int]]]) -> float:
-        latent = train(known, labels, seed=1, **few)
+        latent = train(known, labels, seed=1, **budget)
         rows, queries = latent.vectors(known), latent.vectors(test)
         rows = rows / (rows**2).sum(1, keepdims=True) ** 0.5
         nearest = (queries @ rows.T).argmax(1)
@@ -183,8 +183,8 @@ def test_latent_is_equal_after_loading_and_invalid_files_are_refused(tmp_path: P
     problems = decomposable_problems()[:20]
     latent = train_contrastive_network(problems, [classes(p) for p in problems], steps=2)
     latent.save(tmp_path / "latent.npz")
-    again = load_network(tmp_path / "latent.npz")
-    assert (again.vectors(problems) == latent.vectors(problems)).all()
+    loaded = load_network(tmp_path / "latent.npz")
+    assert (loaded.vectors(problems) == latent.vectors(problems)).all()
     (tmp_path / "other.npz").write_text("nothing", encoding="utf-8")
     (tmp_path / "empty.npz").write_bytes(b"")
     (tmp_path / "cut.npz").write_bytes((tmp_path / "latent.npz").read_bytes()[:500])

@@ -37,9 +37,9 @@ def test_ask_command_prints_reading_and_check_and_writes_a_page(
     home: Path, card: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "card.html"
-    done = run(home, "ask", "--domain", "math24", "--image", card, "--html", page)
-    assert done.returncode == 0
-    first, *_, last = done.stdout.strip().splitlines()
+    completed = run(home, "ask", "--domain", "math24", "--image", card, "--html", page)
+    assert completed.returncode == 0
+    first, *_, last = completed.stdout.strip().splitlines()
     assert first.startswith("Read: 12 1 8 10")
     assert "right: each number once, and 24" in last
     text = page.read_text(encoding="utf-8")
@@ -51,15 +51,15 @@ def test_generator_option_selects_the_chat_model_that_answers(
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    says = ("Final Answer: 12 + 12 = 24", "Final Answer: (10 - 8) * 12 * 1 = 24")
-    with chat_server(*says) as server:
+    replies = ("Final Answer: 12 + 12 = 24", "Final Answer: (10 - 8) * 12 * 1 = 24")
+    with chat_server(*replies) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         options = ("--generator", "openai:tiny", "--json")
         answer = result(run(home, "ask", "--domain", "math24", "--image", card, *options))
-        heard = [entry.body["messages"] for entry in server.heard]
+        requests = [entry.body["messages"] for entry in server.heard]
     assert [entry["right"] for entry in answer["attempts"]] == [False, True]
     assert answer["answered_by"] == "openai:tiny"
-    assert "must use 1, 8, 10, 12" in heard[1][-1]["content"]
+    assert "must use 1, 8, 10, 12" in requests[1][-1]["content"]
 
 
 def test_question_in_words_is_planned_and_answered(home: Path) -> None:
@@ -97,8 +97,8 @@ def test_invalid_card_or_option_is_a_one_line_error(
 
 
 def test_example_questions_are_answered_right(home: Path) -> None:
-    listed = result(run(home, "domains", "--json"))
-    (own,) = [domain for domain in listed if domain["name"] == "math24"]
-    for question in own["questions"]:
+    domains = result(run(home, "domains", "--json"))
+    (math24,) = [domain for domain in domains if domain["name"] == "math24"]
+    for question in math24["questions"]:
         answer = result(run(home, "ask", "--domain", "math24", question, "--json"))
         assert "right: each number once, and 24" in answer["text"]

@@ -1,4 +1,4 @@
-"""Math-24's bench in the paper's protocol, on puzzles of our own."""
+"""Tests of Math-24's bench in the paper's protocol, on other puzzles."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def report(data: Path) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
-        short = (
+        brief = (
             partial(train_contrastive_network, steps=80),
             partial(train_paper_network, epochs=40),
         )
-        patch.setattr(represent, "train_contrastive_network", short[0])
-        patch.setattr(represent, "train_paper_network", short[1])
+        patch.setattr(represent, "train_contrastive_network", brief[0])
+        patch.setattr(represent, "train_paper_network", brief[1])
         options = ["bench", "math24", "--data", str(data), "--runs", "2", "--json"]
-        done = CliRunner().invoke(app, options, catch_exceptions=False)
-    printed: dict[str, Any] = json.loads(done.stdout)
-    return printed
+        completed = CliRunner().invoke(app, options, catch_exceptions=False)
+    document: dict[str, Any] = json.loads(completed.stdout)
+    return document
 
 
-def row(report: dict[str, Any], name: str, label: str, k: int | None = None) -> dict[str, Any]:
+def find_row(report: dict[str, Any], name: str, label: str, k: int | None = None) -> dict[str, Any]:
     (match,) = [
         entry
         for entry in report["rows"]
@@ -79,16 +79,16 @@ def test_retrieval_figures_equal_those_calculated_by_hand() -> None:
 def test_report_has_rows_per_representation_and_k_with_the_papers_figures(
     report: dict[str, Any],
 ) -> None:
-    for name, printed in ((represent.FEATURES, 0.454), (represent.PAPER, 0.642)):
-        mean = row(report, name, "SCD")
-        assert mean["paper precision"] == printed
-        rows = [row(report, name, "SCD", k) for k in range(1, 6)]
+    for name, published in ((represent.FEATURES, 0.454), (represent.PAPER, 0.642)):
+        mean = find_row(report, name, "SCD")
+        assert mean["paper precision"] == published
+        rows = [find_row(report, name, "SCD", k) for k in range(1, 6)]
         for figure in NAMES:
             assert mean[figure] == pytest.approx(np.mean([entry[figure] for entry in rows]))
-    assert row(report, represent.SOLVER, "SCD")["precision"] > 0.8
-    learned = row(report, represent.CONTRASTIVE, "SCD")["precision"]
-    assert learned > row(report, represent.SHUFFLED, "SCD")["precision"] + 0.1
-    assert learned > row(report, represent.RANDOM, "SCD")["precision"] + 0.1
+    assert find_row(report, represent.SOLVER, "SCD")["precision"] > 0.8
+    learned = find_row(report, represent.CONTRASTIVE, "SCD")["precision"]
+    assert learned > find_row(report, represent.SHUFFLED, "SCD")["precision"] + 0.1
+    assert learned > find_row(report, represent.RANDOM, "SCD")["precision"] + 0.1
 
 
 def test_reuse_accuracy_is_reported_with_and_without_a_second_attempt(
@@ -122,8 +122,8 @@ def test_report_contains_controls_without_cases_beside_reuse(
             ]
             for run in range(2)
         ]
-        wanted = np.mean([np.mean(run) for run in runs])
-        assert shares[f"control: always factor {larger}", "general", 1] == pytest.approx(wanted)
+        expected = np.mean([np.mean(run) for run in runs])
+        assert shares[f"control: always factor {larger}", "general", 1] == pytest.approx(expected)
     assert (
         shares["control: factor 6, then 12", "general", 2]
         >= (shares["control: always factor 6", "general", 1])
@@ -136,39 +136,39 @@ def test_report_contains_controls_without_cases_beside_reuse(
 def test_nested_settings_are_chosen_without_a_test_puzzle(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    puzzles, seen = read_puzzles(data), []
+    puzzles, trainings = read_puzzles(data), []
 
-    def train(problems: Any, labels: Any, **more: Any) -> Any:
-        seen.append(set(problems))
-        return train_contrastive_network(problems, labels, steps=5, seed=more["seed"])
+    def train(problems: Any, labels: Any, **options: Any) -> Any:
+        trainings.append(set(problems))
+        return train_contrastive_network(problems, labels, steps=5, seed=options["seed"])
 
     monkeypatch.setattr(represent, "train_contrastive_network", train)
-    ways = represent.representations(puzzles, nested=True)
-    retrieval_figures(puzzles, ways[represent.NESTED], [0, 1])
+    representations = represent.representations(puzzles, nested=True)
+    retrieval_figures(puzzles, representations[represent.NESTED], [0, 1])
     rounds = len(represent.GRID) + 1
-    assert len(seen) == 2 * rounds
+    assert len(trainings) == 2 * rounds
     for run in (0, 1):
         tests = {puzzles.problems[index] for index in puzzles.splits[run]}
-        *inner, last = seen[run * rounds : (run + 1) * rounds]
+        *inner, last = trainings[run * rounds : (run + 1) * rounds]
         assert not tests & last
-        assert all(own < last for own in inner)
-        assert len({frozenset(own) for own in inner}) == 1
+        assert all(puzzle_set < last for puzzle_set in inner)
+        assert len({frozenset(puzzle_set) for puzzle_set in inner}) == 1
 
 
 def test_training_of_a_run_contains_no_test_puzzle(data: Path) -> None:
     puzzles = read_puzzles(data)
     for run, split in puzzles.splits.items():
         assert not set(puzzles.training(run)) & set(split)
-    seen: list[list[int]] = []
+    cases: list[list[int]] = []
     retrieval_figures(
         puzzles,
-        lambda places, labels, run: (
-            seen.append(list(places)),
+        lambda indices, labels, run: (
+            cases.append(list(indices)),
             np.ones((len(puzzles.problems), 2), dtype=np.float32),
         )[1],
         [0, 1],
     )
-    assert [set(entry) & set(puzzles.splits[n]) for n, entry in enumerate(seen)] == [set(), set()]
+    assert [set(entry) & set(puzzles.splits[n]) for n, entry in enumerate(cases)] == [set(), set()]
 
 
 def test_a_folder_without_the_puzzles_is_refused(tmp_path: Path) -> None:
@@ -187,10 +187,10 @@ def test_chat_answerer_sends_hints_and_a_correction_and_reports_failures(
         answer = chat_answerer(chat_model("openai:tiny", base_url=server.url, api_key="none"))
         assert not answer((2, 3, 7, 8), "none", [], 1)
         assert answer((2, 3, 7, 8), "top", [(6, 0, 3)], 2)
-        heard = [entry.body["messages"] for entry in server.heard]
-    assert "hint" not in heard[0][-1]["content"]
-    assert "Make 6 of 2 and 8" in heard[1][-1]["content"]
-    assert "must use 2, 3, 7, 8" in heard[2][-1]["content"]
+        requests = [entry.body["messages"] for entry in server.heard]
+    assert "hint" not in requests[0][-1]["content"]
+    assert "Make 6 of 2 and 8" in requests[1][-1]["content"]
+    assert "must use 2, 3, 7, 8" in requests[2][-1]["content"]
     with pytest.raises(InputError, match="failed"):
         chat_answerer(
             chat_model("openai:tiny", base_url=nobody_there(), api_key="none", max_retries=0)

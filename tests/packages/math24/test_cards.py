@@ -25,10 +25,10 @@ def reader() -> CardReader:
     return CardReader()
 
 
-def saved(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
-    into = io.BytesIO()
-    image.save(into, form, **options)
-    return into.getvalue()
+def image_bytes(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, form, **options)
+    return buffer.getvalue()
 
 
 def random_cards(count: int, seed: int) -> tuple[list[tuple[int, ...]], np.random.Generator]:
@@ -48,7 +48,7 @@ def share_right(reader: CardReader, cards: list[tuple[int, ...]], images: Any) -
     return sum(read_or_refused(reader, image) == card for image, card in pairs) / len(cards)
 
 
-def one_line(error: pytest.ExceptionInfo[InputError]) -> str:
+def one_line_message(error: pytest.ExceptionInfo[InputError]) -> str:
     message = str(error.value)
     assert "\n" not in message
     assert message.endswith((".", "math24"))
@@ -99,7 +99,7 @@ def test_card_shows_its_numbers_row_by_row() -> None:
 def test_anything_but_four_whole_numbers_from_1_to_13_is_refused(numbers: Any) -> None:
     with pytest.raises(InputError) as error:
         render_card(numbers)
-    assert len(one_line(error)) < 200
+    assert len(one_line_message(error)) < 200
 
 
 def test_unreadable_font_is_refused(tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_unreadable_font_is_refused(tmp_path: Path) -> None:
 
 
 def test_training_fonts_and_unseen_fonts_share_no_family() -> None:
-    learned, unseen = training_fonts(), unseen_fonts()
-    assert all(file.is_file() for file in learned + unseen)
-    families = [{file.stem.split("-")[0][:11] for file in side} for side in (learned, unseen)]
+    training, unseen = training_fonts(), unseen_fonts()
+    assert all(file.is_file() for file in training + unseen)
+    families = [{file.stem.split("-")[0][:11] for file in side} for side in (training, unseen)]
     assert not families[0] & families[1]
 
 
@@ -127,14 +127,14 @@ def test_turned_cards_in_unseen_fonts_are_read(reader: CardReader) -> None:
     assert share_right(reader, cards, images) >= 0.98
 
 
-@pytest.mark.parametrize(("kinds", "least"), [(TRAINED, 0.95), (UNSEEN, 0.9)])
+@pytest.mark.parametrize(("kinds", "minimum"), [(TRAINED, 0.95), (UNSEEN, 0.9)])
 def test_images_that_are_no_cards_are_refused(
-    reader: CardReader, kinds: dict[str, Kind], least: float
+    reader: CardReader, kinds: dict[str, Kind], minimum: float
 ) -> None:
     rng = np.random.default_rng(13)
     fonts = unseen_fonts()
-    read = [read_or_refused(reader, draw_non_card(kinds, rng, fonts)) for _ in range(200)]
-    assert read.count(None) / len(read) >= least
+    readings = [read_or_refused(reader, draw_non_card(kinds, rng, fonts)) for _ in range(200)]
+    assert readings.count(None) / len(readings) >= minimum
 
 
 def grey_16(card: Image.Image) -> Image.Image:
@@ -158,11 +158,11 @@ FORMS: dict[str, Callable[[Image.Image], bytes | Image.Image]] = {
     "floating point": lambda card: card.convert("F"),
     "CMYK": lambda card: card.convert("CMYK"),
     "white on black": lambda card: card.point([255 - level for level in range(256)]),
-    "PNG of 16 bits": lambda card: saved(grey_16(card)),
-    "JPEG": lambda card: saved(card, "JPEG", quality=60),
-    "GIF": lambda card: saved(card, "GIF"),
-    "WebP": lambda card: saved(card, "WEBP"),
-    "TIFF": lambda card: saved(card, "TIFF"),
+    "PNG of 16 bits": lambda card: image_bytes(grey_16(card)),
+    "JPEG": lambda card: image_bytes(card, "JPEG", quality=60),
+    "GIF": lambda card: image_bytes(card, "GIF"),
+    "WebP": lambda card: image_bytes(card, "WEBP"),
+    "TIFF": lambda card: image_bytes(card, "TIFF"),
     "coloured": lambda card: Image.merge(
         "RGB", [card.point([level // 2 + add for level in range(256)]) for add in (20, 90, 40)]
     ),
@@ -181,7 +181,7 @@ def test_card_is_rotated_by_its_exif_orientation(reader: CardReader, turn: int) 
     exif[0x0112] = turn
     degrees = {3: 180, 6: 90, 8: 270}[turn]
     image = render_card(NUMBERS).rotate(degrees)
-    assert reader.read(saved(image, "JPEG", exif=exif)).numbers == NUMBERS
+    assert reader.read(image_bytes(image, "JPEG", exif=exif)).numbers == NUMBERS
 
 
 @pytest.mark.parametrize(
@@ -203,13 +203,13 @@ def test_card_is_read_from_a_path_and_from_bytes_alike(reader: CardReader, tmp_p
 
 def test_cards_of_several_batches_are_read_in_their_order(reader: CardReader) -> None:
     cards, _ = random_cards(70, 14)
-    likely = reader.probabilities(map(render_card, cards))
-    assert [tuple(row) for row in (likely.argmax(axis=2) + 1).tolist()] == cards
+    shares = reader.probabilities(map(render_card, cards))
+    assert [tuple(row) for row in (shares.argmax(axis=2) + 1).tolist()] == cards
     assert reader.probabilities([]).shape == (0, 4, 13)
 
 
 def bomb() -> bytes:
-    """A PNG of a few kilobytes that says it has 40,000 × 40,000 pixels."""
+    """Return a small PNG whose header claims 40,000 × 40,000 pixels."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         chunk = kind + body
@@ -226,13 +226,13 @@ def bomb() -> bytes:
 
 
 NOISY = render_card(NUMBERS, CardStyle(noise=20))
-BAD: dict[str, tuple[Any, str]] = {
+INVALID_IMAGES: dict[str, tuple[Any, str]] = {
     "text": (b"1 2 3 4\n", "cannot be read as an image"),
     "nothing": (b"", "cannot be read as an image"),
     "random bytes": (random.Random(0).randbytes(5000), "cannot be read as an image"),
-    "half a PNG": (saved(NOISY)[:9000], "damaged or cut off"),
-    "half a JPEG": (saved(NOISY, "JPEG")[:4000], "damaged or cut off"),
-    "end of a PNG changed": (saved(NOISY)[:-3000] + bytes(3000), "damaged or cut off"),
+    "half a PNG": (image_bytes(NOISY)[:9000], "damaged or cut off"),
+    "half a JPEG": (image_bytes(NOISY, "JPEG")[:4000], "damaged or cut off"),
+    "end of a PNG changed": (image_bytes(NOISY)[:-3000] + bytes(3000), "damaged or cut off"),
     "bomb": (bomb(), "more than 50 million pixels"),
     "large": (Image.new("1", (7100, 7100)), "more than 50 million pixels"),
     "small": (render_card(NUMBERS).resize((31, 40)), "too few to read"),
@@ -244,19 +244,19 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", INVALID_IMAGES)
 def test_invalid_image_is_refused_with_a_one_line_error(reader: CardReader, name: str) -> None:
-    image, message = BAD[name]
+    image, message = INVALID_IMAGES[name]
     with pytest.raises(InputError) as error:
         reader.read(image)
-    assert message in one_line(error)
+    assert message in one_line_message(error)
 
 
 def test_error_names_the_invalid_file(reader: CardReader, tmp_path: Path) -> None:
     for name, content, message in (
         ("text.png", b"no image", "cannot be read as an image"),
-        ("half.png", saved(NOISY)[:9000], "damaged or cut off"),
-        ("blank.png", saved(Image.new("L", (99, 99))), "does not look like a card"),
+        ("half.png", image_bytes(NOISY)[:9000], "damaged or cut off"),
+        ("blank.png", image_bytes(Image.new("L", (99, 99))), "does not look like a card"),
         ("missing.png", None, "There is no file"),
     ):
         file = tmp_path / name
@@ -264,7 +264,7 @@ def test_error_names_the_invalid_file(reader: CardReader, tmp_path: Path) -> Non
             file.write_bytes(content)
         with pytest.raises(InputError) as error:
             reader.read(file)
-        assert str(file) in one_line(error)
+        assert str(file) in one_line_message(error)
         assert message in str(error.value)
     with pytest.raises(InputError, match="is not a file"):
         reader.read(tmp_path)
@@ -273,7 +273,7 @@ def test_error_names_the_invalid_file(reader: CardReader, tmp_path: Path) -> Non
 def test_missing_network_is_an_error_with_the_training_command(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         CardReader(tmp_path / "cards.onnx").read(render_card(NUMBERS))
-    assert one_line(error).endswith("Train it: casewright finetune math24")
+    assert one_line_message(error).endswith("Train it: casewright finetune math24")
 
 
 def test_network_is_small_and_contains_no_local_path() -> None:

@@ -44,7 +44,7 @@ def test_invalid_puzzle_is_refused(numbers: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "why"),
+    ("expression", "reason"),
     [
         ("(8 - 2) * (7 - 3)", ""),
         ("(8 − 2) × (7 − 3)", ""),
@@ -62,10 +62,10 @@ def test_invalid_puzzle_is_refused(numbers: tuple[int, ...]) -> None:
         ("", "There is no expression"),
     ],
 )
-def test_answer_check_is_exact_and_states_what_is_wrong(expression: str, why: str) -> None:
+def test_answer_check_is_exact_and_states_what_is_wrong(expression: str, reason: str) -> None:
     verdict = check(expression, (2, 3, 7, 8))
-    assert verdict.right == (not why)
-    assert why in verdict.why
+    assert verdict.right == (not reason)
+    assert reason in verdict.why
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_any_text_can_be_checked_as_an_answer(answer: str) -> None:
 def test_plan_is_applied_to_the_same_positions_first() -> None:
     # The case: 12 of the first and the last number, 2 of the others.
     assert list(attempts((1, 8, 10, 12), [(12, 0, 3)])) == ["(1 * 12) * (10 - 8)"]
-    # Where that pair cannot make it, another one may.
+    # If that pair cannot make the factor, another pair may.
     assert list(attempts((1, 1, 1, 11), [(12, 0, 1)])) == ["(1 + 11) * (1 + 1)"]
 
 
@@ -102,7 +102,7 @@ def test_attempt_is_right_exactly_when_its_factor_can_be_made(
     problem = problem_of(numbers)
     (expression,) = attempts(problem, [plan])
     can_be_made = any(kind[0] == plan[0] for kind in classes(problem))
-    # Nothing is guessed: a plan that leads nowhere makes no expression.
+    # A plan without a solution makes no expression.
     assert bool(expression) == can_be_made
     assert check(expression, problem).right == can_be_made
 

@@ -1,4 +1,4 @@
-"""The soak test in small: it finds nothing lost or wrong."""
+"""Tests of a small soak run, which finds nothing lost or wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casewright_soak import kills, measure
 from casewright_soak.damage import full_disks
 from casewright_soak.trials import Bounds, in_child
 
-#: Kinds with what they try here at most: the others have a test of their own, or take long.
+#: The most trials of each kind; other kinds have their own tests, or take long.
 TRIALS = {
     "random": 2,
     "writes": 2,
@@ -53,23 +53,23 @@ def test_service_that_is_killed_under_load_keeps_its_answers() -> None:
     assert report.figures["requests"] > 64
 
 
-def refused() -> None:
+def raise_input_error() -> None:
     raise InputError("no")
 
 
-def failing() -> None:
+def raise_key_error() -> None:
     raise KeyError("key")
 
 
-def dying() -> None:
+def abort() -> None:
     os.abort()
 
 
 def test_in_child_distinguishes_result_input_error_failure_and_death() -> None:
     assert in_child(len, "four") == ("done", 4)
-    assert in_child(refused) == ("told", "InputError: no")
-    assert in_child(failing)[0] == "failed"
-    assert in_child(dying) == ("died", "SIGABRT")
+    assert in_child(raise_input_error) == ("told", "InputError: no")
+    assert in_child(raise_key_error)[0] == "failed"
+    assert in_child(abort) == ("died", "SIGABRT")
 
 
 def test_run_until_step_kills_a_process_at_successive_steps(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A toy shop with a rarer shape, and a recipe by which its rows train in moments."""
+"""A toy shop with a rare shape of plans, and a recipe that trains in seconds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def query(number: int, text: str, plan: str, label: str) -> AnnotatedQuery:
     return AnnotatedQuery.read(record)
 
 
-#: A second shape of several steps, rarer than the first, so that there is one to hold out.
+#: A second, rarer shape of plans with several steps, which can be held out.
 BOTH = [
     query(
         number,
@@ -47,7 +47,7 @@ BOTH = [
     )
     for number, thing in enumerate(THINGS)
 ]
-#: Small talk, so that there is something to answer without a tool.
+#: Small talk, which needs no tool.
 TALK = [
     query(200 + number, text, "s1 = no_evidence()", "no_evidence")
     for number, text in enumerate(

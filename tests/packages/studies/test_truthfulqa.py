@@ -1,4 +1,4 @@
-"""RAGSys's study on questions of TruthfulQA's form, with a tiny Mistral."""
+"""Tests of RAGSys's study on questions in TruthfulQA's format, with a tiny Mistral."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny(tmp_path_factory.mktemp("models") / "tiny", initializer_range=0.3)
 
 
-def study(data: Path, model: Path, work: Path, *more: str | Path) -> dict[str, Any]:
+def run_study(data: Path, model: Path, work: Path, *extra: str | Path) -> dict[str, Any]:
     options = ["bench", "truthfulqa", "--data", data, "--model", model, "--work", work, "-k", "3"]
-    completed = CliRunner().invoke(app, [*map(str, options), *map(str, more), "--json"])
+    completed = CliRunner().invoke(app, [*map(str, options), *map(str, extra), "--json"])
     assert completed.exit_code == 0, completed.output
     report: dict[str, Any] = json.loads(completed.stdout)
     return report
@@ -57,10 +57,10 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(data: Path, model: Path, work: Path) -> dict[str, Any]:
-    return study(data, model, work)
+    return run_study(data, model, work)
 
 
-def row(report: dict[str, Any], name: str) -> dict[str, Any]:
+def find_row(report: dict[str, Any], name: str) -> dict[str, Any]:
     (match,) = [line for line in report["rows"] if line["retriever"] == name]
     return dict(match)
 
@@ -81,20 +81,19 @@ def test_report_has_a_row_with_all_measures_per_retriever_and_control(
     names = [line["retriever"] for line in report["rows"]]
     assert [name for name in names if name in NAMES] == list(NAMES[1:])
     assert "fixed primer: no file was given" in names
-    measured = [line for line in report["rows"] if line["questions"]]
-    for line in measured:
+    lines = [line for line in report["rows"] if line["questions"]]
+    for line in lines:
         assert (line["questions"], line["triples"]) == (10, 60)
-        assert 0 <= line["mass (TruthfulQA's MC2)"] <= 1
-        assert 0 <= line["MC1"] <= 1
+        assert {"mass (TruthfulQA's MC2)", "MC1"} <= set(line)
         assert line["DPO, triples"] < 0
-    alone = row(report, "no demonstrations")
-    assert alone["margin"] == 0
-    assert alone["DPO, triples"] == pytest.approx(-0.6931, abs=1e-4)
-    shuffled = row(report, "relevance, diversity, bias: labels shuffled")
-    assert abs(shuffled["margin"]) < 0.5 * max(abs(line["margin"]) for line in measured) + 0.1
+    control = find_row(report, "no demonstrations")
+    assert control["margin"] == 0
+    assert control["DPO, triples"] == pytest.approx(-0.6931, abs=1e-4)
+    shuffled = find_row(report, "relevance, diversity, bias: labels shuffled")
+    assert abs(shuffled["margin"]) < 0.5 * max(abs(line["margin"]) for line in lines) + 0.1
     assert (
-        row(report, "relevance, diversity")["cosine of pairs"]
-        < (row(report, "relevance")["cosine of pairs"])
+        find_row(report, "relevance, diversity")["cosine of pairs"]
+        < (find_row(report, "relevance")["cosine of pairs"])
     )
 
 
@@ -111,37 +110,37 @@ def test_notes_contain_the_rankings_and_a_warning_about_small_models(
 def test_second_run_scores_no_answer_and_gives_the_same_rows(
     data: Path, model: Path, work: Path, report: dict[str, Any]
 ) -> None:
-    again = study(data, model, work)
+    second = run_study(data, model, work)
     assert report["figures"]["study_answers_scored_in_this_run"] > 0
-    assert again["figures"]["study_answers_scored_in_this_run"] == 0
-    assert again["rows"] == report["rows"]
+    assert second["figures"]["study_answers_scored_in_this_run"] == 0
+    assert second["rows"] == report["rows"]
 
 
 def test_report_contains_the_published_figures(
     report: dict[str, Any],
 ) -> None:
-    theirs = [line for line in report["rows"] if line["retriever"].startswith("published, ")]
-    assert len(theirs) == 2 * len(NAMES)
-    best = row(report, "published, Llama-3-8B-chat: relevance, diversity")
+    published = [line for line in report["rows"] if line["retriever"].startswith("published, ")]
+    assert len(published) == 2 * len(NAMES)
+    best = find_row(report, "published, Llama-3-8B-chat: relevance, diversity")
     assert (best["DPO, triples"], best["MC1"]) == (-16.14, 0.5520)
     assert (best["MC2 (TruthfulQA's MC3)"], best["mass (TruthfulQA's MC2)"]) == (0.4173, 0.7009)
-    # A measure that the paper does not have, it has of no retriever.
-    assert {line["margin"] for line in theirs} == {None}
+    # The paper has no margins.
+    assert {line["margin"] for line in published} == {None}
 
 
 def test_reversed_bias_gives_another_margin_than_the_bias(report: dict[str, Any]) -> None:
-    ours, reverse = (
-        row(report, name)["margin"]
+    biased, reversed_bias = (
+        find_row(report, name)["margin"]
         for name in ("relevance, diversity, bias", "relevance, diversity, reversed bias")
     )
-    assert ours != reverse
+    assert biased != reversed_bias
     shares = report["settings"]["retrievers"]["relevance, diversity, reversed bias"]
     assert shares == {"lambda_d": 0.75, "lambda_b": 1.05}
 
 
 def test_cases_are_less_similar_when_relevance_has_less_weight(report: dict[str, Any]) -> None:
     names = [f"relevance, diversity, λ_d {d}" for d in (0, 0.25, 0.5)]
-    curve = [row(report, name)["cosine of pairs"] for name in (*names, "relevance")]
+    curve = [find_row(report, name)["cosine of pairs"] for name in (*names, "relevance")]
     assert curve == sorted(curve)
     assert curve[0] < curve[-1]
 
@@ -149,9 +148,9 @@ def test_cases_are_less_similar_when_relevance_has_less_weight(report: dict[str,
 def test_lower_limit_reuses_the_scores_of_the_first_questions(
     data: Path, model: Path, work: Path, report: dict[str, Any]
 ) -> None:
-    some = study(data, model, work, "--limit", "4")
-    assert row(some, "relevance")["questions"] == 4
-    assert some["figures"]["study_answers_scored_in_this_run"] == 0
+    limited = run_study(data, model, work, "--limit", "4")
+    assert find_row(limited, "relevance")["questions"] == 4
+    assert limited["figures"]["study_answers_scored_in_this_run"] == 0
 
 
 def test_primer_option_adds_a_row(data: Path, model: Path, tmp_path: Path) -> None:
@@ -160,9 +159,9 @@ def test_primer_option_adds_a_row(data: Path, model: Path, tmp_path: Path) -> No
         '{"question": "What is water?", "answer": "Wet."}\n{"question": "Why?", "answer": "So."}',
         encoding="utf-8",
     )
-    report = study(data, model, tmp_path, "--primer", primer, "--limit", "4")
-    assert row(report, "fixed primer")["questions"] == 4
-    assert row(report, "fixed primer")["margin"] != 0
+    report = run_study(data, model, tmp_path, "--primer", primer, "--limit", "4")
+    assert find_row(report, "fixed primer")["questions"] == 4
+    assert find_row(report, "fixed primer")["margin"] != 0
 
 
 @pytest.mark.parametrize(
