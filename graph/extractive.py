@@ -22,7 +22,7 @@ MAX_QUOTES = 3
 #: Maximum characters of the first quotation and of the next ones: the part of a result that is most
 #: similar to the question, with adjacent parts. Results that are shorter together are quoted whole.
 #: The third number is for next quotations that the cross-encoder chooses.
-FIRST_SIZE, NEXT_SIZE, NEXT_ANSWER_SIZE = 440, 160, 300
+FIRST_SIZE, NEXT_SIZE, NEXT_ANSWER_SIZE = 440, 160, 200
 #: Without a cross-encoder, a further result is quoted if its score is at least this share of the
 #: best result's score.
 MIN_SHARE = 0.7

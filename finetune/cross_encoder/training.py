@@ -25,7 +25,7 @@ from casewright.stores.encoders.cross_encoder import (
     save_weights,
 )
 from casewright.stores.encoders.mpnet import FACTORS, PADDING, WIDTH, Unpacked, count_layers
-from casewright.stores.passages.search import SEARCH_WEIGHT
+from casewright.stores.passages.search import SEARCH_WEIGHT, USUAL_SCORE
 from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 #: Number of groups in one forward pass, which limits the memory.
 CHUNK = 8
-#: The search's score with which a passage's logit 0 means that an answer is as likely as none.
-USUAL_SCORE = 0.74
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ A passage on the question's subject has a high relevance even if it does not ans
 passage may also have the question's words by chance. The first feature is therefore a product: the
 share of the question's words in a passage, weighted by their rarity, times its relevance. This
 share is small if a long question uses other words than the passage; the second feature is therefore
-the number of the question's words in a passage. The third is the cross-encoder's logit that a
-passage answers (``stores/encoders/cross_encoder.py``). A logistic regression turns them into a
-probability; ``casewright bench documents --fit`` trains it. Another regression has only the first
+the number of the question's words in a passage. The third is the log-odds that one of the passages
+answers, by the cross-encoder (``stores/passages/search.py``). A logistic regression turns them into
+a probability; ``casewright bench documents --fit`` trains it. Another regression has only the first
 two features, for encoders without a cross-encoder.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from casewright.stores import Case, CaseStore, Hit
@@ -18,18 +18,18 @@ from casewright.stores.passages.word_index import WordIndex
 
 #: Maximum number of passages of a result, and of candidates of each of the two searches.
 PASSAGES, CANDIDATES = 5, 20
-#: Maximum number of best candidates that the cross-encoder reads, and the weight of their first
-#: score beside its logit.
-READ, SEARCH_WEIGHT = 16, 8.0
+#: Maximum number of best candidates that the cross-encoder reads; the weight of a passage's search
+#: score beside its logit; and the score with which the logit is the log-odds that it answers.
+READ, SEARCH_WEIGHT, USUAL_SCORE = 8, 8.0, 0.74
 #: Number of best candidates beside which more passages are read, and how far in their files.
 EXPANDED, DISTANCE = 2, 1
-#: A passage is left out if its relevance is below this share of the best one's, and its logit is so
-#: many nats below the best one's.
+#: A passage is left out if its relevance is below this share of the best one's, and its log-odds
+#: are so many nats below the best one's.
 MIN_SHARE_OF_BEST, MARGIN = 0.6, 3.0
-#: The name, among a hit's facet scores, of the cross-encoder's logit that the passage answers.
+#: The name, among a hit's facet scores, of the log-odds that the passage answers.
 ANSWER = "answer"
 #: Maximum of the judge's third feature, and minus its minimum, so that words can outweigh it.
-MAX_ANSWER = 6.0
+MAX_LOG_ODDS = 6.0
 #: Maximum number of passages whose words are indexed, since the index is in memory.
 MAX_INDEXED = 50_000
 
@@ -52,20 +52,18 @@ class PassageSearch:
     def best(self, query: str) -> list[Hit]:
         """Return the best passages, at most ``PASSAGES``.
 
-        The best candidates are ordered by their score and the logit of the encoder's cross-encoder,
-        if any, which becomes their facet score ``ANSWER``.
+        With a cross-encoder, they are ordered by their facet score ``ANSWER``, and the passages
+        beside the best candidates are candidates too.
         """
-        hits, scores = self.candidates(query, READ)
-        hits = self.with_answers(query, hits)
+        candidates, _ = self.candidates(query, READ)
+        hits = self.with_answers(query, candidates)
         if not any(ANSWER in hit.facet_scores for hit in hits):
             return near_best(hits[:PASSAGES], 0.0, MIN_SHARE_OF_BEST)
-        beside, scores_beside = self._beside(query, _by_total(hits, scores)[:EXPANDED], scores)
-        hits += self.with_answers(query, beside)
-        hits = _by_total(hits, scores | scores_beside)[:PASSAGES]
-        logits = {hit.case.id: hit.facet_scores[ANSWER] for hit in hits}
-        lowest = max(logits.values()) - MARGIN
+        beside = self._beside(query, _by_answer(hits)[:EXPANDED], hits)
+        hits = _by_answer([*hits, *self.with_answers(query, beside)])[:PASSAGES]
+        lowest = hits[0].facet_scores[ANSWER] - MARGIN
         near = {hit.case.id for hit in near_best(hits, 0.0, MIN_SHARE_OF_BEST)}
-        return [hit for hit in hits if hit.case.id in near or logits[hit.case.id] > lowest]
+        return [h for h in hits if h.case.id in near or h.facet_scores[ANSWER] > lowest]
 
     def with_answers(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits with their facet score ``ANSWER``, if the encoder has a cross-encoder."""
@@ -73,8 +71,12 @@ class PassageSearch:
         logits = answer_logits(self._encoder, query, passages)
         if logits is None:
             return list(hits)
-        pairs = zip(hits, map(log_sum, logits), strict=True)
-        return [replace(h, facet_scores={**h.facet_scores, ANSWER: logit}) for h, logit in pairs]
+        scores, answering = self._scores(query, hits), []
+        for hit, part_logits in zip(hits, logits, strict=True):
+            search = SEARCH_WEIGHT * (scores[hit.case.id] - USUAL_SCORE)
+            facets = {**hit.facet_scores, ANSWER: log_sum(part_logits) + search}
+            answering.append(replace(hit, facet_scores=facets))
+        return answering
 
     def candidates(self, query: str, count: int) -> tuple[list[Hit], dict[str, float]]:
         """Return passages by relevance plus share of BM25, the best first, and this sum by id."""
@@ -86,29 +88,31 @@ class PassageSearch:
         shares = index.shares(query) if index else {}
         by_words = heapq.nlargest(CANDIDATES, shares, key=lambda id_: shares[id_])
         hits += question.hits([*{*by_words} - {hit.case.id for hit in hits}])
-        scores = {hit.case.id: hit.relevance + shares.get(hit.case.id, 0.0) for hit in hits}
+        scores = self._scores(query, hits)
         return _by_score(hits, scores)[:count], scores
 
-    def _beside(
-        self, query: str, hits: Sequence[Hit], known: Collection[str]
-    ) -> tuple[list[Hit], dict[str, float]]:
-        """Return the passages before and after hits, without known ids, and their scores by id."""
-        index, question = self._words(), self._documents.question(query)
-        if index is None or question is None:
-            return [], {}
+    def _scores(self, query: str, hits: Sequence[Hit]) -> dict[str, float]:
+        """Return the sum of relevance and share of BM25 of each hit, by id."""
+        index = self._words()
+        shares = index.shares(query) if index else {}
+        return {hit.case.id: hit.relevance + shares.get(hit.case.id, 0.0) for hit in hits}
+
+    def _beside(self, query: str, hits: Sequence[Hit], known: Sequence[Hit]) -> list[Hit]:
+        """Return the passages before and after hits that are not known."""
+        question = self._documents.question(query)
         places = [place for hit in hits for place in neighbour_places(hit.case, DISTANCE)]
-        ids = {self._ids[place] for place in places if place in self._ids}.difference(known)
-        beside, shares = question.hits(sorted(ids)), index.shares(query)
-        return beside, {h.case.id: h.relevance + shares.get(h.case.id, 0.0) for h in beside}
+        ids = {self._ids[place] for place in places if place in self._ids}
+        new = sorted(ids - {hit.case.id for hit in known})
+        return question.hits(new) if question else []
 
     def features(self, query: str, hits: Sequence[Hit]) -> tuple[float, ...]:
         """Return the ``FEATURES`` of ``SufficiencyJudge`` of passages that ``best`` returned."""
         index = self._words()
-        first = hit_features(query, hits, index.rarity if index else None)
+        words = hit_features(query, hits, index.rarity if index else None)
         if answer_logits(self._encoder, query, []) is None:
-            return first
-        logits = [hit.facet_scores[ANSWER] for hit in hits if ANSWER in hit.facet_scores]
-        return *first, min(max(log_sum(logits), -MAX_ANSWER), MAX_ANSWER)
+            return words
+        log_odds = log_sum([hit.facet_scores[ANSWER] for hit in hits])
+        return *words, min(max(log_odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
 
     def are_sufficient(self, query: str, hits: Sequence[Hit]) -> bool:
         """Return ``True`` if passages probably answer the question."""
@@ -132,12 +136,8 @@ def _text(case: Case) -> str:
     return f"{title} {title} {source} {case.solution}"
 
 
-def _by_total(hits: Sequence[Hit], scores: Mapping[str, float]) -> list[Hit]:
-    """Return hits by the sum of their weighted score and their logit, then id."""
-    totals = {
-        hit.case.id: SEARCH_WEIGHT * scores[hit.case.id] + hit.facet_scores[ANSWER] for hit in hits
-    }
-    return _by_score(hits, totals)
+def _by_answer(hits: Sequence[Hit]) -> list[Hit]:
+    return _by_score(hits, {hit.case.id: hit.facet_scores[ANSWER] for hit in hits})
 
 
 def _by_score(hits: Sequence[Hit], scores: Mapping[str, float]) -> list[Hit]:
