@@ -25,9 +25,9 @@ build_meta.build_wheel("dist", {"--build-option": [f"--compression={sys.argv[1]}
 ADAPTER_FILES = ("casewright.json", "adapter_model.safetensors", "log.jsonl")
 #: The trained parser takes 28 MB, the adapter 20 MB, the cross-encoder 11 MB; data and code take
 #: the rest.
-MOST_BYTES = 72_000_000
+MOST_BYTES = 120_500_000
 #: The limit before compression, which takes most of the time of a build.
-MOST_STORED_BYTES = 103_000_000
+MOST_STORED_BYTES = 155_000_000
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_released_wheel_is_below_its_size_limit(compressed: Path) -> None:
     assert compressed.stat().st_size < MOST_BYTES
 
 
-def test_installed_wheel_answers_without_torch_in_at_most_600_mb(
+def test_installed_wheel_answers_without_torch_in_at_most_650_mb(
     compressed: Path, tmp_path: Path
 ) -> None:
     """Needs two minutes and the package registry: only ``make test-all`` runs this test."""
@@ -103,7 +103,7 @@ def test_installed_wheel_answers_without_torch_in_at_most_600_mb(
         assert process.returncode == 0, process.stderr[-2000:]
     (packages,) = (tmp_path / "venv" / "lib").glob("*/site-packages")
     assert not (packages / "torch").exists()
-    assert sum(file.stat().st_size for file in packages.rglob("*") if file.is_file()) < 600e6
+    assert sum(file.stat().st_size for file in packages.rglob("*") if file.is_file()) < 650e6
     answer = subprocess.run(
         [programs / "casewright", "ask", "How much memory is on my Galaxy phone?"],
         env={**os.environ, "CASEWRIGHT_HOME": str(tmp_path / "home")},
