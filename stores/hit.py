@@ -23,7 +23,7 @@ class Hit:
         score: ``lambda_b * relevance + (1 - lambda_b) * quality``.
         relevance: Sum over the facets of weight times cosine.
         facet_scores: The unweighted cosine of each facet; 0 for an absent component. The search of
-            documents adds the cross-encoder's logit.
+            documents adds the log-odds that the passage answers.
         vector: The facets' unit vectors, concatenated.
     """
 

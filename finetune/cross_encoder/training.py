@@ -15,16 +15,20 @@ import numpy as np
 from casewright.errors import InputError
 from casewright.finetune.cross_encoder.groups import Group, check_trees
 from casewright.planner.language_model.device import find_device
-from casewright.stores.encoders.cross_encoder import (
+from casewright.stores.encoders.cross_encoder import UNREAD, WEIGHTS, encode_pair
+from casewright.stores.encoders.mpnet import PADDING
+from casewright.stores.encoders.mpnet_weights import (
+    MAX_TOKENS,
     PASSAGE,
+    SMOOTHING,
     TOKEN,
-    UNREAD,
-    WEIGHTS,
-    encode_pair,
+    UNUSED_POSITIONS,
+    WIDTH,
+    Unpacked,
+    count_layers,
     read_weights,
     save_weights,
 )
-from casewright.stores.encoders.mpnet import FACTORS, PADDING, WIDTH, Unpacked, count_layers
 from casewright.stores.passages.search import SEARCH_WEIGHT, USUAL_SCORE
 from casewright.stores.progress import progress_bar
 
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 #: Number of groups in one forward pass, which limits the memory.
-CHUNK = 8
+CHUNK = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class CrossEncoderSettings:
         passages: Maximum number of passages of a group.
         rate: The highest learning rate of the layers; the embeddings are not trained.
         head_rate: The highest learning rate of the two affine maps that give the logits.
-        warm_up: Number of steps in which the learning rates rise.
+        warm_up: Share of the steps in which the learning rates rise.
         without_answer: Share of the groups from which the passages that answer are left out.
     """
 
@@ -57,7 +61,7 @@ class CrossEncoderSettings:
     passages: int = 10
     rate: float = 4e-5
     head_rate: float = 1e-3
-    warm_up: int = 60
+    warm_up: float = 0.05
     dropout: float = 0.1
     without_answer: float = 0.25
     seed: int = 0
@@ -110,7 +114,11 @@ def train_cross_encoder(
                 done = max(step / steps, (time.monotonic() - started) / (60 * settings.minutes))
                 if done >= 1:
                     break
-                factor = min(1.0, (step + 1) / settings.warm_up) * (1 + np.cos(np.pi * done)) / 2
+                factor = (
+                    min(1.0, (step + 1) / (1 + settings.warm_up * steps))
+                    * (1 + np.cos(np.pi * done))
+                    / 2
+                )
                 for parameter_group, (_, rate) in zip(optimizer.param_groups, rates, strict=True):
                     parameter_group["lr"] = rate * factor
                 drawn = [_drawn(g, settings, rng) for g in training[start : start + settings.batch]]
@@ -125,7 +133,9 @@ def train_cross_encoder(
         name.split(".", 1)[1]: parameter.detach().float().cpu().numpy()
         for name, parameter in network.named_parameters()
     }
-    weights |= {name: array for name, array in original.items() if name.endswith(FACTORS)}
+    if not all(np.isfinite(array).all() for array in weights.values()):
+        raise InputError("The training diverged: its weights are not finite. Correct the data.")
+    weights |= {name: original[name] for name in original if name.endswith(SMOOTHING)}
     save_weights(target, weights)
     figures = _figures(network.eval(), [g for g in usable if g.tree in held_out], place)
     return {**asdict(settings), "groups": len(training), "steps": step, **figures}
@@ -140,7 +150,7 @@ def _network(weights: Unpacked, dropout: float) -> Any:
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=0.0,
         layer_norm_eps=1e-5,
-        max_position_embeddings=514,
+        max_position_embeddings=MAX_TOKENS + UNUSED_POSITIONS,
     )
     mpnet = transformers.MPNetModel(config, add_pooling_layer=False)
     heads = {name: torch.nn.Linear(WIDTH, 1) for name in (PASSAGE, TOKEN)}

@@ -2,8 +2,8 @@
 
 MPNet reads the question and a passage together (as BERT does in Nogueira and Cho 2019, arXiv
 1901.04085), and gives each part of the passage a logit. The logits of all parts of all passages,
-and 0 for "no answer", are trained as one softmax (Clark and Gardner 2018, arXiv 1710.10723, section
-3.3).
+each with the passage's search score, and 0 for "no answer", are trained as one softmax (Clark and
+Gardner 2018, arXiv 1710.10723, section 3.3).
 """
 
 from __future__ import annotations
@@ -11,32 +11,21 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.errors import InputError, one_line
+from casewright.errors import InputError
 from casewright.stores.encoders.encoder import Encoder
-from casewright.stores.encoders.four_bit import pack
 from casewright.stores.encoders.minilm import packaged_minilm
-from casewright.stores.encoders.mpnet import (
-    END,
-    ID_OFFSET,
-    SCALE,
-    START,
-    WIDTH,
-    WORDS,
-    MPNet,
-    PackedWeights,
-    array_kinds,
-    count_layers,
-)
+from casewright.stores.encoders.mpnet import END, ID_OFFSET, START, MPNet
+from casewright.stores.encoders.mpnet_weights import PASSAGE, TOKEN, read_weights
 from casewright.stores.encoders.onnx_graph import fitting_bits
 
 if TYPE_CHECKING:
@@ -44,8 +33,6 @@ if TYPE_CHECKING:
 
 #: The packaged weights.
 WEIGHTS = Path(__file__).parent / "weights" / "cross_encoder.safetensors"
-#: Names of the affine maps to the logits of a passage and of its tokens.
-PASSAGE, TOKEN = "cls", "part"
 #: Maximum tokens of a question, of a heading, and of a passage's parts; the rest is not read.
 MAX_QUESTION, MAX_HEADING, MAX_PARTS = 64, 32, 300
 #: Maximum number of times that the model is run for one passage.
@@ -57,6 +44,8 @@ MAX_TOKEN_CHARACTERS = 20
 #: Number of passages whose logits are kept.
 MAX_KEPT = 256
 Floats = NDArray[np.float32]
+#: The weights (WIDTH,) and the bias of the logit of a passage, and of that of a token.
+Heads = Sequence[tuple[Floats, np.float32]]
 #: A heading, which may be empty, and the parts below it.
 Passage = Sequence[str]
 
@@ -83,14 +72,14 @@ class CrossEncoder:
     def __init__(self, weights: Path = WEIGHTS) -> None:
         self._file = weights
         self._lock, self._model_lock = threading.Lock(), threading.Lock()
-        self._model: tuple[MPNet, PackedWeights] | None = None
+        self._model: tuple[MPNet, Heads] | None = None
         self._logits: OrderedDict[bytes, Floats] = OrderedDict()
 
     def answer_logits(self, question: str, passages: Sequence[Passage]) -> list[Floats]:
         """Return, for each passage, the logits (parts,), in nats, that its parts answer.
 
-        A logit of 0 is that of "no answer". The latest logits are kept, since a generator reads
-        passages that a search has read.
+        With a search's score (see ``PassageSearch``), a logit of 0 is that of "no answer". The
+        latest logits are kept, since a generator reads passages that a search has read.
         """
         keys = [hashlib.sha256(repr((question, *p)).encode("utf-8", "replace")) for p in passages]
         return [
@@ -117,21 +106,29 @@ class CrossEncoder:
     def _read(self, pair: Pair) -> Floats:
         network, heads = self._load()
         states = network.read(pair.ids)
-        passage = states[0] @ heads[f"{PASSAGE}.weight"][0] + heads[f"{PASSAGE}.bias"][0]
-        tokens = states @ heads[f"{TOKEN}.weight"][0] + heads[f"{TOKEN}.bias"][0]
+        passage, tokens = logits = np.array([states @ weight + bias for weight, bias in heads])
+        if not np.isfinite(logits).all():
+            raise InputError(
+                f"The cross-encoder's weights {self._file} give logits that are not finite. Train "
+                "them again."
+            )
         parts = [
-            passage + np.logaddexp.reduce(tokens[start:end]) - np.log(end - start)
+            passage[0] + np.logaddexp.reduce(tokens[start:end]) - np.log(end - start)
             if start < end
             else UNREAD
             for start, end in pairwise(pair.boundaries)
         ]
         return np.array(parts, np.float32)
 
-    def _load(self) -> tuple[MPNet, PackedWeights]:
+    def _load(self) -> tuple[MPNet, Heads]:
         with self._model_lock:
             if self._model is None:
                 weights = read_weights(self._file)
-                self._model = MPNet(weights, fitting_bits()), weights
+                heads = [
+                    (weights[f"{name}.weight"][0], weights[f"{name}.bias"][0])
+                    for name in (PASSAGE, TOKEN)
+                ]
+                self._model = MPNet(weights, fitting_bits()), heads
             return self._model
 
 
@@ -198,20 +195,6 @@ def encode_pair(question: str, passage: Passage) -> Pair:
     return Pair([*ids, END], boundaries)
 
 
-def save_weights(file: Path, weights: Mapping[str, Floats]) -> None:
-    """Write trained weights; the layers' matrices and the words' embeddings in four bits."""
-    from safetensors.numpy import save_file
-
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, weight in weights.items():
-        arrays[name] = weight
-        if name == WORDS or (name.startswith("encoder.layer.") and weight.ndim == 2):
-            arrays[name], scales = pack(weight)
-            arrays[name + SCALE] = scales.astype(np.float16)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    save_file(arrays, file)
-
-
 def _ids(text: str, limit: int) -> list[int]:
     """Return the first ids of a text; of a long text, only the beginning is read."""
     beginning = text[: limit * MAX_TOKEN_CHARACTERS]
@@ -228,33 +211,3 @@ def _tokenizer() -> Tokenizer:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
-
-
-def read_weights(file: Path) -> PackedWeights:
-    """Return the weights that ``save_weights`` wrote; raise ``InputError`` for another file."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    try:
-        weights = load_file(file)
-        expected = array_kinds(count_layers(weights))
-        for name in (PASSAGE, TOKEN):
-            expected |= {
-                f"{name}.weight": ("float32", (1, WIDTH)),
-                f"{name}.bias": ("float32", (1,)),
-            }
-        if unknown := weights.keys() - expected.keys():
-            raise ValueError(f"the network has no {min(unknown)}")
-        for name, (dtype, shape) in expected.items():
-            weight = weights[name]
-            if weight.shape != shape or weight.dtype != dtype:
-                raise ValueError(f"{name} is not an array {shape} of {dtype}")
-            if dtype != "uint8" and not np.isfinite(weight).all():
-                raise ValueError(f"{name} is not finite")
-    except (OSError, SafetensorError, LookupError, ValueError, TypeError) as error:
-        reason = f"there is no {error.args[0]}" if isinstance(error, KeyError) else one_line(error)
-        raise InputError(
-            f"The cross-encoder's weights {file} cannot be used: {reason}. Give a file that "
-            "casewright finetune cross-encoder wrote."
-        ) from error
-    return weights

@@ -1,10 +1,12 @@
 """Matrices as four-bit integers in blocks of a row, each block with a scale.
 
-A number is ``(integer - 8) * scale``, with an integer from 0 to 15, as in ONNX Runtime's operator
-MatMulNBits. Two integers share a byte, the first in the lower half.
+A number is ``(integer - 8) * scale``, with an integer from 0 to 15. Two integers share a byte, the
+first in the lower half.
 """
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +19,11 @@ FACTORS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)
 SMALLEST = 1e-4
 
 Floats = NDArray[np.float32]
-Packed = NDArray[np.uint8]
+Packed: TypeAlias = NDArray[np.uint8]
+Scales: TypeAlias = NDArray[np.float16]
 
 
-def pack(matrix: Floats) -> tuple[Packed, Floats]:
+def pack(matrix: Floats) -> tuple[Packed, Scales]:
     """Return a matrix (rows, columns) as integers and scales.
 
     The integers are (rows, blocks, BLOCK / 2), the scales (rows, blocks). ``columns`` must be a
@@ -31,22 +34,22 @@ def pack(matrix: Floats) -> tuple[Packed, Floats]:
     # The number with the largest magnitude becomes the integer 0, which is the farthest from ZERO.
     whole = np.where(np.abs(largest) < SMALLEST, 1.0, -largest / ZERO).astype(np.float32)
     best_error = np.full(whole.shape, np.inf, np.float32)
-    scales, integers = whole, np.zeros(blocks.shape, np.uint8)
+    scales, integers = np.zeros(whole.shape, np.float16), np.zeros(blocks.shape, np.uint8)
     for factor in FACTORS:
-        # Scales are stored as float16.
-        tried = (whole * np.float32(factor)).astype(np.float16).astype(np.float32)
-        rounded = np.clip(np.rint(blocks / tried[..., None]) + ZERO, 0, 2 * ZERO - 1)
-        error = (((rounded - ZERO) * tried[..., None] - blocks) ** 2).sum(2)
+        rounded_scales = (whole * np.float32(factor)).astype(np.float16)
+        steps = rounded_scales.astype(np.float32)[..., None]
+        rounded = np.clip(np.rint(blocks / steps) + ZERO, 0, 2 * ZERO - 1)
+        error = (((rounded - ZERO) * steps - blocks) ** 2).sum(2)
         better = error < best_error
         best_error = np.where(better, error, best_error)
-        scales = np.where(better, tried, scales)
+        scales = np.where(better, rounded_scales, scales)
         integers = np.where(better[..., None], rounded, integers).astype(np.uint8)
     packed: Packed = integers[..., 0::2] | integers[..., 1::2] << np.uint8(4)
     return packed, scales
 
 
-def unpack(integers: Packed, scales: Floats) -> Floats:
+def unpack(integers: Packed, scales: Scales) -> Floats:
     """Return the matrix (rows, columns) of integers and scales, in float32."""
     pairs = np.stack([integers & 15, integers >> 4], axis=-1).reshape(*integers.shape[:2], BLOCK)
-    numbers = (pairs.astype(np.float32) - ZERO) * scales[..., None].astype(np.float32)
+    numbers: Floats = (pairs.astype(np.float32) - ZERO) * scales[..., None].astype(np.float32)
     return numbers.reshape(len(integers), -1)

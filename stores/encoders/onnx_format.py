@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: Codes of the tensors' element types.
-_TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6}
+_TYPES = {"float32": 1, "int8": 3, "int32": 6}
 #: The format version (``ir_version``) and the version of ONNX's operators.
 _FORMAT, _OPSET = 8, 17
 

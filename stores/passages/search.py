@@ -23,6 +23,8 @@ PASSAGES, CANDIDATES = 5, 20
 READ, SEARCH_WEIGHT, USUAL_SCORE = 8, 8.0, 0.74
 #: Number of best candidates beside which more passages are read, and how far in their files.
 EXPANDED, DISTANCE = 2, 1
+#: The share of BM25 that a passage of a store without an index is taken to have.
+USUAL_SHARE = 0.2
 #: A passage is left out if its relevance is below this share of the best one's, and its log-odds
 #: are so many nats below the best one's.
 MIN_SHARE_OF_BEST, MARGIN = 0.6, 3.0
@@ -47,6 +49,7 @@ class PassageSearch:
         self._indexed = "://" not in documents.location
         self._index: WordIndex | None = None
         self._ids: dict[ChunkPlace | None, str] = {}
+        self._latest: tuple[str, Mapping[str, float]] = "", {}
         self._lock = threading.Lock()
 
     def best(self, query: str) -> list[Hit]:
@@ -84,8 +87,7 @@ class PassageSearch:
         if question is None:
             return [], {}
         hits = [found.hit for found in question.best(CANDIDATES)]
-        index = self._words()
-        shares = index.shares(query) if index else {}
+        shares = self._shares(query)
         by_words = heapq.nlargest(CANDIDATES, shares, key=lambda id_: shares[id_])
         hits += question.hits([*{*by_words} - {hit.case.id for hit in hits}])
         scores = self._scores(query, hits)
@@ -93,9 +95,19 @@ class PassageSearch:
 
     def _scores(self, query: str, hits: Sequence[Hit]) -> dict[str, float]:
         """Return the sum of relevance and share of BM25 of each hit, by id."""
-        index = self._words()
-        shares = index.shares(query) if index else {}
-        return {hit.case.id: hit.relevance + shares.get(hit.case.id, 0.0) for hit in hits}
+        shares = self._shares(query)
+        missing = 0.0 if self._index else USUAL_SHARE
+        return {hit.case.id: hit.relevance + shares.get(hit.case.id, missing) for hit in hits}
+
+    def _shares(self, query: str) -> Mapping[str, float]:
+        """Return shares of BM25 by id; the latest are kept, since a search needs them often."""
+        if (index := self._words()) is None:
+            return {}
+        latest, shares = self._latest
+        if latest != query:
+            shares = index.shares(query)
+            self._latest = query, shares
+        return shares
 
     def _beside(self, query: str, hits: Sequence[Hit], known: Sequence[Hit]) -> list[Hit]:
         """Return the passages before and after hits that are not known."""

@@ -111,6 +111,35 @@ def test_passage_with_the_answer_in_one_sentence_precedes_passages_on_its_subjec
     assert "answer" in best.facet_scores
 
 
+def test_passage_beside_the_best_candidate_is_read_and_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    firing = "The Zorba kiln is fired with beech wood. After its firing, let the Zorba kiln rest. "
+    pots = "Pots are taken out one after the other with long gloves. "
+    text = f"{firing * 12}Forty minutes are enough, then the door is opened. {pots * 20}"
+    question = "How long must the Zorba kiln rest after its firing?"
+    monkeypatch.setattr("casewright.stores.passages.search.READ", 1)
+    with open_waiting(SCHEMA, tmp_path / "store") as store:
+        ingest(store, write(tmp_path / "docs", {"kiln.txt": text}))
+        search = PassageSearch(store)
+        [candidate], _ = search.candidates(question, 1)
+        assert "Forty minutes" not in candidate.case.solution
+        assert "Forty minutes" in search.best(question)[0].case.solution
+
+
+def test_store_without_an_index_of_words_answers_and_refuses(
+    location: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("casewright.stores.passages.search.MAX_INDEXED", 0)
+    with open_waiting(SCHEMA, location) as store:
+        search = PassageSearch(store)
+        for question, answered in (
+            ("How often must I descale the coffee machine?", True),
+            ("Who won the world cup in 1998?", False),
+        ):
+            assert search.are_sufficient(question, search.best(question)) == answered
+
+
 def test_hit_that_a_feedback_loop_confirms_keeps_its_logit(
     opened: OpenDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,13 +20,10 @@ from casewright.finetune.cross_encoder.groups import (
     read_questions,
 )
 from casewright.finetune.cross_encoder.training import CrossEncoderSettings, train_cross_encoder
-from casewright.stores.encoders.cross_encoder import (
-    WEIGHTS,
-    CrossEncoder,
-    log_sum,
-    read_weights,
-)
-from casewright.stores.encoders.mpnet import MPNet, Unpacked
+from casewright.stores.encoders.cross_encoder import WEIGHTS, CrossEncoder, log_sum
+from casewright.stores.encoders.mpnet import MPNet
+from casewright.stores.encoders.mpnet_weights import Unpacked, read_weights
+from casewright.stores.encoders.onnx_graph import fitting_bits
 
 UPPER_LAYER = re.compile(r"encoder\.layer\.[1-9]")
 TEXTS = ["# Mill\n\nIt grinds corn. It has `two` stones.", "# Bakery\n\nIt has two ovens."]
@@ -87,7 +84,7 @@ def test_training_learns_which_part_answers_questions_about_a_held_out_tree(
     groups += [Group("a", "q", [["T", "\u200b", "Red."]], [0.7], frozenset({(0, 1)}), False)]
     groups += [Group("a", "q", [], [], frozenset(), True)]
     groups += [colour_group("b", 77), colour_group("b", 78, answerable=False)]
-    settings = CrossEncoderSettings(epochs=8, batch=4, rate=3e-4, warm_up=2)
+    settings = CrossEncoderSettings(epochs=8, batch=4, rate=3e-4)
     target = tmp_path / "weights.safetensors"
     figures = train_cross_encoder(
         groups, target, settings, base=small, held_out=["b"], device="cpu"
@@ -95,6 +92,10 @@ def test_training_learns_which_part_answers_questions_about_a_held_out_tree(
     assert (figures["right part"], figures["AUC of answerable"]) == (1.0, 1.0)
     # The first passage, which a search without the cross-encoder would take, is always wrong.
     assert figures["first passage"] == 0.0
+    # Sixteen bits keep the small changes of a training.
+    name = "encoder.layer.0.attention.attn.q.weight"
+    changes = Unpacked(read_weights(target))[name] - Unpacked(read_weights(small))[name]
+    assert (changes != 0).mean() > 0.9
     held_out = groups[-2]
     logits = CrossEncoder(target).answer_logits(held_out.question, held_out.passages)
     assert logits[1].argmax() == 1
@@ -105,6 +106,12 @@ def test_training_without_an_answer_to_train_on_is_an_input_error(tmp_path: Path
     groups = [colour_group("a", 1), colour_group("b", 2, answerable=False)]
     with pytest.raises(InputError, match="No question to train on"):
         train_cross_encoder(groups, tmp_path / "w", CrossEncoderSettings(), held_out=["a"])
+
+
+def test_missing_weights_to_begin_with_are_an_input_error(tmp_path: Path) -> None:
+    groups, missing = [colour_group("a", 1)], tmp_path / "missing.safetensors"
+    with pytest.raises(InputError, match="cannot be used"):
+        train_cross_encoder(groups, tmp_path / "w", CrossEncoderSettings(), base=missing)
 
 
 def test_held_out_tree_without_questions_is_an_input_error(tmp_path: Path) -> None:
@@ -126,5 +133,5 @@ def test_states_are_those_of_transformers_and_nearly_so_in_eight_bits(small: Pat
     with torch.no_grad():
         expected = network(torch.tensor([ids])).last_hidden_state[0].numpy()
     np.testing.assert_allclose(MPNet(weights).read(ids), expected, atol=1e-4)
-    error = np.linalg.norm(MPNet(weights, bits=8).read(ids) - expected)
+    error = np.linalg.norm(MPNet(weights, fitting_bits()).read(ids) - expected)
     assert error < 0.1 * np.linalg.norm(expected)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from casewright.errors import InputError
 from casewright.stores.encoders.cross_encoder import (
     MAX_PARTS,
     MAX_WINDOWS,
     UNREAD,
+    WEIGHTS,
     CrossEncoder,
     answer_logits,
     log_sum,
 )
 from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.mpnet_weights import read_weights
 from tests.support.encoders import HashingEncoder
 
+NORM_BIAS = "encoder.layer.11.output.LayerNorm.bias"
 QUESTION = "how many processes does a worker start by default"
 ANSWER = "The number of worker processes is set by --workers and defaults to the number of CPUs."
 OTHERS = ["Tasks are executed by several processes at once.", "Eggs are boiled for six minutes."]
@@ -84,7 +89,37 @@ def test_wrong_logits_of_an_encoder_are_an_input_error(logits: object) -> None:
 def test_missing_or_damaged_weights_are_an_input_error(tmp_path: Path) -> None:
     damaged = tmp_path / "w.safetensors"
     damaged.write_bytes(b"no weights")
-    other_model = packaged_minilm() / "model.safetensors"
-    for file in (damaged, tmp_path / "missing.safetensors", other_model):
+    other = packaged_minilm() / "model.safetensors"
+    for file in (damaged, tmp_path / "missing.safetensors", tmp_path, other):
         with pytest.raises(InputError, match="cannot be used"):
             CrossEncoder(file).answer_logits(QUESTION, PASSAGES)
+
+
+FACTORS = "encoder.layer.0.output.factors"
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "reason"),
+    [
+        (NORM_BIAS, np.zeros(5, np.float32), "not an array"),
+        (NORM_BIAS, np.zeros(768, np.float64), "not an array"),
+        (NORM_BIAS, np.full(768, np.nan, np.float32), "not finite"),
+        (FACTORS, np.zeros(3072, np.float32), "not positive"),
+        ("encoder.layer.12.intermediate.dense.bias", np.zeros(3072, np.float32), "13 layers"),
+        ("other", np.zeros(5, np.float32), "the network has no other"),
+    ],
+)
+def test_file_with_a_wrong_array_is_an_input_error_with_its_name(
+    tmp_path: Path, name: str, array: np.ndarray[Any, Any], reason: str
+) -> None:
+    file = tmp_path / "w.safetensors"
+    save_file({**load_file(WEIGHTS), name: array}, file)
+    with pytest.raises(InputError, match=reason):
+        read_weights(file)
+
+
+def test_weights_that_give_infinite_states_are_an_input_error(tmp_path: Path) -> None:
+    file = tmp_path / "w.safetensors"
+    save_file({**load_file(WEIGHTS), NORM_BIAS: np.full(768, 3e38, np.float32)}, file)
+    with np.errstate(all="ignore"), pytest.raises(InputError, match="not finite"):
+        CrossEncoder(file).answer_logits(QUESTION, PASSAGES)

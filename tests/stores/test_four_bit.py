@@ -7,16 +7,12 @@ import pytest
 
 from casewright.stores.encoders.four_bit import BLOCK, pack, unpack
 
-RNG = np.random.default_rng(0)
 
-
-def test_number_differs_by_at_most_its_block_s_largest_number_over_eight() -> None:
-    matrix = RNG.standard_normal((5, 4 * BLOCK)).astype(np.float32)
-    error = np.abs(unpack(*pack(matrix)) - matrix).reshape(5, 4, BLOCK)
-    largest = np.abs(matrix).reshape(5, 4, BLOCK).max(2, keepdims=True)
-    # A factor below 1 clips the largest numbers, at most by a quarter.
-    assert (error <= largest / 4).all()
-    assert np.sqrt((error**2).mean()) < 0.1 * matrix.std()
+def test_error_of_random_numbers_is_a_twelfth_of_their_deviation() -> None:
+    matrix = np.random.default_rng(0).standard_normal((200, 4 * BLOCK)).astype(np.float32)
+    error = unpack(*pack(matrix)) - matrix
+    # With the largest scales only, which clip no number, it is 0.0865.
+    assert np.sqrt((error**2).mean()) < 0.0845 * matrix.std()
 
 
 @pytest.mark.parametrize("number", [0.0, 1e-9, -1e-9])
@@ -25,7 +21,9 @@ def test_block_without_notable_numbers_becomes_zeros(number: float) -> None:
     assert not unpack(*pack(matrix)).any()
 
 
-def test_matrix_of_integers_from_minus_8_to_7_is_unpacked_exactly() -> None:
-    matrix = RNG.integers(-7, 8, (3, 2 * BLOCK)).astype(np.float32)
-    matrix[:, ::BLOCK] = -8
-    np.testing.assert_array_equal(unpack(*pack(matrix)), matrix)
+def test_integers_from_minus_8_to_7_are_exact_and_the_first_is_in_the_lower_half() -> None:
+    matrix = np.arange(-8, 8, dtype=np.float32).repeat(BLOCK // 8).reshape(2, BLOCK)
+    matrix[:, :2] = -8, 7
+    integers, scales = pack(matrix)
+    assert integers[0, 0, 0] == 0xF0
+    np.testing.assert_array_equal(unpack(integers, scales), matrix)

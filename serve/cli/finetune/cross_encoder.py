@@ -54,7 +54,8 @@ def finetune_cross_encoder(
     )
     from casewright.finetune.training.run import check_writable
     from casewright.planner.language_model.device import check_names, find_device
-    from casewright.stores.encoders.cross_encoder import WEIGHTS, read_weights
+    from casewright.stores.encoders.cross_encoder import WEIGHTS
+    from casewright.stores.encoders.mpnet_weights import read_weights
 
     questions = read_questions(data)
     if target.is_dir():
@@ -87,7 +88,10 @@ def _groups(data: Path, questions: list[QuotedQuestion]) -> Iterator[Group]:
 
             def find_passages(question: str, search: PassageSearch = search) -> dict[str, float]:
                 hits, scores = search.candidates(question, PASSAGES)
-                return {passage_markdown(hit.case): scores[hit.case.id] for hit in hits}
+                passages: dict[str, float] = {}
+                for hit in hits:
+                    passages.setdefault(passage_markdown(hit.case), scores[hit.case.id])
+                return passages
 
             tree_questions = list(members)
             with progress_bar(tree, len(tree_questions)) as advance:

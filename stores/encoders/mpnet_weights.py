@@ -1,0 +1,139 @@
+"""The file of a cross-encoder's weights: MPNet, and two affine maps to logits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.errors import InputError, one_line
+from casewright.stores.encoders.four_bit import BLOCK, pack, unpack
+from casewright.stores.encoders.onnx_graph import Floats
+
+#: The dimension of the states, and the numbers of attention heads and of words.
+WIDTH, HEADS, VOCABULARY = 768, 12, 30_527
+MAX_LAYERS = 12
+#: Maximum number of tokens; the first position embeddings are not used.
+MAX_TOKENS, UNUSED_POSITIONS = 512, 2
+#: Number of buckets of distances between tokens, in each direction.
+BUCKETS = 16
+#: Names of tables, and of the first normalisation.
+WORDS, POSITIONS = "embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight"
+DISTANCES, NORM = "encoder.relative_attention_bias.weight", "embeddings.LayerNorm"
+#: Names of the affine maps to the logits of a passage and of its tokens.
+PASSAGE, TOKEN = "cls", "part"
+#: Suffixes of names: the scales of a four-bit matrix, and the factors (4 * WIDTH,) of the inner
+#: states of a layer's output.
+SCALE, SMOOTHING = ".scale", ".factors"
+
+#: Weights by their names in transformers' ``MPNetModel``. The embeddings of words, and in some
+#: files the layers' matrices, are in four bits and have scales; other matrices are float16.
+PackedWeights: TypeAlias = Mapping[str, NDArray[Any]]
+
+
+class Unpacked(Mapping[str, Floats]):
+    """The weights of a file as float32; each is unpacked when it is read."""
+
+    def __init__(self, weights: PackedWeights) -> None:
+        self._weights = weights
+
+    def __getitem__(self, name: str) -> Floats:
+        weight = self._weights[name]
+        scales = self._weights.get(name + SCALE)
+        unpacked: Floats = weight.astype(np.float32) if scales is None else unpack(weight, scales)
+        return unpacked
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._weights if not name.endswith(SCALE))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def save_weights(file: Path, weights: Mapping[str, Floats], *, four_bits: bool = False) -> None:
+    """Write weights; the layers' matrices in 16 bits, or in four, which loses small changes."""
+    from safetensors.numpy import save_file
+
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, weight in weights.items():
+        arrays[name] = weight
+        is_matrix = name.startswith("encoder.layer.") and weight.ndim == 2
+        if name == WORDS or (is_matrix and four_bits):
+            arrays[name], arrays[name + SCALE] = pack(weight)
+        elif is_matrix:
+            arrays[name] = weight.astype(np.float16)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    save_file(arrays, file)
+
+
+def read_weights(file: Path) -> PackedWeights:
+    """Return the weights that ``save_weights`` wrote; raise ``InputError`` for another file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, "np") as opened:
+            names = set(opened.keys())
+            kinds = _kinds(count_layers(names), names)
+            if unknown := names - kinds.keys():
+                raise ValueError(f"the network has no {min(unknown)}")
+            if missing := kinds.keys() - names:
+                raise ValueError(f"there is no {min(missing)}")
+            # Only arrays of known sizes are loaded.
+            for name, (dtype, shape) in kinds.items():
+                array = opened.get_slice(name)
+                if (array.get_dtype(), tuple(array.get_shape())) != (dtype, shape):
+                    raise ValueError(f"{name} is not an array {shape} of the type {dtype}")
+            weights: dict[str, NDArray[Any]] = {name: opened.get_tensor(name) for name in kinds}
+        for name, weight in weights.items():
+            if weight.dtype != np.uint8 and not np.isfinite(weight).all():
+                raise ValueError(f"{name} is not finite")
+            if name.endswith(SMOOTHING) and weight.min() <= 0:
+                raise ValueError(f"{name} is not positive")
+    except (OSError, SafetensorError, ValueError) as error:
+        raise InputError(
+            f"The cross-encoder's weights {file} cannot be used: {one_line(error)}. Give a file "
+            "that casewright finetune cross-encoder wrote."
+        ) from error
+    return weights
+
+
+def count_layers(names: Collection[str]) -> int:
+    """Return the number of layers of a network with weights of these names."""
+    return sum(name.endswith(".intermediate.dense.bias") for name in names)
+
+
+def _kinds(layers: int, names: Collection[str]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return the type and the shape of each array of a network with this number of layers.
+
+    A matrix is in four bits if its scales are among the names.
+    """
+    if not 1 <= layers <= MAX_LAYERS:
+        raise ValueError(f"it has {layers} layers, not 1 to {MAX_LAYERS}")
+    matrices: dict[str, tuple[int, int]] = {}
+    norms = [NORM]
+    for layer in (f"encoder.layer.{number}" for number in range(layers)):
+        matrices |= {f"{layer}.attention.attn.{part}": (WIDTH, WIDTH) for part in "qkvo"}
+        matrices[f"{layer}.intermediate.dense"] = 4 * WIDTH, WIDTH
+        matrices[f"{layer}.output.dense"] = WIDTH, 4 * WIDTH
+        norms += [f"{layer}.attention.LayerNorm", f"{layer}.output.LayerNorm"]
+    floats: dict[str, tuple[int, ...]] = {
+        POSITIONS: (MAX_TOKENS + UNUSED_POSITIONS, WIDTH),
+        DISTANCES: (2 * BUCKETS, HEADS),
+        **{f"{name}.weight": (1, WIDTH) for name in (PASSAGE, TOKEN)},
+        **{f"{name}.bias": (1,) for name in (PASSAGE, TOKEN)},
+        **{f"encoder.layer.{n}.output{SMOOTHING}": (4 * WIDTH,) for n in range(layers)},
+        **{f"{name}.bias": (rows,) for name, (rows, _) in matrices.items()},
+        **{f"{norm}.{part}": (WIDTH,) for norm in norms for part in ("weight", "bias")},
+    }
+    kinds = {name: ("F32", shape) for name, shape in floats.items()}
+    tables = {f"{name}.weight": shape for name, shape in matrices.items()}
+    for name, (rows, columns) in (tables | {WORDS: (VOCABULARY, WIDTH)}).items():
+        if name == WORDS or name + SCALE in names:
+            kinds[name] = "U8", (rows, columns // BLOCK, BLOCK // 2)
+            kinds[name + SCALE] = "F16", (rows, columns // BLOCK)
+        else:
+            kinds[name] = "F16", (rows, columns)
+    return kinds
