@@ -26,9 +26,9 @@ from casewright.planner.prompt import render_prompt
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
-#: Kinds of questions and their shares of the stream. as_is: an annotated question. reworded: the
-#: question with another case, ending or greeting. neighbour: the most similar annotated question.
-#: swapped: the question with another value of a literal in its plan.
+#: Kinds of questions and their shares of the stream. as_is: an annotated question. reworded: this
+#: question in lower case, or with another beginning, ending or spacing. neighbour: the annotated
+#: question most similar to it. swapped: the question and its plan with another value of a literal.
 KINDS = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
 #: The assumed costs of a chat model's call: seconds without output, and output tokens per second.
 CALL_SECONDS, TOKENS_PER_SECOND = 0.5, 50.0
@@ -120,11 +120,11 @@ class Result(NamedTuple):
 
 
 def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: OpenCache) -> Report:
-    """Plan a stream of ``length`` questions with a ``_PricedGoldPlanner`` behind caches.
+    """Plan a stream of ``length`` questions with a ``_PricedGoldPlanner`` behind three caches.
 
-    "kept answers" caches every plan that it returns, right or wrong, as if the user had approved
-    it. The controls are "always misses", and "always hits", which caches the gold plans. Raise
-    ``InputError`` if the domain has too few queries that need no context.
+    The cache "kept answers" keeps every plan that it returns, even a wrong one, as if the user had
+    approved it. Two are controls: "always misses" never reuses a plan; "always hits" reuses the
+    nearest gold plan. Raise ``InputError`` if too few queries of the domain need no context.
     """
     tested = load_domain(domain_name)
     known = tested.domain.queries()
@@ -227,22 +227,22 @@ def _results(
     try:
         for question in tracked(name, stream):
             request = PlanRequest(question.query.query, chat.toolbox)
-            planned, reused_plan, search_ms = chat.plan(request), None, 0.0
+            chat_result, reused_plan, search_ms = chat.plan(request), None, 0.0
             if name == "always hits":
                 reused_plan, search_ms = timed(partial(cache.nearest, request.question))
             elif name == "kept answers":
                 result, search_ms = timed(partial(planner.plan, request))
-                reused_plan = None if result is planned else result.plan
-            plan = planned.plan if reused_plan is None else reused_plan
+                reused_plan = None if result is chat_result else result.plan  # identical on a miss
+            plan = chat_result.plan if reused_plan is None else reused_plan
             if name == "kept answers":
                 cache.keep(request.question, plan)
             elif name == "always hits":
                 # A cache that kept the plans that it reused would soon contain only the first plan.
-                cache.keep(request.question, planned.plan)
-            is_right = judge(question.query, plan).arguments
+                cache.keep(request.question, chat_result.plan)
+            is_right = judge(question.query, plan).arguments  # includes the tools
             is_reused = reused_plan is not None
-            tokens = 0 if is_reused else sum(planned.tokens.values())
-            milliseconds = search_ms + (0 if is_reused else planned.milliseconds)
+            tokens = 0 if is_reused else sum(chat_result.tokens.values())
+            milliseconds = search_ms + (0 if is_reused else chat_result.milliseconds)
             yield Result(question, is_reused, is_right, milliseconds, tokens, search_ms)
     finally:
         cache.close()

@@ -10,7 +10,7 @@ from typing import Any
 from casewright.errors import InputError
 from casewright.planner import Prompt
 
-#: The name of the planning task; secondary tasks and instructions have other names.
+#: The ``task`` of an example of planning as in serving.
 PLAN_TASK = "plan"
 #: The separator of a prompt's head and tail.
 _SEPARATOR = "\n\n"
@@ -22,9 +22,9 @@ class TrainingExample:
     """A prompt and its completion.
 
     Attributes:
-        task: ``plan``, a secondary task, or ``instruction``.
+        task: ``plan``, a ``TaskName`` of ``ttg``, ``instruction`` or ``instruction:evolved``.
         source: A query's id, or a data set and an index in it.
-        prompt: The prompt; its head may be empty, as for instructions.
+        prompt: The prompt; its head is empty for instructions, which have no tools.
         completion: The text to write, without the end token.
     """
 

@@ -44,17 +44,17 @@ def as_tool(
     answer as JSON (``Answer.from_json``). An error becomes a message of status ``error``, which
     does not stop the agent. An interrupt within the graph interrupts the agent.
 
-    If the agent's LangGraph context is a ``RunContext``, the graph runs with it.
-
     Args:
         graph: The graph of ``build_graph``, without a checkpointer of its own.
         description: Text for the agent's model on the tool's subject and on when to call it.
-        takes_context: True if the agent's model may pass a context. Plans may use identifiers from
-            a context; without one, they can use only identifiers that tools returned.
-        run_context: The context of every call, instead of the agent's LangGraph context.
+        takes_context: True if the tool has an argument ``context``, in which the agent's model may
+            pass known facts. Without it, plans can use only identifiers that tools returned.
+        run_context: The LangGraph context with which the graph runs; by default that of the agent,
+            if it is a ``RunContext``.
     """
     options: dict[str, Any] = {} if run_context is None else {"context": run_context}
 
+    # ``call`` and ``acall`` run this one body, blocking and async.
     def body(question: str, context: dict[str, Any] | None) -> Body[tuple[str, Any]]:
         inputs = AskInput(question=question, context=context or {})
         try:

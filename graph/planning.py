@@ -25,7 +25,7 @@ def plan_within(
     A tool is hidden from the planner if a single call of it exceeds the budget. The budget's number
     of calls also limits the plan's steps. Steps that still exceed the budget are left out.
 
-    ``latencies`` has the seconds of a call by tool, for tools that declare no latency.
+    ``latencies`` maps a tool's name to the seconds of a call, for tools that declare no latency.
 
     Returns:
         The plan, and a JSON object as in ``Answer.planner``, with the ``price``. The
@@ -58,8 +58,8 @@ def budget_request(
 
     Args:
         limits: The budget; if none is set, the request is returned unchanged.
-        excess: Returns the limit that a plan, with the calls so far, exceeds; empty if none.
-        earlier_calls: Number of calls so far, without those of the request's fixed steps.
+        excess: Returns the limit that a plan and the calls so far exceed together, or "".
+        earlier_calls: Number of calls so far, without those of the finished steps in the request.
     """
     if not limits.budget():
         return request, {}

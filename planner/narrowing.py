@@ -1,9 +1,9 @@
 """Tool retrieval: reduction of large toolboxes to the tools that a question may need.
 
-A planner reads every tool of a request. With hundreds of tools the first plan takes minutes, and
-most tools have nothing to do with the question. So only the tools with the highest scores are kept.
-A score combines similarity and shared words of question and tool, the context's fields, and plan
-cases. Tools that share fields with the best tools score higher, since they are likely next steps.
+A planner reads all tools of a request, so the first plan with hundreds of tools takes minutes. Only
+the tools with the highest scores are kept. A score has four parts: similarity to the question,
+words shared with it, parameters that the context has, and similar plan cases that call the tool.
+Tools that share fields with the best tools score higher, since they are likely next steps.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MAX_TOOLS = 64
 #: Number of tools that are embedded at once. The encoder caches each batch, so a request
 #: continues the work of a cancelled one.
 EMBEDDING_BATCH = 256
-#: Number of best tools that raise their neighbours' scores, the weight of these raises, and the
-#: number of plan cases that are searched.
-BEST_TOOLS, NEIGHBOUR_WEIGHT, CASES = 32, 10.0, 16
-#: Maximum number of tools with a common field that count as neighbours; a field of more tools, such
-#: as "query", does not relate them.
+BEST_TOOLS = 32  # number of tools that raise their neighbours' scores
+NEIGHBOUR_WEIGHT = 10.0  # weight of the neighbours' mean excess in a tool's score
+CASES = 16  # number of plan cases that are searched
+#: Tools with a common field are neighbours, unless more tools than this have the field, as with
+#: "query".
 MAX_SHARING = 40
 Scores = NDArray[np.float64]
 
@@ -87,25 +87,25 @@ class NarrowingPlanner:
         if len(request.toolbox) <= MAX_TOOLS:
             return request
         index = self.index(request.toolbox)
-        scores = index.scores(request, self._case_scores(request.question, index.numbers))
+        scores = index.scores(request, self._case_scores(request.question, index.positions))
         # Finished steps stay in the plan, so their tools stay in the toolbox.
-        scores[[index.numbers[name] for name in {*request.fixed.tools}]] = np.inf
+        scores[[index.positions[name] for name in {*request.fixed.tools}]] = np.inf
         # One less than the maximum, since the toolbox adds ``no_evidence``.
         best = np.sort(np.argsort(-scores, kind="stable")[: MAX_TOOLS - 1])
-        return replace(request, toolbox=Toolbox(index.tools[number] for number in best))
+        return replace(request, toolbox=Toolbox(index.tools[position] for position in best))
 
     def _index(self, toolbox: Toolbox) -> _Index:
         tools = [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
         return _Index(tools, self._encoder or default_encoder())
 
-    def _case_scores(self, question: str, numbers: dict[str, int]) -> Scores:
+    def _case_scores(self, question: str, positions: dict[str, int]) -> Scores:
         """Return for each tool the relevance of the most similar case whose plan calls it."""
-        scores = np.zeros(len(numbers))
+        scores = np.zeros(len(positions))
         hits = self._plan_cases.search(question, CASES) if self._plan_cases is not None else []
         for hit in hits:
             for name in hit.case.metadata.get("tools", ()):
-                if (number := numbers.get(name)) is not None:
-                    scores[number] = max(scores[number], hit.relevance)
+                if (position := positions.get(name)) is not None:
+                    scores[position] = max(scores[position], hit.relevance)
         return scores
 
 
@@ -121,11 +121,11 @@ class _NarrowingBatchPlanner(NarrowingPlanner):
 
 
 class _Index:
-    """Search index of a toolbox's tools; ``numbers`` maps their names to their indices."""
+    """Search index of a toolbox's tools; ``positions`` maps their names to indices."""
 
     def __init__(self, tools: list[ToolSpec], encoder: Encoder) -> None:
         self.tools = tools
-        self.numbers = {tool.name: number for number, tool in enumerate(tools)}
+        self.positions = {tool.name: position for position, tool in enumerate(tools)}
         self._encoder = encoder
         self._vectors = self._embed([_summary(tool) for tool in tools])
         self._by_word = _inverted_index([set(_words(_all_text(tool))) for tool in tools])
@@ -154,7 +154,7 @@ class _Index:
         return np.concatenate(vectors).astype(np.float64)
 
     def _word_scores(self, question: str) -> Scores:
-        """Return for each tool the total rarity of its words in a question; the maximum is 1."""
+        """Return for each tool the total rarity of its words in a question, scaled to at most 1."""
         scores = np.zeros(len(self.tools))
         for word in set(_words(question)):
             tools = self._by_word.get(word, [])
@@ -162,9 +162,9 @@ class _Index:
         return scores / (scores.max() or 1.0)
 
     def _neighbour_scores(self, scores: Scores) -> Scores:
-        """Return for each tool the mean excess score of other best tools that share its fields."""
+        """Return for each tool the weighted mean excess of other tools that share its fields."""
         best = np.argsort(-scores, kind="stable")[: BEST_TOOLS + 1]
-        # How far the score of a best tool exceeds the score of the best tool among the others.
+        # How far a best tool's score exceeds that of the first tool after the best; 0 for others.
         excess = np.zeros(len(scores))
         excess[best] = scores[best] - scores[best[-1]]
         sums, weights = np.zeros(len(scores)), np.zeros(len(scores))
@@ -207,9 +207,9 @@ def _words(text: str) -> list[str]:
 
 
 def _inverted_index(keys_by_tool: Sequence[set[str]]) -> dict[str, list[int]]:
-    """Return for each key the numbers of the tools that have it."""
+    """Return for each key the indices of the tools that have it."""
     index: dict[str, list[int]] = defaultdict(list)
-    for number, keys in enumerate(keys_by_tool):
+    for position, keys in enumerate(keys_by_tool):
         for key in sorted(keys):
-            index[key].append(number)
+            index[key].append(position)
     return dict(index)

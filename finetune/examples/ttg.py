@@ -1,8 +1,8 @@
 """Tool-Task Generator (TTG): training tasks about a query's plan, in addition to planning.
 
 The tasks are those of REAPER (Joshi et al. 2024, section on the Tool-Task Generator). The answer of
-most tasks is the complete plan; their prompts have the planner's role in the head, and an
-instruction in the tail.
+most tasks is the complete plan. Prompts of these tasks begin with the planner's role, as in
+planning, and have an instruction in the tail.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PromptAndAnswer = tuple[Prompt, str]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The query of a task, and the planner's prompt for it without plan cases."""
+    """A query as TEvo varied it, and the planner's prompt for it without plan cases."""
 
     varied: VariedQuery
     prompt: Prompt
@@ -46,8 +46,8 @@ class Subject:
     def with_role(self, role: str, *parts: str) -> Prompt:
         """Return a prompt with another role; in its tail, the context follows the first part."""
         # The context is a line of JSON before the question.
-        context, question, _ = self.prompt.tail.partition("\nQuestion: ")
-        tail = [parts[0], *([context] if question and context else []), *parts[1:]]
+        context, separator, _ = self.prompt.tail.partition("\nQuestion: ")
+        tail = [parts[0], *([context] if separator and context else []), *parts[1:]]
         return Prompt(_shared_head(self.varied.request.toolbox, role), "\n\n".join(tail))
 
 
@@ -119,7 +119,7 @@ def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
 
 
 def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Return the task to fill masked arguments; masked values of one parameter are equal."""
+    """Return the task to fill masked arguments; those of one parameter had the same value."""
     plan = subject.varied.plan
     arguments = [
         (number, step.tool, name, value)
@@ -162,7 +162,7 @@ def order_steps(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
 
 
 def _run_order(plan: Plan, listing: Sequence[int]) -> list[int]:
-    """Return the steps, from 0, in run order: next is the first listed step that can run."""
+    """Return the steps' indices in run order: the first listed step that can run is the next."""
     needs = [{ref.step - 1 for ref in step.references()} for step in plan.steps]
     order: list[int] = []
     while len(order) < len(listing):
@@ -172,16 +172,16 @@ def _run_order(plan: Plan, listing: Sequence[int]) -> list[int]:
 
 def _draw_listing(plan: Plan, rng: random.Random) -> list[int] | None:
     """Return a permutation of the steps whose run order is the plan's, if there is one."""
-    steps = list(range(len(plan.steps)))
-    dependent = [n for n in steps[1:] if any(r.step == n for r in plan.steps[n].references())]
-    if not dependent or len(steps) > len(ascii_uppercase):
+    steps = list(range(len(plan.steps)))  # indices from 0; references count from 1
+    needs_previous = [n for n in steps[1:] if n in {r.step for r in plan.steps[n].references()}]
+    if not needs_previous or len(steps) > len(ascii_uppercase):
         return None
     for _ in range(MAX_SHUFFLES):
         listing = rng.sample(steps, len(steps))
         if listing != steps and _run_order(plan, listing) == steps:
             return listing
-    # If a step needs the step directly before it, swapping the two keeps the run order.
-    later = rng.choice(dependent)
+    # Swapping these two steps keeps the run order, since the later one needs the earlier one.
+    later = rng.choice(needs_previous)
     steps[later - 1], steps[later] = later, later - 1
     return steps
 
@@ -210,8 +210,8 @@ UNNEEDED_TOOL_SHARE = 0.4
 def provided_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     """Return the task to plan with only the provided tools, which may lack one that is needed.
 
-    One tool is removed from the toolbox, or by an instruction that lists the allowed tools. The
-    answer is the plan of the sub-queries that do not call the tool; without any, ``no_evidence``.
+    Either the toolbox lacks a tool, or an instruction lists all tools but this one as allowed. The
+    answer is the plan of the sub-queries that do not call it, or ``no_evidence`` if all call it.
     The task does not apply to a plan without tools, nor to a query that accepts other tools.
     """
     varied = subject.varied
@@ -279,10 +279,10 @@ class TtgSettings(Section):
     """The tasks that are made from a query.
 
     Attributes:
-        tasks_per_query: Number of tasks including planning, as in the paper's Table 3: 0 means only
-            instructions, 1 only planning, 1.25 a second task for one query in four. A query has
-            fewer if fewer tasks apply.
-        tasks: The secondary tasks to draw from.
+        tasks_per_query: Number of tasks including planning, as in the paper's Table 3. 0: only
+            general instruction data, no tasks. 1: only planning. 1.25: a second task for one query
+            in four. A query has fewer tasks if fewer apply.
+        tasks: The tasks other than planning to draw from.
     """
 
     tasks_per_query: float = Field(default=3, ge=0, le=1 + len(TASK_NAMES))
@@ -292,7 +292,7 @@ class TtgSettings(Section):
 def task_examples(
     varied: VariedQuery, settings: TtgSettings, rng: random.Random, copy: int = 1
 ) -> list[TrainingExample]:
-    """Return a query's training examples: planning as in serving, then secondary tasks."""
+    """Return a query's training examples: planning as in serving, then other tasks."""
     count, fraction = divmod(settings.tasks_per_query, 1)
     if fraction and rng.random() < fraction:
         count += 1

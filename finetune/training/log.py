@@ -67,8 +67,8 @@ def reporting_callback(
     """Return a callback that advances a bar, writes the log, and stops a training.
 
     The callback raises ``InputError`` if a loss or gradient is not finite. It stops the training
-    after the first step that ends ``minutes`` or more after this call. Only the main process has a
-    ``file`` and a bar; see ``progress_bar`` for ``show``.
+    after the first step that ends ``minutes`` or more after ``reporting_callback`` was called. Only
+    the main process has a ``file`` and a bar; see ``progress_bar`` for ``show``.
     """
     from transformers import TrainerCallback
 
@@ -84,7 +84,7 @@ def reporting_callback(
             self._advance = self._bar.enter_context(bar)
             self._advance(state.global_step)
             if file is not None:
-                # A resumed training repeats the steps after its checkpoint, so the log omits them.
+                # A resumed training repeats the steps after its checkpoint; drop their old entries.
                 write_log(file, state.log_history, "w")
 
         def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
@@ -109,10 +109,10 @@ def reporting_callback(
 
 
 def check_learned(before: float | None, after: float | None, vocabulary: int) -> None:
-    """Raise ``InputError`` if the validation loss is above that of a guess, or is not finite.
+    """Raise ``InputError`` if the loss ``after`` a training is above a limit, or is not finite.
 
-    Losses are in nats a token; ``None`` is a loss that was not measured. The limit is the higher
-    of ``before`` and the loss of a uniform guess, which is the logarithm of ``vocabulary``.
+    Validation losses are in nats a token; ``None`` was not measured. The limit is the higher of
+    ``before`` and the loss of a uniform guess, which is the logarithm of ``vocabulary``.
     """
     limit = max(before or 0.0, math.log(vocabulary))
     if after is not None and not (math.isfinite(after) and after <= limit):

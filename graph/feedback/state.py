@@ -62,13 +62,12 @@ Reason = Literal[
     "settled",  # the judge found no further relevant case
     "nothing_relevant",  # no candidate of the first search was relevant
     "exhausted",  # a search found no unseen case
-    # These bounds were reached:
-    "rounds",
-    "candidates",
-    "tokens",
-    "deadline",
+    "rounds",  # the maximum number of searches was made
+    "candidates",  # the maximum number of cases was found
+    "tokens",  # the judge may use no further tokens
+    "deadline",  # the maximum time has passed
     "judge_failed",
-    "search_failed",  # of a later round
+    "search_failed",  # a search after the first one failed
 ]
 
 
@@ -99,10 +98,11 @@ class FeedbackResult:
 
     Attributes:
         hits: JSON objects, best first: ``id``, ``text``, ``metadata``, ``score`` (for the
-            question), ``round``, ``confirmed``, ``probability`` (``None`` if the judge gave none).
-            If no case is confirmed, these are the hits of the first search.
-        candidates: Every case of a search, in order: ``id``, ``round``, ``nearness``, ``relevant``
-            (``None`` until it is judged) and ``probability``.
+            question), ``round``, ``confirmed`` (whether the judge called it relevant) and
+            ``probability`` (``None`` if the judge gave none). If no case is confirmed, these are
+            the hits of the first search.
+        candidates: Every case that a search found, in order: ``id``, ``round``, ``nearness`` (its
+            score in that search), ``relevant`` (``None`` until it is judged) and ``probability``.
         reason: The reason why the loop ended; see ``Reason``.
         rounds: One object per round: ``round``, ``search`` (the question or a strategy's name),
             ``found``, ``judged``, ``relevant`` (of this round), ``total`` (relevant cases of all

@@ -21,7 +21,7 @@ KEEP_ALIVE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of a stream: a name that ``routes`` documents, and data of JSON types."""
+    """An event of a stream: its name, listed in the module ``routes``, and data of JSON types."""
 
     name: str
     data: Mapping[str, Any]

@@ -32,7 +32,7 @@ class Grant:
 
 
 class TokensFile:
-    """Reads the tokens of the settings and of ``tokens_file``, and again once the file changes."""
+    """Reads all tokens (also those of the settings) again when ``tokens_file`` has changed."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
