@@ -166,7 +166,7 @@ def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.
         case_counts = _case_counts(trial, available)
         set_of = partial(unseen.corpus_set, trial.split)
         for case_count in case_counts:
-            # The test messages are the same for each count of plan cases.
+            # All counts are tested on the messages that are no plan case at the largest count.
             sets = [
                 replace(
                     set_of(case_counts[-1], seed), plan_cases=set_of(case_count, seed).plan_cases

@@ -20,10 +20,10 @@ from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.tools import NO_EVIDENCE, CallContext, Toolbox, ToolSpec
 
-Fault = Literal["none", "miss", "failure"]
-#: Each system's replanning mode (``mend`` of ``build_graph``); the last two are controls.
+Fault = Literal["none", "miss", "failure"]  # of one tool; a miss is an empty result
+#: Each system's mode of replanning: "failure" after failures, "empty" also after empty results.
 SYSTEMS: dict[str, Mend] = {"off": "off", "failure": "failure", "empty": "empty"}
-SYSTEMS |= {"any tool": "empty", "same tool": "empty"}
+SYSTEMS |= {"any tool": "empty", "same tool": "empty"}  # controls
 NOTES = (
     "answered: the evidence has the first result of each final step of the gold plan. miss: a "
     "random tool of the plan returns nothing for the arguments of its first call; failure: it "
@@ -33,7 +33,7 @@ NOTES = (
 
 
 class _Question(NamedTuple):
-    """A query, a scope with results, and the first results of the gold plan's final steps."""
+    """A query, a scope in which the gold plan has results, and its final steps' first results."""
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
@@ -53,22 +53,22 @@ class _AnyTool(FallbackPlanner):
 
 
 class _SameTool(_AnyTool):
-    """A control that repeats the first plan, with the whole question in the failed calls."""
+    """A control that repeats the first plan, with the whole question for tools without results."""
 
     def plan(self, request: PlanRequest) -> PlanResult:
         if not request.failures:
             self._first = self._planner.plan(request)
             return self._first
-        failed = {step.tool for step in request.failures}
+        unanswered = {step.tool for step in request.failures}
         steps = self._first.plan.steps
-        plan = Plan(tuple(s.mapped(as_question) if s.tool in failed else s for s in steps))
+        plan = Plan(tuple(s.mapped(as_question) if s.tool in unanswered else s for s in steps))
         return self._first if any(request.violations(plan)) else PlanResult(plan, self.name)
 
 
 def measure_replan(domain_name: str, seeds: int) -> Report:
     """Answer the test queries while a random tool of each plan has no results, or fails.
 
-    ``seeds`` is the number of runs of every question, each with its own random tool.
+    With a fault, each query runs ``seeds`` times, each time with a newly drawn tool.
     """
     with open_domain(domain_name) as tested:
         questions = list(_questions(tested))

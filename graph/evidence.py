@@ -36,7 +36,7 @@ class Evidence:
 
 
 def collect_evidence(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[Evidence]:
-    """Return the results of the steps that ended ``done``, in the given order, as evidence.
+    """Return the results of the ``done`` steps as evidence, in the order of the outcomes.
 
     If other steps refer to a step, only the results that they use are evidence.
     """
@@ -45,11 +45,11 @@ def collect_evidence(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) 
     items: list[Evidence] = []
     for outcome in outcomes:
         number = int(outcome.step[1:])
-        results = toolbox[outcome.tool].results if outcome.tool in toolbox else ()
+        result_fields = toolbox[outcome.tool].results if outcome.tool in toolbox else ()
         for index, row in enumerate(outcome.rows):
             if number in referenced_steps and (number, index) not in used_results:
                 continue
-            text = evidence_text(row, results or [name for name in row if name != "source"])
+            text = evidence_text(row, result_fields or [name for name in row if name != "source"])
             items.append(
                 Evidence(
                     id=f"E{len(items) + 1}",

@@ -1,7 +1,7 @@
 """The packaged language model for planning: a LoRA adapter on a pretrained base.
 
-The folder ``mistral`` has the adapter, its card and its log, which ``casewright finetune train``
-wrote. The base is ``smollm2``; see ``language_model.smollm2``.
+The planner ``mistral`` has its adapter in the folder of that name, with the card and the log that
+``casewright finetune train`` wrote. Despite the name, its base is SmolLM2 (``smollm2``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHIPPED = "mistral"
 FOLDER = Path(__file__).parent / SHIPPED
 #: Path of keys in a card to the number of plan cases in the training prompts.
-_EXAMPLES_PATH = ("data", "manifest", "data", "tevo", "shots")
+_CASE_COUNT_PATH = ("data", "manifest", "data", "tevo", "shots")
 
 
 def adapter_folder(folder: Path | None = None) -> Path:
@@ -39,9 +39,9 @@ def adapter_folder(folder: Path | None = None) -> Path:
 
 
 def adapter_example_count(folder: Path | None = None) -> int:
-    """Return the number of plan cases in the prompts with which an adapter was trained."""
+    """Return the number of plan cases in an adapter's training prompts; default ``EXAMPLES``."""
     entry: Any = read_card(adapter_folder(folder))
-    for key in _EXAMPLES_PATH:
+    for key in _CASE_COUNT_PATH:
         entry = entry.get(key) if isinstance(entry, dict) else None
     return entry if isinstance(entry, int) and entry >= 0 else EXAMPLES
 

@@ -26,11 +26,11 @@ Read = Callable[[str], Sequence[Row]]
 OtherRecords = Mapping[str, Mapping[str, Record]]
 
 _IDS = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
-_NAME_FIELD = {"products": "slug", "customers": "name"}
+_KEY_FIELD = {"products": "slug", "customers": "name"}
 _REFERS_TO = {"reviews": ("products",), "orders": ("products", "customers")}
-# The minutes of each part of the day, in order, without overlaps. All places are open from "early"
-# to "afternoon". Couriers also deliver in the "evening". Sorting centres, depots and the online
-# shop never close.
+# The minutes of each part of the day, in order, without overlaps. Authors of parcel events follow
+# rules that are not checked: places are open from "early" to "afternoon"; couriers also deliver in
+# the "evening"; sorting centres, depots and the online shop never close.
 _DAY_PARTS = {
     "night": range(60, 300),
     "early": range(450, 525),
@@ -63,15 +63,15 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
     ``seed`` determines order numbers, tracking numbers and times. Raise ``InputError`` if a record
     cannot be completed; the message names its line and the correction.
     """
-    others = {other: _by_name(other, read) for other in _REFERS_TO.get(name, ())}
+    others = {other: _by_slug_or_name(other, read) for other in _REFERS_TO.get(name, ())}
     records: list[Record] = []
     lines: dict[str, int] = {}
     for line, row in enumerate(read(name), 1):
         try:
             if "id" in row:
                 raise InputError("The record has an id. Leave it out: ids are generated.")
-            if name in _NAME_FIELD:
-                key = row[_NAME_FIELD[name]]
+            if name in _KEY_FIELD:
+                key = row[_KEY_FIELD[name]]
                 if lines.setdefault(key, line) != line:
                     raise InputError(f"{key!r} is also in line {lines[key]}. Rename one of them.")
             if name == "orders":
@@ -94,18 +94,18 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
     return records
 
 
-def _by_name(name: str, read: Read) -> dict[str, Record]:
-    records = complete(name, read)
-    return {row[_NAME_FIELD[name]]: record for row, record in zip(read(name), records, strict=True)}
+def _by_slug_or_name(file: str, read: Read) -> dict[str, Record]:
+    records = complete(file, read)
+    return {row[_KEY_FIELD[file]]: record for row, record in zip(read(file), records, strict=True)}
 
 
-def _record(others: OtherRecords, name: str, key: str) -> Record:
-    if key not in others[name]:
+def _record(others: OtherRecords, file: str, key: str) -> Record:
+    if key not in others[file]:
         from difflib import get_close_matches  # only for errors
 
-        near = ", ".join(map(repr, get_close_matches(key, others[name], cutoff=0)))
-        raise InputError(f"{name}.jsonl has no {key!r}. Write one that it has, such as {near}.")
-    return others[name][key]
+        near = ", ".join(map(repr, get_close_matches(key, others[file], cutoff=0)))
+        raise InputError(f"{file}.jsonl has no {key!r}. Write one that it has, such as {near}.")
+    return others[file][key]
 
 
 def _review(row: Row, others: OtherRecords, today: date) -> Record:
@@ -132,20 +132,20 @@ def _order(row: Row, others: OtherRecords, rng: Random, today: date) -> Record:
     tracking = _tracking(parcel["carrier"], rng)
     times = _times(parcel["events"], rng, today)
 
-    def placeholder_text(field: re.Match[str]) -> str:
-        if field[1] == "total":
+    def placeholder_text(match: re.Match[str]) -> str:
+        if match[1] == "total":
             return f"{total:.2f}"
-        form, _, name = field[1].rpartition(":")
+        form, _, day_text = match[1].rpartition(":")
         try:
-            day = days[name] if name in days else _day(int(name), today)
+            day = days[day_text] if day_text in days else _day(int(day_text), today)
             return _DATE_FORMS[form or "day"](day)
         except (KeyError, ValueError):
             raise InputError(
-                f"{field[0]} names no day. Write one of {', '.join(days)}, or days from today, "
+                f"{match[0]} names no day. Write one of {', '.join(days)}, or days from today, "
                 f"as in {{expected}} or {{short:-3}}; forms are {', '.join(_DATE_FORMS)}."
             ) from None
 
-    def fill_days(text: str) -> str:
+    def fill_placeholders(text: str) -> str:
         return re.sub(r"\{([^{}]*)\}", placeholder_text, text)
 
     return {
@@ -161,10 +161,10 @@ def _order(row: Row, others: OtherRecords, rng: Random, today: date) -> Record:
             "expected": days["expected"].isoformat(),
             "delivered": days["delivered"].isoformat() if "delivered" in days else None,
             "events": [
-                {"at": at, "place": event["place"], "what": fill_days(event["what"])}
+                {"at": at, "place": event["place"], "what": fill_placeholders(event["what"])}
                 for at, event in zip(times, parcel["events"], strict=True)
             ],
-            "note": fill_days(parcel["note"]),
+            "note": fill_placeholders(parcel["note"]),
         },
     }
 

@@ -38,7 +38,7 @@ class TevoSettings(Section):
         examples: Share of tools whose example is a sampled query, instead of the tool's own one.
         no_example: Share of tools without an example.
         distractors: Maximum number of added tools that no plan needs.
-        shots: Maximum number of plan cases in the tail; the number is drawn.
+        shots: Maximum number (0 to 64) of plan cases in the tail; each prompt's number is drawn.
         random_shots: Share of plan cases that are random queries instead of similar ones.
         queries_per_toolbox: Maximum number of queries that share one toolbox and its prompt head.
             A training with ``shared_heads`` computes the head once for these queries.
@@ -172,8 +172,9 @@ def _draw_result_names(
             continue
         first, *others = alternatives.values()
         common = [name for name in first if all(name in names for names in others)]
-        groups = [([tool], names) for tool, names in alternatives.items()]
-        for group, names in [(list(alternatives), common)] if common else groups:
+        # All tools get one name if their pools share a name, else each tool gets its own.
+        shared = [(list(alternatives), common)] if common else []
+        for group, names in shared or [([tool], names) for tool, names in alternatives.items()]:
             if name := _draw_name(names, set().union(*(taken_keys[tool] for tool in group)), rng):
                 for tool_name in group:
                     new_names[tool_name][result] = name
@@ -191,7 +192,7 @@ def _draw_name(names: Sequence[str], taken: set[str], rng: Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A toolbox with original names and their renaming; ``changed`` if it differs from serving."""
+    """A toolbox with original names and its renaming; prompts vary the tools if ``changed``."""
 
     toolbox: Toolbox
     renaming: Renaming
@@ -201,11 +202,10 @@ class DrawnToolbox:
 def draw_toolbox(
     leaders: Sequence[AnnotatedQuery], variation: PromptVariation, rng: Random
 ) -> DrawnToolbox:
-    """Return a random toolbox with all tools that the plans of the leaders (at least one) call.
+    """Return a random toolbox for ``leaders`` (at least one), with all tools that their plans call.
 
-    The first leader's record may change the toolbox in any way; the other records may add tools.
-    ``InputError`` if a record's request is not valid, ``ToolError`` if two queries add different
-    tools of one name.
+    The first query's record adds and removes tools; the other queries' records only add tools.
+    ``InputError`` if the first request is not valid, ``ToolError`` if different tools share a name.
     """
     settings = variation.settings
     box = leaders[0].record.request(variation.toolbox).toolbox
@@ -258,7 +258,7 @@ class VariedQuery:
     query: AnnotatedQuery
     request: PlanRequest
     plan: Plan
-    plan_cases: tuple[ToolExample, ...] = ()
+    plan_cases: tuple[PlanExample, ...] = ()
 
 
 def vary_prompts(
@@ -266,8 +266,8 @@ def vary_prompts(
 ) -> list[VariedQuery]:
     """Return queries with varied prompts, which share one toolbox and so one prompt head.
 
-    ``drawn`` has all tools that the queries' plans need. The tools' examples contain no question of
-    these queries or of their plan cases.
+    ``drawn`` has all tools that the queries' plans need. No tool's example has a question of these
+    queries; a sampled example also has no question of their plan cases.
     """
     settings, neighbours = variation.settings, variation.neighbours
     requests = [
@@ -337,8 +337,8 @@ def _draw_example(
 ) -> tuple[str, Plan] | None:
     """Return question and plan of a tool's example: its own example, or a sampled query.
 
-    An unchanged toolbox has only the tools' own examples. A tool's own example is dropped if its
-    question is in ``question_keys``; no query in ``excluded_keys`` is sampled.
+    If the toolbox is not ``changed``, no query is sampled. A tool's own example is dropped if its
+    question is in ``question_keys``; a query whose question is in ``excluded_keys`` is not sampled.
     """
     settings, neighbours = variation.settings, variation.neighbours
     own_example: tuple[str, Plan] | None = None

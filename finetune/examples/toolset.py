@@ -45,7 +45,7 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 
 def _absolute_path(path: str, info: ValidationInfo) -> str:
-    """Return the absolute form of a recipe's path to a set; a path that code gives is unchanged."""
+    """Return a recipe's path to a set as an absolute path; without a recipe, return it as it is."""
     if info.context is None or not path:
         return path
     resolved, set_reader = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
@@ -154,7 +154,7 @@ def _names_of(toolbox: Toolbox) -> list[str]:
 
 #: Maximum number of tools of a toolbox besides ``no_evidence``, unless a query needs more.
 MAX_TOOLS = 8
-#: Maximum number of queries that a group tries to add along with tools that its toolbox lacks.
+#: Number of waiting queries among which a group seeks queries that add tools to its toolbox.
 MAX_TRIED = 64
 
 
@@ -242,7 +242,7 @@ class ToolsetGroups:
             by_need[need] = [id_ for id_ in by_need[need] if id_ in waiting and id_ not in members]
 
     def _has_no_rival(self, id_: str, tools: Sequence[str]) -> bool:
-        """Return True if none of the tools is a rival of the query."""
+        """Return True if no unlisted tool is similar to the question or to a needed tool."""
         other_tools = [tool for tool in tools if tool not in self._set.listed_tools[id_]]
         if not other_tools:
             return True
@@ -276,7 +276,7 @@ def toolset_examples(
         with progress_bar(f"Making examples of {toolset.name}", count) as advance:
             for copy in range(1, copies + 1):
                 for queries, toolbox in groups.draw_groups(rng):
-                    # ``changed`` allows queries to replace the tools' examples.
+                    # Only a ``changed`` toolbox may show queries as its tools' examples.
                     drawn = DrawnToolbox(toolbox, Renaming(), changed=tevo.enabled)
                     variation = PromptVariation(toolbox, tevo, neighbours=neighbours)
                     for varied in vary_prompts(queries, drawn, variation, rng):

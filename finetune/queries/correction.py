@@ -60,7 +60,7 @@ def keep_correction(file: Path, record: Mapping[str, Any], max_bytes: int | None
 
 
 def _add_or_replace(file: Path, record: Mapping[str, Any], max_bytes: int | None) -> Outcome:
-    lines = ResumedLines(file)
+    query_file = ResumedLines(file)
     if (
         max_bytes is not None
         and file.exists()
@@ -68,16 +68,16 @@ def _add_or_replace(file: Path, record: Mapping[str, Any], max_bytes: int | None
     ):
         raise InputError(f"{file.name} is full: it may have {max_bytes:,} bytes. Move it away.")
     key = message_key(record)
-    indices = [index for index, other in enumerate(lines.records) if message_key(other) == key]
+    indices = [index for index, other in enumerate(query_file.records) if message_key(other) == key]
     if not indices:
-        lines.append(record)
+        query_file.append(record)
         return "added"
     first, *repeated = indices
-    previous = lines.records[first]
+    previous = query_file.records[first]
     if previous.get("plan") == record["plan"]:
         return "unchanged"
     # The id stays: other files may refer to it.
-    lines.records[first] = {**record, "id": previous.get("id", record["id"])}
-    records = [other for index, other in enumerate(lines.records) if index not in repeated]
+    query_file.records[first] = {**record, "id": previous.get("id", record["id"])}
+    records = [other for index, other in enumerate(query_file.records) if index not in repeated]
     write_whole(file, "".join(map(json_line, records)))
     return "replaced"

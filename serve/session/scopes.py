@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from casewright.errors import InputError
 
-Scopes = Mapping[str, Sequence[str]]
+Scopes = Mapping[str, Sequence[str]]  # the listed values of each scope field
 #: Words in the names of scope fields that may identify a tenant.
 _TENANT_WORDS = {
     *("account", "client", "company", "enterprise", "firm", "org", "organisation"),

@@ -8,7 +8,7 @@ import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from qdrant_edge import EdgeShard
 
 SHARDS = "shards"
-#: Names in a collection's folder: the shard, the layout, and the number of cases.
+#: In a collection's folder: shard, layout (the schema's facets and quality), number of cases.
 SHARD, LAYOUT, COUNT = "shard", "layout.json", "count.bin"
 #: A copy of the layout file, since without the layout no case can be read.
 LAYOUT_COPY = "layout.copy.json"
@@ -38,7 +38,7 @@ LAYOUT_COPY = "layout.copy.json"
 Stored = tuple[str, Mapping[str, Any], NDArray[np.float32]]
 #: Cases per page when a collection is read.
 PAGE_SIZE = 1000
-#: System errors that are no damage: no memory, rights, file handles or space; read-only; quota.
+#: No damage: out of memory, no permission, too many open files, disk full, read-only, quota.
 SYSTEM_ERROR = re.compile(r"\(os error (?:12|13|23|24|28|30|122)\)")
 
 
@@ -63,7 +63,7 @@ class ShardFolder:
     """The folder of a collection, which is created and removed atomically by renaming.
 
     The caller holds the lock of the store's folder. ``copy`` is the path of a temporary copy of the
-    collection, to which this object refers; ``None`` if it refers to the collection itself.
+    collection if this object refers to a copy, else ``None``.
     """
 
     store: Path
@@ -134,7 +134,7 @@ class ShardFolder:
     def check(self, max_parts: int | None = checksums.SAMPLED_PARTS) -> bool:
         """Compare an unloaded shard's files with their checksums at the last clean close.
 
-        Return ``False`` if there was no clean close; the shard's log may then have more writes.
+        Return ``False`` without a clean close: the log may have writes that the other files lack.
         Raise ``StoreDamagedError`` for a missing or changed file. See ``closed_cleanly``.
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
@@ -156,7 +156,7 @@ class ShardFolder:
         """
         from qdrant_edge import EdgeShard, KeywordIndexParams, UpdateOperation
 
-        # The process ends if a mapped file cannot grow on a full disk.
+        # If a mapped file cannot grow, because the disk is full, the system kills the process.
         check_room(self.path)
         bounds, was_closed = self.count_bounds(), (self.path / CLOSED).exists()
         # From here on, Edge changes the files, even if loading fails.
@@ -164,7 +164,7 @@ class ShardFolder:
         with self.converted_errors(reading=True):
             shard = EdgeShard.load(str(self.path / SHARD))
             count = shard.info().points_count
-            # Without an index, a condition reads every payload; a kill may damage the index.
+            # The index spares a condition from reading every payload; a kill may damage it.
             if not (was_closed and TAGS in shard.info().payload_schema):
                 shard.update(UpdateOperation.delete_field_index(TAGS))
                 shard.update(UpdateOperation.create_field_index(TAGS, KeywordIndexParams()))
@@ -185,12 +185,12 @@ class ShardFolder:
             yield self
             return
         try:
-            yield replace(self, copy=checksums.copy_files(self.path, target))
+            yield ShardFolder(self.store, self.collection, checksums.copy_files(self.path, target))
         finally:
             shutil.rmtree(target)
 
     def close(self, shard: EdgeShard) -> None:
-        """Close the shard, once the running calls have ended."""
+        """Close the shard and write its files' checksums; ignore errors."""
         # If closing fails, the shard's log has the data, or the folder was removed.
         with suppress(StoreError, OSError):
             with self.converted_errors(reading=False):
