@@ -55,8 +55,8 @@ class PassageSearch:
     def best(self, query: str) -> list[Hit]:
         """Return the best passages, at most ``PASSAGES``.
 
-        With a cross-encoder, they are ordered by their facet score ``ANSWER``, and the passages
-        beside the best candidates are candidates too.
+        With a cross-encoder, they are ordered by their facet score ``ANSWER``. With an index too,
+        the passages beside the best candidates are candidates.
         """
         candidates, _ = self.candidates(query, READ)
         hits = self.with_answers(query, candidates)
