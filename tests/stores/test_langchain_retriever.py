@@ -151,8 +151,8 @@ def test_query_that_is_not_a_text_is_refused(filled_store: CaseStore, query: Any
         CaseRetriever(store=filled_store).invoke(query)
 
 
-def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> None:
-    with CaseStore(note_schema(), place) as store:
+def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(location: str) -> None:
+    with CaseStore(note_schema(), location) as store:
         acme, zeta = store.for_tenant("acme"), store.for_tenant("zeta")
         acme.add([note("how to mend the saw", "acme's way")])
         zeta.add([note("how to mend the saw", "zeta's way")])
@@ -167,9 +167,9 @@ def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> No
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
 def test_retriever_returns_no_document_from_empty_store_and_all_from_small_store(
-    place: str, search_type: Any
+    location: str, search_type: Any
 ) -> None:
-    with CaseStore(note_schema(), place) as store:
+    with CaseStore(note_schema(), location) as store:
         retriever = CaseRetriever(store=store, k=50, search_type=search_type)
         assert retriever.invoke("anything") == []
         store.add([note(f"question {i}", str(i)) for i in range(3)])
@@ -185,8 +185,8 @@ def test_retriever_with_a_closed_store_raises_store_error(filled_store: CaseStor
         asyncio.run(retriever.ainvoke("saw"))
 
 
-def test_concurrent_calls_each_get_the_answer_to_their_query(place: str) -> None:
-    with CaseStore(note_schema("wide", HashingEncoder(512)), place) as store:
+def test_concurrent_calls_each_get_the_answer_to_their_query(location: str) -> None:
+    with CaseStore(note_schema("wide", HashingEncoder(512)), location) as store:
         store.add([note(f"question number {i}", str(i)) for i in range(40)])
         retriever = CaseRetriever(store=store, k=3)
         queries = [f"question number {i}" for i in range(12)]

@@ -214,8 +214,8 @@ def test_query_bundle_with_several_texts_is_searched_by_all_texts(filled_store: 
     assert things(nodes) == ["press", "saw"]
 
 
-def test_concurrent_async_calls_each_get_the_answer_to_their_query(place: str) -> None:
-    with CaseStore(note_schema("wide", HashingEncoder(512)), place) as store:
+def test_concurrent_async_calls_each_get_the_answer_to_their_query(location: str) -> None:
+    with CaseStore(note_schema("wide", HashingEncoder(512)), location) as store:
         store.add([note(f"question number {i}", str(i)) for i in range(40)])
         retriever = CaseNodeRetriever(store, k=1)
 
@@ -227,8 +227,8 @@ def test_concurrent_async_calls_each_get_the_answer_to_their_query(place: str) -
     assert [nodes[0].text for nodes in answers] == [str(i) for i in range(40)]
 
 
-def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> None:
-    with CaseStore(note_schema(), place) as store:
+def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(location: str) -> None:
+    with CaseStore(note_schema(), location) as store:
         acme, zeta = store.for_tenant("acme"), store.for_tenant("zeta")
         acme.add([note("how to mend the saw", "acme's way")])
         zeta.add([note("how to mend the saw", "zeta's way")])

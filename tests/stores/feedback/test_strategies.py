@@ -64,8 +64,8 @@ def store() -> Iterator[CaseStore]:
 
 
 @pytest.fixture(scope="module")
-def other_store(shared_place: str) -> Iterator[CaseStore]:
-    with fill_store(CaseStore(schema(), shared_place)) as case_store:
+def other_store(shared_location: str) -> Iterator[CaseStore]:
+    with fill_store(CaseStore(schema(), shared_location)) as case_store:
         yield case_store
 
 
