@@ -172,8 +172,8 @@ def test_collection_is_used_if_the_response_to_its_creation_was_lost(server: Qdr
         server.lose("/collections/notes", method="PUT")
         store.add([note("q")])
         assert store.count() == 1
-    assert len(server.asked("PUT", "/collections/notes")) == 2
-    assert len(server.asked("PUT", "/index")) == 1
+    assert len(server.requests_to("PUT", "/collections/notes")) == 2
+    assert len(server.requests_to("PUT", "/index")) == 1
 
 
 def test_write_and_delete_with_a_lost_response_take_effect_once(server: QdrantServer) -> None:
@@ -196,7 +196,7 @@ def test_refused_api_key_raises_an_error_without_showing_the_key(server: QdrantS
     with CaseStore(note_schema(), server.url, api_key="the right key") as store:
         store.add([note("q")])
         assert store.count() == 1
-    assert len(server.asked("GET", "/collections")) == 3
+    assert len(server.requests_to("GET", "/collections")) == 3
 
 
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")

@@ -112,7 +112,7 @@ class QdrantServer:
         """Execute the next such request, but reset the connection instead of answering."""
         self._lost.append((method, path))
 
-    def asked(self, method: str, path: str) -> list[Request]:
+    def requests_to(self, method: str, path: str) -> list[Request]:
         """Return the requests of a method whose path ends with ``path``."""
         return [r for r in self.requests if r.method == method and r.path.endswith(path)]
 
