@@ -31,7 +31,7 @@ from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.routes import reply
 from casewright.serve.service.runs import Runs, Waiting
 from casewright.tools import CallContext, Toolbox
-from tests.graph.helpers import Given, tool
+from tests.graph.helpers import Arguments, tool
 from tests.serve.service.server_process import QuestionPlanner
 from tests.support.examples import at_most
 from tests.support.faulty_saver import Disk, FaultySaver
@@ -87,7 +87,7 @@ class Clients(RuleBasedStateMachine):
         options = ServiceOptions(max_concurrency=SLOTS, threads_file=Path("none"))
         self.runs = Runs(parts, options, FaultySaver(self.disk), None)
 
-    async def _works(self, arguments: Given, context: CallContext) -> str:
+    async def _works(self, arguments: Arguments, context: CallContext) -> str:
         values = [row["value"] for step in self.disk.finished for row in step["rows"]]
         repeated = any(value.startswith(f"{context.key}|") for value in values)
         assert not repeated, "a finished step was repeated"
@@ -97,7 +97,7 @@ class Clients(RuleBasedStateMachine):
         self.calls.append(call)
         return await call.result
 
-    async def _asks(self, arguments: Given, context: CallContext) -> str:
+    async def _asks(self, arguments: Arguments, context: CallContext) -> str:
         value = await self._works(arguments, context)
         return f"{value}, {interrupt(context.step)}"
 

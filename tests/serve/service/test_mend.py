@@ -71,7 +71,7 @@ def test_run_killed_while_it_is_mended_resumes_and_repeats_no_finished_step(tmp_
     with served(tmp_path, threads_file=file) as server:
         client_thread = threading.Thread(target=ask, args=(server,))
         client_thread.start()
-        until(lambda: server.did("slept"))
+        until(lambda: server.count_events("slept"))
         with server.client() as client:
             until(lambda: len(client.get("/threads/visit").json()["steps"]) == 3)
             steps = client.get("/threads/visit").json()["steps"]

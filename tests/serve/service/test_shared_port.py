@@ -52,7 +52,7 @@ def test_three_services_share_a_port_and_resume_runs_of_a_killed_one(tmp_path: P
             return send_request(server, "GET", "/threads/killed").json()
 
         request = pool.submit(send_request, server, "POST", "/ask", json=body)
-        until(lambda: server.did("slow") == 1)
+        until(lambda: server.count_events("slow") == 1)
         until(lambda: thread_state()["steps"])
         # Every service reports that one of them runs the thread.
         assert [thread_state()["status"] for _ in range(12)] == ["running"] * 12
