@@ -154,7 +154,7 @@ STOVES = annotated()[:1]
 def test_query_writer_prompt_shows_tools_shape_examples_and_earlier_queries() -> None:
     model = scripted(array(find("mugs")), array(find("tall glasses")), *["no"] * 99)
     records = writer(model, STOVES).write(2).records
-    system, human = (str(message.content) for message in model.heard[1])
+    system, human = (str(message.content) for message in model.requests[1])
     assert all(tool.signature() in system for tool in SHOP)
     assert SHAPE in human
     assert f'"query": "{STOVES[0].query}"' in human
@@ -191,13 +191,13 @@ def test_query_writer_bounds_its_calls_when_no_answer_is_usable() -> None:
     model = scripted(*["I would rather not."] * 99)
     assert writer(model, toolbox=Toolbox([DESK])).write(4).records == []
     # Each of the two tools gets a call for its queries and two further attempts.
-    assert len(model.heard) == 6
+    assert len(model.requests) == 6
 
 
 def test_query_writer_stops_after_repeated_model_failures() -> None:
     model = scripted(array(find("mugs")), *[ValueError("no credit")] * 9)
     report = writer(model, STOVES).write(2)
-    assert (len(report.records), len(model.heard)) == (1, 4)
+    assert (len(report.records), len(model.requests)) == (1, 4)
     assert "no credit" in report.stopped
 
 

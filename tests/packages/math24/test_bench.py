@@ -187,7 +187,7 @@ def test_chat_answerer_sends_hints_and_a_correction_and_reports_failures(
         answer = chat_answerer(chat_model("openai:tiny", base_url=server.url, api_key="none"))
         assert not answer((2, 3, 7, 8), "none", [], 1)
         assert answer((2, 3, 7, 8), "top", [(6, 0, 3)], 2)
-        requests = [entry.body["messages"] for entry in server.heard]
+        requests = [entry.body["messages"] for entry in server.requests]
     assert "hint" not in requests[0][-1]["content"]
     assert "Make 6 of 2 and 8" in requests[1][-1]["content"]
     assert "must use 2, 3, 7, 8" in requests[2][-1]["content"]
