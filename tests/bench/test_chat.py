@@ -38,7 +38,7 @@ from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.graph.helpers import evidence
 from tests.graph.test_feedback_chat_judge import request as judge_request
-from tests.planner.helpers import SHOP, annotated
+from tests.planner.helpers import SHOP, make_queries
 from tests.support.chat_server import USAGE, ReceivedRequest, chat_server, nobody_there
 from tests.support.encoders import HashingEncoder
 
@@ -69,7 +69,7 @@ def base_server() -> Iterator[ServedModel]:
 
 
 def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    store = plan_store(annotated(), encoder)
+    store = plan_store(make_queries(), encoder)
     return OpenDomain(SHOP, store, {"plans": store})
 
 
@@ -83,7 +83,7 @@ def measuring_queries() -> list[AnnotatedQuery]:
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Replace every domain with a toy that has four measuring queries."""
-    domain = Domain("toy", "A toy.", (), open_toy, annotated, measuring_queries)
+    domain = Domain("toy", "A toy.", (), open_toy, make_queries, measuring_queries)
     encoder = CachedEncoder(HashingEncoder(256), tmp_path_factory.mktemp("embeddings"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("casewright.domains.find_domain", lambda name: domain)

@@ -13,11 +13,11 @@ from casewright.finetune.neighbours import Neighbours, question_key
 from casewright.finetune.tool_pools import ParameterPool, ToolPool
 from casewright.planner import AnnotatedQuery, PlanRequest, render_prompt
 from casewright.tools import Toolbox, ToolExample, ToolSpec
-from tests.planner.helpers import ASKED, FACT, FIND, SHOP, annotated
+from tests.planner.helpers import DESK_PLAN, FACT, FIND, SHOP, make_queries
 from tests.support.encoders import HashingEncoder
 from tests.support.training_examples import evolve
 
-QUERIES = annotated()
+QUERIES = make_queries()
 NEIGHBOURS = Neighbours(QUERIES, HashingEncoder(256))
 POOLS = {
     "find": ToolPool(names=("seek", "search_shop"), descriptions=("Searches for products.",)),
@@ -143,7 +143,7 @@ def test_tevo_examples_are_queries_that_use_that_tool_alone() -> None:
         variant = vary(QUERIES[3], settings, seed)
         desk = variant.request.toolbox["desk"].example
         assert desk is not None
-        assert desk.plan == ASKED
+        assert desk.plan == DESK_PLAN
         assert desk.query in {query.query for query in QUERIES if "desk" in query.plan.tools}
 
 

@@ -12,7 +12,7 @@ from casewright.planner import (
     plan_store,
     render_prompt,
 )
-from tests.planner.helpers import SHOP, annotated
+from tests.planner.helpers import SHOP, make_queries
 from tests.planner.models import ScriptedModel, scripted
 from tests.support.encoders import HashingEncoder
 
@@ -76,7 +76,7 @@ def test_chat_planner_sends_the_rendered_prompt_to_the_model(mode: str) -> None:
 
 def test_chat_planner_shows_only_plan_cases_that_the_request_allows() -> None:
     model = scripted(ONE_STEP)
-    store = plan_store(annotated(), HashingEncoder(256))
+    store = plan_store(make_queries(), HashingEncoder(256))
     request = PlanRequest("do you sell wool hats", SHOP.without("own"))
     plan_with(ChatPlanner(model, plan_cases=store, examples=2), "sync", request)
     tail = str(model.requests[0][1].content)
