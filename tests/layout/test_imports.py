@@ -79,7 +79,7 @@ def test_source_folder_imports_only_from_its_allowed_folders(room: str) -> None:
 
 def test_package_files_import_only_the_command_line() -> None:
     room_imports = [f for f in imports() if f.importer == "casewright" and f.room]
-    # The exported names are imported when they are used; test_front_door checks that.
+    # The exported names are imported when they are used; test_public_names checks that.
     outside = {(f.file.name, f.module) for f in room_imports if f.file.name != "__init__.py"}
     assert outside == {("__main__.py", "casewright.serve.cli")}
 
