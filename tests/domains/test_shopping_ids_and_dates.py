@@ -124,9 +124,9 @@ def test_another_today_shifts_every_date_of_records_and_notes(today: date) -> No
     reviewed = zip(
         records("reviews"), complete("reviews", source_records, today=today), strict=True
     )
-    for old, new in reviewed:
-        assert date.fromisoformat(new["date"]) - date.fromisoformat(old["date"]) == shift
-        assert old | {"date": ""} == new | {"date": ""}
+    for original, moved in reviewed:
+        assert date.fromisoformat(moved["date"]) - date.fromisoformat(original["date"]) == shift
+        assert original | {"date": ""} == moved | {"date": ""}
 
 
 def dates(order: Record) -> list[date]:

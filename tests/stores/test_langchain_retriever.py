@@ -25,8 +25,8 @@ THINGS = ("mill", "oven", "saw", "lathe", "press")
 def filled_store() -> Iterator[CaseStore]:
     with CaseStore(note_schema()) as store:
         store.add(
-            note(f"how to mend the {thing}", f"see page {i}", metadata={"year": 2020 + i})
-            for i, thing in enumerate(THINGS)
+            note(f"how to mend the {machine}", f"see page {i}", metadata={"year": 2020 + i})
+            for i, machine in enumerate(THINGS)
         )
         yield store
 
@@ -49,11 +49,11 @@ def test_document_has_text_id_metadata_and_scores_of_the_case(filled_store: Case
 
 
 def test_added_metadata_does_not_overwrite_metadata_of_the_case() -> None:
-    own = {"score": 3, "case_id": "A-7", "hit_case_id": "B-9"}
+    fields = {"score": 3, "case_id": "A-7", "hit_case_id": "B-9"}
     with CaseStore(note_schema()) as store:
-        (case_id,) = store.add([note("a saw", 1, metadata=own)])
+        (case_id,) = store.add([note("a saw", 1, metadata=fields)])
         (document,) = CaseRetriever(store=store).invoke("a saw")
-    assert {name: document.metadata[name] for name in own} == own
+    assert {name: document.metadata[name] for name in fields} == fields
     assert document.metadata["hit_score"] == pytest.approx(document.metadata["relevance"])
     assert document.metadata["hit_hit_case_id"] == case_id
 
