@@ -164,11 +164,11 @@ def test_query_writer_prompt_shows_tools_shape_examples_and_earlier_queries() ->
 
 def test_query_writer_keeps_only_valid_new_and_different_queries() -> None:
     known = STOVES[0].query
-    thing = known.removeprefix("do you sell ")
+    product = known.removeprefix("do you sell ")
     model = scripted(
         array(
-            query_record(known.upper(), f's1 = find(query="{thing.upper()}")'),
-            query_record(f"{thing} do you sell", f's1 = find(query="{thing}")'),
+            query_record(known.upper(), f's1 = find(query="{product.upper()}")'),
+            query_record(f"{product} do you sell", f's1 = find(query="{product}")'),
             query_record("do you sell garden tables", 's1 = find(query="garden tables")'),
             query_record("do you sell garden tables?", 's1 = find(query="garden tables")'),
         ),

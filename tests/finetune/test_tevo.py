@@ -130,11 +130,11 @@ def test_tevo_omits_an_example_that_calls_an_absent_tool() -> None:
     box = Toolbox([FIND, replace(FACT, example=example)])
     query = gold("is it heavy", "s1 = fact(item_id=context.p, query=question)", context={"p": "1"})
     settings = TevoSettings(unchanged=0, drop_tools=1, no_example=0, examples=0, rename_tools=0)
-    seen = set()
+    pairs = set()
     for seed in range(20):
         drawn = evolve(query, box, settings, {}, None, random.Random(seed))
-        seen.add(("find" in drawn.request.toolbox, drawn.request.toolbox["fact"].example is None))
-    assert seen == {(True, False), (False, True)}
+        pairs.add(("find" in drawn.request.toolbox, drawn.request.toolbox["fact"].example is None))
+    assert pairs == {(True, False), (False, True)}
 
 
 def test_tevo_examples_are_queries_that_use_that_tool_alone() -> None:

@@ -64,13 +64,13 @@ def test_case_planner_fills_a_similar_plan_with_words_of_the_question(
     assert str(result_of(shop_planner, question, **context).plan) == plan
 
 
-@pytest.mark.parametrize("thing", ["umbrella", "wool hats", "Käsehobel", "paper lanterns"])
+@pytest.mark.parametrize("product", ["umbrella", "wool hats", "Käsehobel", "paper lanterns"])
 def test_literals_of_a_case_planner_plan_are_spans_of_the_question(
-    shop_planner: CasePlanner, thing: str
+    shop_planner: CasePlanner, product: str
 ) -> None:
-    plan = result_of(shop_planner, f"do you sell {thing}").plan
+    plan = result_of(shop_planner, f"do you sell {product}").plan
     literals = [v for step in plan.steps for _, v in step.arguments if isinstance(v, Literal)]
-    assert [literal.value for literal in literals] == [thing]
+    assert [literal.value for literal in literals] == [product]
 
 
 @pytest.mark.parametrize(("question", "plan", "context"), ROWS[:12])

@@ -132,11 +132,11 @@ def test_plan_cases_beyond_the_context_length_of_the_model_are_omitted(
 def test_similar_plans_prefers_better_quality_with_a_low_lambda_b() -> None:
     rows = make_queries()
     store = plan_store([], HashingEncoder(128))
-    good = len(rows) - 1
-    cases = [replace(plan_case(row), quality=float(i == good)) for i, row in enumerate(rows)]
+    best_row = len(rows) - 1
+    cases = [replace(plan_case(row), quality=float(i == best_row)) for i, row in enumerate(rows)]
     store.add(cases)
     best = similar_plans(store, plan_request(), 1, MarginalSelector(lambda_b=0.1))
-    assert best[0].query == rows[good].query
+    assert best[0].query == rows[best_row].query
     nearest = similar_plans(store, plan_request(), 1, MarginalSelector(lambda_b=1.0))
     assert nearest[0].query == "how heavy is my old tent"
 
