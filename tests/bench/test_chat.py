@@ -93,12 +93,12 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def answer_plan_request(request: ReceivedRequest) -> None:
     """Answer with a right plan, at once or after a repair; an invalid plan; or an error."""
-    first, *later = [m["content"] for m in request.body["messages"] if m["role"] == "user"]
+    first, *later_messages = [m["content"] for m in request.body["messages"] if m["role"] == "user"]
     names = [name for name, (query, _) in OUTCOMES.items() if f"Question: {query}\n" in first]
     if names == ["failed"]:
         request.send(400, '{"error": {"message": "no hammocks"}}')
     elif names == ["wrong"] or (
-        names == ["mended"] and not any("cannot be run" in text for text in later)
+        names == ["mended"] and not any("cannot be run" in text for text in later_messages)
     ):
         request.say("s1 = sell()")
     else:

@@ -26,7 +26,7 @@ TOOLS = [
     },
 ]
 ROOM = 's1 = find_room(town="Bremen")'
-POOL = [f"a {kind} {thing}" for kind in ("big", "red", "old") for thing in ("bed", "mug", "rug")]
+POOL = [f"a {kind} {item}" for kind in ("big", "red", "old") for item in ("bed", "mug", "rug")]
 
 
 @pytest.fixture(scope="module")

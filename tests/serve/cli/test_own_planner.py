@@ -153,8 +153,8 @@ def test_correction_replaces_only_the_earlier_one_of_the_same_question_and_conte
 ) -> None:
     (plant / "learn.jsonl").write_text(message_lines(MESSAGES), encoding="utf-8")
     correct = ("correct", "How hot is  the lathe", "--output", "learn.jsonl", "--json")
-    typed_plan = 's1 = find_machine(query="lathe")\n\nnot read'
-    report = result(run_for_plant(home, plant, *correct, stdin=typed_plan))
+    plan_input = 's1 = find_machine(query="lathe")\n\nnot read'
+    report = result(run_for_plant(home, plant, *correct, stdin=plan_input))
     assert report["outcome"] == "replaced"
     assert report["message"]["plan"] == 's1 = find_machine(query="lathe")'
     queries = read_annotated(plant / "learn.jsonl")

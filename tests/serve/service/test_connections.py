@@ -136,7 +136,7 @@ def test_connection_with_an_incomplete_request_is_closed_although_bytes_arrive(
     impatient_service: Served, data: bytes
 ) -> None:
     with open_connection(impatient_service, data) as connection:
-        began = time.monotonic()
+        start = time.monotonic()
 
         def is_closed_after_a_byte() -> bool:
             try:
@@ -146,7 +146,7 @@ def test_connection_with_an_incomplete_request_is_closed_although_bytes_arrive(
             return is_closed(connection)
 
         until(is_closed_after_a_byte, 6)
-        assert time.monotonic() - began > 0.5
+        assert time.monotonic() - start > 0.5
 
 
 def test_connection_of_a_running_request_is_not_closed(impatient_service: Served) -> None:

@@ -47,8 +47,8 @@ def test_run_ends_at_its_deadline_with_the_available_evidence(service: Served) -
     assert answer["missing"] == [
         "s2 (slow) took too long. The run's deadline passed before the step ended."
     ]
-    ends = [data for name, data in events if name == "step" and data["status"] == "done"]
-    assert ends[0]["sentences"] == ["found for acme:"]
+    finished = [data for name, data in events if name == "step" and data["status"] == "done"]
+    assert finished[0]["sentences"] == ["found for acme:"]
 
 
 @pytest.mark.parametrize("deadline", ["0", "-1", '"5"', "1e999"])

@@ -56,8 +56,8 @@ def test_three_services_share_a_port_and_resume_runs_of_a_killed_one(tmp_path: P
         until(lambda: thread_state()["steps"])
         # Every service reports that one of them runs the thread.
         assert [thread_state()["status"] for _ in range(12)] == ["running"] * 12
-        tries = [send_request(server, "POST", "/threads/killed/resume", json={}) for _ in range(6)]
-        assert [response.status_code for response in tries] == [409] * 6
+        posts = [send_request(server, "POST", "/threads/killed/resume", json={}) for _ in range(6)]
+        assert [response.status_code for response in posts] == [409] * 6
 
         killed = int(server.lines()[0].split()[-1])
         os.kill(killed, signal.SIGKILL)
