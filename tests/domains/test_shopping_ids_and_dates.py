@@ -97,11 +97,11 @@ def test_another_seed_changes_order_numbers_tracking_numbers_and_times_only() ->
     for name in NAMES[:-1]:
         assert complete(name, source_records, seed=SEED + 1) == complete(name, source_records)
     first, second = orders(), orders(SEED + 1)
-    drawn = [
+    changing = [
         [(o["id"], o["parcel"]["tracking"], o["parcel"]["events"][0]["at"]) for o in group]
         for group in (first, second)
     ]
-    for values in zip(*(zip(*group, strict=True) for group in drawn), strict=True):
+    for values in zip(*(zip(*group, strict=True) for group in changing), strict=True):
         assert values[0] != values[1]
     for order in (*first, *second):
         order["id"] = order["parcel"]["tracking"] = ""

@@ -191,9 +191,9 @@ class Clients(RuleBasedStateMachine):
 
     def _settle(self) -> None:
         self.loop.settle()
-        ended = [request for request in self.requests if request.task.done()]
+        completed = [request for request in self.requests if request.task.done()]
         self.requests = self.unanswered
-        for request in ended:
+        for request in completed:
             if request.task.cancelled():
                 continue
             if (error := request.task.exception()) is None:
