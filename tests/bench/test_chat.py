@@ -39,7 +39,7 @@ from casewright.stores import CachedEncoder, Encoder
 from tests.graph.helpers import evidence
 from tests.graph.test_feedback_chat_judge import request as judge_request
 from tests.planner.helpers import SHOP, make_queries
-from tests.support.chat_server import USAGE, ReceivedRequest, chat_server, nobody_there
+from tests.support.chat_server import USAGE, ReceivedRequest, chat_server, unused_url
 from tests.support.encoders import HashingEncoder
 
 #: The server takes seconds to start, and longer on a busy machine.
@@ -282,7 +282,7 @@ def test_chat_bench_refuses_invalid_options(
 
 
 def test_chat_bench_refuses_an_unreachable_server_before_planning(toy: None) -> None:
-    url = nobody_there()
+    url = unused_url()
     with pytest.raises(InputError, match=f"The model at {url} failed") as error:
         measure.measure_chat("toy", 1, url=url, model="tiny")
     assert "Connection refused" in str(error.value)

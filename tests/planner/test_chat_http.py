@@ -12,7 +12,7 @@ import pytest
 from casewright.errors import InputError
 from casewright.planner import CasePlanner, ChatPlanner, PlanRequest, PlanResult, chat_model
 from tests.planner.helpers import SHOP
-from tests.support.chat_server import Answer, ChatServer, ReceivedRequest, chat_server, nobody_there
+from tests.support.chat_server import Answer, ChatServer, ReceivedRequest, chat_server, unused_url
 
 REQUEST = PlanRequest("do you sell wool socks", SHOP)
 #: The case planner's plan, and one that only the server sends.
@@ -124,7 +124,7 @@ def test_chat_planner_treats_an_answer_without_text_as_an_invalid_plan(
 
 
 def test_fallback_reason_names_an_unreachable_server_and_the_cause(mode: str) -> None:
-    url = nobody_there()
+    url = unused_url()
     result = plan_with(ChatPlanner(client(url, max_retries=0)), mode)
     assert f"The model at {url} failed: " in result.fallback
     assert "ConnectError: " in result.fallback

@@ -73,7 +73,7 @@ class Tab:
         self.page.on("request", on_request)
         self.page.on("dialog", on_dialog)
 
-    def forgive(self, pattern: str) -> None:
+    def remove_problems(self, pattern: str) -> None:
         """Remove the problems that a test caused on purpose; fail if there are none."""
         expected = [problem for problem in self.problems if re.search(pattern, problem)]
         assert expected, f"no {pattern!r} in {self.problems}"

@@ -126,7 +126,7 @@ def chat_server(*answers: str) -> Iterator[ChatServer]:
             http.shutdown()
 
 
-def nobody_there() -> str:
+def unused_url() -> str:
     """Return the URL of an API on a port on which no server listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -108,7 +108,7 @@ class QdrantServer:
         """
         self._faults.append(Fault(status, times, path, after, headers or {}))
 
-    def lose(self, path: str, *, method: str) -> None:
+    def lose_answer(self, path: str, *, method: str) -> None:
         """Execute the next such request, but reset the connection instead of answering."""
         self._lost.append((method, path))
 

@@ -126,7 +126,7 @@ def test_page_shows_why_a_context_is_refused(tab: Tab) -> None:
     tab.page.get_by_label("Context, a JSON object").fill("[1]")
     ask(tab, "what?")
     expect(tab.page.get_by_role("alert")).to_contain_text("context: Input should be")
-    tab.forgive("status of 422")
+    tab.remove_problems("status of 422")
     tab.page.get_by_label("Context, a JSON object").fill("")
     ask(tab, "what now?")
     expect(tab.page.get_by_role("alert")).to_be_hidden()
