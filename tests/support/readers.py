@@ -140,7 +140,7 @@ def quick(epochs: int = 4, seed: int = 0) -> ReaderSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
+class Trained:
     """A trained reader with its training data and files.
 
     Attributes:
@@ -174,12 +174,12 @@ def train(
         torch.set_num_threads(threads)
 
 
-def taught(folder: Path) -> Taught:
+def train_and_save(folder: Path) -> Trained:
     """Train a reader on the toy queries and save it; return the reader with its training."""
     queries = toy_queries()
     network, card = train(queries, quick())
     save_reader(folder / "reader", network, card)
-    return Taught(queries, network, card, folder / "reader", Reader(folder / "reader"))
+    return Trained(queries, network, card, folder / "reader", Reader(folder / "reader"))
 
 
 def untrained(folder: Path) -> Reader:

@@ -171,7 +171,7 @@ class Clients(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.1, 25.0]))
     def time_passes(self, seconds: float) -> None:
-        self.loop.let_pass(seconds)
+        self.loop.advance(seconds)
         self._settle()
 
     @rule(writes=st.integers(0, 6))
@@ -223,7 +223,7 @@ class Clients(RuleBasedStateMachine):
         self.disk.fails_in = -1
         for request in self.unanswered:
             request.task.cancel()
-        self.loop.let_pass(1)
+        self.loop.advance(1)
         self._settle()
         assert not self.pending, "a call was left behind"
         assert not self.runs.locks.keys, "a thread was left locked"
@@ -235,7 +235,7 @@ class Clients(RuleBasedStateMachine):
         assert len(self.pending) == SLOTS, "a slot was not freed"
         for request in self.unanswered:
             request.task.cancel()
-        self.loop.let_pass(1)
+        self.loop.advance(1)
         self.runs.close()
         self.loop.close()
 
