@@ -17,7 +17,7 @@ from tests.support.slow import slow_parts
 
 if TYPE_CHECKING:
     from casewright.planner import Reader
-    from tests.support.readers import Taught
+    from tests.support.readers import Trained
 
 os.environ.setdefault("CASEWRIGHT_HOME", str(Path(__file__).parents[1] / ".casewright"))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -155,11 +155,11 @@ def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def taught_reader(tmp_path_factory: pytest.TempPathFactory) -> Taught:
+def trained_reader(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """Return a reader that was trained on toy queries, about 20 seconds once per session."""
-    from tests.support.readers import taught
+    from tests.support.readers import train_and_save
 
-    return taught(tmp_path_factory.mktemp("reader"))
+    return train_and_save(tmp_path_factory.mktemp("reader"))
 
 
 @pytest.fixture(scope="session")

@@ -174,7 +174,8 @@ def _draw_result_names(
         common = [name for name in first if all(name in names for names in others)]
         # All tools get one name if their pools share a name, else each tool gets its own.
         shared = [(list(alternatives), common)] if common else []
-        for group, names in shared or [([tool], names) for tool, names in alternatives.items()]:
+        single = [([tool_name], [*names]) for tool_name, names in alternatives.items()]
+        for group, names in shared or single:
             if name := _draw_name(names, set().union(*(taken_keys[tool] for tool in group)), rng):
                 for tool_name in group:
                     new_names[tool_name][result] = name

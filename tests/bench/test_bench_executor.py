@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from casewright.graph.random_plans import random_dag
-from tests.serve.helpers import Done, result, run
+from tests.serve.helpers import Output, result, run
 
 Bench = dict[str, Any]
 
@@ -20,12 +20,12 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def completed(picture: Path) -> Done:
+def completed(picture: Path) -> Output:
     return run(picture.parent, "bench", "executor", "--dags", "3", "--json", "--plot", picture)
 
 
 @pytest.fixture(scope="module")
-def report(completed: Done) -> Bench:
+def report(completed: Output) -> Bench:
     document: Bench = result(completed)
     return document
 
@@ -46,7 +46,7 @@ def test_no_schedule_is_faster_than_the_critical_path(report: Bench) -> None:
 
 
 def test_executor_bench_writes_an_svg_plot_when_the_file_name_ends_in_svg(
-    completed: Done, picture: Path
+    completed: Output, picture: Path
 ) -> None:
     assert completed.returncode == 0
     assert "<svg" in picture.read_text(encoding="utf-8")

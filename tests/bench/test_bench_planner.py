@@ -21,7 +21,7 @@ from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
-from tests.support.readers import Taught, quick, toy_queries, train
+from tests.support.readers import Trained, quick, toy_queries, train
 
 #: Training takes long on a busy machine.
 pytestmark = pytest.mark.timeout(600)
@@ -62,23 +62,23 @@ def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
 
 @pytest.fixture(scope="module")
 def toy(
-    taught_reader: Taught, untrained_reader: Reader, tmp_path_factory: pytest.TempPathFactory
+    trained_reader: Trained, untrained_reader: Reader, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Toy]:
     """Yield the toy domain, which replaces every other; none of its readers is trained."""
     toy_shop = Toy(
-        Domain("toy", "A toy.", (), open_toy, lambda: QUERIES, reader=taught_reader.folder)
+        Domain("toy", "A toy.", (), open_toy, lambda: QUERIES, reader=trained_reader.folder)
     )
     encoder = CachedEncoder(HashingEncoder(256), tmp_path_factory.mktemp("embeddings"))
 
     def record_training(queries: Sequence[AnnotatedQuery], folder: Path, *, fit: bool) -> Reader:
         toy_shop.trainings.append(([str(query.record.id) for query in queries], fit))
-        return taught_reader.reader if fit else untrained_reader
+        return trained_reader.reader if fit else untrained_reader
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("casewright.domains.find_domain", lambda name: toy_shop.domain)
         patch.setattr(harness, "default_encoder", lambda: encoder)
         patch.setattr(bench, "_train_reader", record_training)
-        patch.setattr(Domain, "open_reader", lambda domain: taught_reader.reader)
+        patch.setattr(Domain, "open_reader", lambda domain: trained_reader.reader)
         patch.setattr(bench, "FIRST_SIZE", 10)
         yield toy_shop
 

@@ -31,7 +31,7 @@ from casewright.bench.stores.systems import (
 from casewright.bench.stores.worker import Worker, build, search_names
 from casewright.errors import DependencyError, InputError, StoreError
 from casewright.serve.cli.bench.options import read_numbers
-from tests.serve.helpers import Done, one_line_error, result, run
+from tests.serve.helpers import Output, one_line_error, result, run
 
 SIZE, QUERIES = 120, 8
 EXACT = ("casewright", "merged_all", "formula_all", "cbrkit", "cbrkit_documented")
@@ -165,14 +165,14 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def completed(picture: Path) -> Done:
+def completed(picture: Path) -> Output:
     home = picture.parent
     small = ("--sizes", "150", "--queries", "8")
     return run(home, "bench", "stores", *small, "--json", "--plot", picture)
 
 
 def test_stores_bench_prints_every_figure_and_exact_searches_have_recall_1(
-    completed: Done, picture: Path
+    completed: Output, picture: Path
 ) -> None:
     report = result(completed)
     figures = report["figures"]
@@ -197,7 +197,7 @@ def test_stores_bench_prints_every_figure_and_exact_searches_have_recall_1(
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_stores_bench_writes_its_progress_to_stderr(completed: Done) -> None:
+def test_stores_bench_writes_its_progress_to_stderr(completed: Output) -> None:
     assert "150 cases: drawing vectors" in completed.stderr
     assert "building casewright" in completed.stderr
 

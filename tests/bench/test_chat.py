@@ -38,8 +38,8 @@ from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.graph.helpers import evidence
 from tests.graph.test_feedback_chat_judge import request as judge_request
-from tests.planner.helpers import SHOP, annotated
-from tests.support.chat_server import USAGE, Heard, chat_server, nobody_there
+from tests.planner.helpers import SHOP, make_queries
+from tests.support.chat_server import USAGE, ReceivedRequest, chat_server, unused_url
 from tests.support.encoders import HashingEncoder
 
 #: The server takes seconds to start, and longer on a busy machine.
@@ -69,7 +69,7 @@ def base_server() -> Iterator[ServedModel]:
 
 
 def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    store = plan_store(annotated(), encoder)
+    store = plan_store(make_queries(), encoder)
     return OpenDomain(SHOP, store, {"plans": store})
 
 
@@ -83,7 +83,7 @@ def measuring_queries() -> list[AnnotatedQuery]:
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Replace every domain with a toy that has four measuring queries."""
-    domain = Domain("toy", "A toy.", (), open_toy, annotated, measuring_queries)
+    domain = Domain("toy", "A toy.", (), open_toy, make_queries, measuring_queries)
     encoder = CachedEncoder(HashingEncoder(256), tmp_path_factory.mktemp("embeddings"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("casewright.domains.find_domain", lambda name: domain)
@@ -91,14 +91,14 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def answer_plan_request(request: Heard) -> None:
+def answer_plan_request(request: ReceivedRequest) -> None:
     """Answer with a right plan, at once or after a repair; an invalid plan; or an error."""
-    first, *later = [m["content"] for m in request.body["messages"] if m["role"] == "user"]
+    first, *later_messages = [m["content"] for m in request.body["messages"] if m["role"] == "user"]
     names = [name for name, (query, _) in OUTCOMES.items() if f"Question: {query}\n" in first]
     if names == ["failed"]:
         request.send(400, '{"error": {"message": "no hammocks"}}')
     elif names == ["wrong"] or (
-        names == ["mended"] and not any("cannot be run" in text for text in later)
+        names == ["mended"] and not any("cannot be run" in text for text in later_messages)
     ):
         request.say("s1 = sell()")
     else:
@@ -118,7 +118,7 @@ class Run:
 
     report: dict[str, Any]
     picture: Path
-    requests: list[Heard]
+    requests: list[ReceivedRequest]
     url: str
 
 
@@ -132,7 +132,7 @@ def bench_run(toy: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
             app, ["bench", "chat", *args, "--plot", str(picture), "--json"], catch_exceptions=False
         )
     assert completed.exit_code == 0, completed.output
-    return Run(json.loads(completed.stdout), picture, server.heard, server.url)
+    return Run(json.loads(completed.stdout), picture, server.requests, server.url)
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
@@ -181,21 +181,21 @@ def test_small_base_writes_an_answer_and_judges_candidates(
 
 
 def test_call_is_retried_when_the_server_is_busy(base_server: ServedModel) -> None:
-    def busy_once(heard: Heard) -> None:
-        if len(front.heard) == 1:
-            heard.send(503, '{"error": {"message": "busy"}}')
+    def busy_once(received: ReceivedRequest) -> None:
+        if len(front.requests) == 1:
+            received.send(503, '{"error": {"message": "busy"}}')
             return
         request = urllib.request.Request(
             f"{base_server.url}/chat/completions",
-            json.dumps(heard.body).encode(),
+            json.dumps(received.body).encode(),
             {"Content-Type": "application/json"},
         )
-        heard.send(200, urllib.request.urlopen(request).read().decode())
+        received.send(200, urllib.request.urlopen(request).read().decode())
 
     with chat_server() as front:
         front.answer = busy_once
         answer = ServedModel(front.url, base_server.name).client(4).invoke("Hello")
-    assert (len(front.heard), answer.usage_metadata["output_tokens"]) == (2, 4)
+    assert (len(front.requests), answer.usage_metadata["output_tokens"]) == (2, 4)
 
 
 def test_chat_planner_does_not_wait_for_an_answer_after_its_time_limit(
@@ -282,7 +282,7 @@ def test_chat_bench_refuses_invalid_options(
 
 
 def test_chat_bench_refuses_an_unreachable_server_before_planning(toy: None) -> None:
-    url = nobody_there()
+    url = unused_url()
     with pytest.raises(InputError, match=f"The model at {url} failed") as error:
         measure.measure_chat("toy", 1, url=url, model="tiny")
     assert "Connection refused" in str(error.value)

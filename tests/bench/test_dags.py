@@ -36,9 +36,9 @@ def test_random_plans_are_valid_and_within_their_bounds() -> None:
 
 
 def test_random_plans_are_equal_for_the_same_seed() -> None:
-    first, again, other = (random.Random(seed) for seed in (5, 5, 6))
+    first, repeated, other = (random.Random(seed) for seed in (5, 5, 6))
     dags = [random_dag(first) for _ in range(20)]
-    assert [random_dag(again) for _ in range(20)] == dags
+    assert [random_dag(repeated) for _ in range(20)] == dags
     assert [random_dag(other) for _ in range(20)] != dags
 
 

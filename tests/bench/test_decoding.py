@@ -129,10 +129,10 @@ def test_report_names_the_model_and_omits_right_tools_of_random_weights(report: 
 def test_report_has_rows_for_every_toolbox_size_and_the_memory_limit(report: Bench) -> None:
     rows = {row["system"]: row for row in report["rows"]}
     for tools in (7, 30, 100):
-        ready, complete = (
+        prepared, complete = (
             rows[f"grammar, {tools} tools: {part}"] for part in ("ready", "whole plan")
         )
-        assert 0 < ready["ms_p50"] < complete["ms_p95"]
+        assert 0 < prepared["ms_p50"] < complete["ms_p95"]
     limit = rows["limit of memory for casewright, head kept"]
     assert 0 < limit["ms_p50"] < rows[OWN_ENGINE_WITH_CACHED_HEAD]["ms_p50"]
     assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
@@ -259,10 +259,10 @@ def test_weight_bytes_counts_all_weights_but_the_embedding(model: LanguageModel)
 
 
 def test_random_models_are_equal_for_the_same_seed() -> None:
-    first, again, other = (
+    first, repeated, other = (
         ModelChoice(size="tiny", seed=seed).open(tokenizer_texts(Toolbox([]), QUERIES[:50]))
         for seed in (0, 0, 1)
     )
-    weights = [m.network.get_input_embeddings().weight for m in (first, again, other)]
+    weights = [m.network.get_input_embeddings().weight for m in (first, repeated, other)]
     assert bool((weights[0] == weights[1]).all())
     assert not bool((weights[0] == weights[2]).all())

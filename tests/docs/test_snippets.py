@@ -48,7 +48,7 @@ def test_code_of_a_page_runs_and_prints_what_the_page_shows(page: Path, tmp_path
             homes[0],
             *command.arguments,
             folder=path,
-            typed=command.piped,
+            stdin=command.piped,
             variables=command.variables,
         )
         return completed.returncode, completed.stdout + completed.stderr

@@ -97,11 +97,11 @@ def test_another_seed_changes_order_numbers_tracking_numbers_and_times_only() ->
     for name in NAMES[:-1]:
         assert complete(name, source_records, seed=SEED + 1) == complete(name, source_records)
     first, second = orders(), orders(SEED + 1)
-    drawn = [
+    changing = [
         [(o["id"], o["parcel"]["tracking"], o["parcel"]["events"][0]["at"]) for o in group]
         for group in (first, second)
     ]
-    for values in zip(*(zip(*group, strict=True) for group in drawn), strict=True):
+    for values in zip(*(zip(*group, strict=True) for group in changing), strict=True):
         assert values[0] != values[1]
     for order in (*first, *second):
         order["id"] = order["parcel"]["tracking"] = ""
@@ -124,9 +124,9 @@ def test_another_today_shifts_every_date_of_records_and_notes(today: date) -> No
     reviewed = zip(
         records("reviews"), complete("reviews", source_records, today=today), strict=True
     )
-    for old, new in reviewed:
-        assert date.fromisoformat(new["date"]) - date.fromisoformat(old["date"]) == shift
-        assert old | {"date": ""} == new | {"date": ""}
+    for original, moved in reviewed:
+        assert date.fromisoformat(moved["date"]) - date.fromisoformat(original["date"]) == shift
+        assert original | {"date": ""} == moved | {"date": ""}
 
 
 def dates(order: Record) -> list[date]:

@@ -30,28 +30,28 @@ def items_of(customer: str) -> list[tuple[str, str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("asker", "owner"), PAIRS)
+@pytest.mark.parametrize(("customer_id", "owner"), PAIRS)
 def test_order_lookup_never_reaches_another_customers_orders(
-    shop: OpenDomain, asker: str, owner: str
+    shop: OpenDomain, customer_id: str, owner: str
 ) -> None:
-    order_ids = {order["id"] for order in orders_of(asker)}
+    order_ids = {order["id"] for order in orders_of(customer_id)}
     for order, _, title in items_of(owner):
         for question in (title, f"Where is my {title}?", order, f"order {order} of {owner}"):
             for rows in (
-                call(shop, "order_lookup", question, asker),
-                call(shop, "order_lookup", "another question", asker, query=question),
+                call(shop, "order_lookup", question, customer_id),
+                call(shop, "order_lookup", "another question", customer_id, query=question),
             ):
                 assert {row["order_id"] for row in rows} <= order_ids
 
 
-@pytest.mark.parametrize(("asker", "owner"), PAIRS)
+@pytest.mark.parametrize(("customer_id", "owner"), PAIRS)
 def test_shipment_status_never_finds_another_customers_parcel(
-    shop: OpenDomain, asker: str, owner: str
+    shop: OpenDomain, customer_id: str, owner: str
 ) -> None:
     orders = orders_of(owner)
     assert len(orders) >= 3
     for order in orders:
-        assert call(shop, "shipment_status", customer=asker, order_id=order["id"]) == []
+        assert call(shop, "shipment_status", customer=customer_id, order_id=order["id"]) == []
 
 
 def test_request_without_a_customer_finds_no_order(shop: OpenDomain) -> None:

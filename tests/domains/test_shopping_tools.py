@@ -106,13 +106,13 @@ def test_every_question_of_an_article_finds_an_article_and_most_find_their_own(
     shop: OpenDomain,
 ) -> None:
     default_encoder().embed([text for article in records("help") for text in article["asked"]])
-    own_found = []
+    finds_article = []
     for article in records("help"):
         for text in article["asked"]:
             rows = call(shop, "customer_support", text)
             assert rows, text
-            own_found.append(any(row["source"] == f"help:{article['id']}" for row in rows))
-    assert sum(own_found) / len(own_found) >= 0.9
+            finds_article.append(any(row["source"] == f"help:{article['id']}" for row in rows))
+    assert sum(finds_article) / len(finds_article) >= 0.9
 
 
 def test_product_that_is_not_in_the_shop_has_no_facts_and_no_reviews(shop: OpenDomain) -> None:

@@ -36,8 +36,8 @@ def answer_logprob(
     tokenizer: Any = model.tokenizer
     text = f"{context} {answer}"
     tokens = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    ends = [end for _, end in tokens["offset_mapping"]]
-    start = next(index for index, end in enumerate(ends) if end > len(context))
+    token_ends = [end for _, end in tokens["offset_mapping"]]
+    start = next(index for index, end in enumerate(token_ends) if end > len(context))
     prefix = [tokenizer.bos_token_id] if begins else []
     return sum_logprobs(model, [*prefix, *tokens["input_ids"]], start + len(prefix))
 

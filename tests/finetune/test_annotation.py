@@ -18,7 +18,7 @@ from casewright.finetune.queries.annotation import (
 )
 from casewright.finetune.queries.query_files import ResumedLines, write_new
 from casewright.planner import read_annotated
-from tests.planner.helpers import ASKED, OWNED, PAGE, SHOP
+from tests.planner.helpers import DESK_PLAN, OWN_PLAN, PAGE_PLAN, SHOP
 
 LAMP = 's1 = find(query="a lamp")'
 
@@ -43,17 +43,13 @@ def test_valid_sheet_lines_become_annotated_queries(tmp_path: Path) -> None:
     source = write_sheet(
         tmp_path,
         record(1, "I want a lamp", 's1=find( query = "a lamp" )'),
-        record(2, "is it heavy", PAGE, context={"product_id": "p2"}, note="mine"),
-        record(3, "how old is my tent", OWNED.format("tent"), **{"class": "multi_step"}),
+        record(2, "is it heavy", PAGE_PLAN, context={"product_id": "p2"}, note="mine"),
+        record(3, "how old is my tent", OWN_PLAN.format("tent"), **{"class": "multi_step"}),
     )
     report, output = annotate_sheet(source)
     assert (report.added, report.problems, report.rest) == (3, [], [])
-    queries = read_annotated(output)
-    assert [(str(q.plan), q.label) for q in queries] == [
-        (LAMP, "find"),
-        (PAGE, "fact"),
-        (OWNED.format("tent"), "multi_step"),
-    ]
+    expected = [(LAMP, "find"), (PAGE_PLAN, "fact"), (OWN_PLAN.format("tent"), "multi_step")]
+    assert [(str(q.plan), q.label) for q in read_annotated(output)] == expected
     assert json.loads(output.read_text(encoding="utf-8").splitlines()[1])["note"] == "mine"
 
 
@@ -62,7 +58,11 @@ def test_valid_sheet_lines_become_annotated_queries(tmp_path: Path) -> None:
     [
         (record(1, "a lamp", "find a lamp"), "s1: The step is called find", "Call it s1."),
         (record(1, "a lamp", "s1 = buy()"), "s1: There is no tool buy.", "Use one of find"),
-        (record(1, "x", PAGE), "s1: The context of this request has no product_id.", "It is empty"),
+        (
+            record(1, "x", PAGE_PLAN),
+            "s1: The context of this request has no product_id.",
+            "It is empty",
+        ),
         (record(1, "x", 's1 = own(query="y")'), "is no run of adjacent words", "Copy whole words"),
         (record(1, "a lamp", LAMP, **{"class": "lamps"}), "no class 'lamps'", "Write one of desk"),
         (record(1, "a lamp", LAMP, context=[]), "context: ", "Correct the record."),
@@ -142,7 +142,7 @@ def test_sheet_annotated_twice_gives_each_query_once(tmp_path: Path) -> None:
     first, second = record(1, "a lamp", LAMP), record(2, "can I return it")
     report, output = annotate_sheet(write_sheet(tmp_path, first, second))
     assert (report.added, report.already) == (1, 0)
-    report, output = annotate_sheet(write_sheet(tmp_path, first, {**second, "plan": ASKED}))
+    report, output = annotate_sheet(write_sheet(tmp_path, first, {**second, "plan": DESK_PLAN}))
     assert (report.added, report.already, report.problems) == (1, 1, [])
     assert [q.record.id for q in read_annotated(output)] == ["n1", "n2"]
 

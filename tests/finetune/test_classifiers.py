@@ -81,10 +81,10 @@ def test_classifier_plans_for_unknown_queries_are_valid_and_beat_fallback_plans(
 def test_classifiers_write_only_plan_shapes_of_their_training_queries(
     planner: ClassifierPlanner, toolbox: Toolbox
 ) -> None:
-    seen = {shape(query.plan) for query in KNOWN}
+    known_shapes = {shape(query.plan) for query in KNOWN}
     results = [planner.plan(query.record.request(toolbox)) for query in HELD_OUT]
     planned_shapes = {shape(result.plan) for result in results if not result.fallback}
-    assert planned_shapes <= seen
+    assert planned_shapes <= known_shapes
     assert len(planned_shapes) > 8
 
 

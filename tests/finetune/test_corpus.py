@@ -241,17 +241,17 @@ def test_corpus_with_an_invalid_plan_is_refused_naming_the_message(tmp_path: Pat
 def test_parser_penalty_for_unlike_field_names_matches_the_corpus(
     boxes: list[CorpusToolbox],
 ) -> None:
-    unlike = []
+    chances = []
     for box in boxes:
         fields = {field for tool in box.toolbox for field in tool.results}
         for query in box.queries if box.split == "training" else ():
             names = fields | set(query.record.context)
             for step in query.plan.steps:
-                unlike += [
+                chances += [
                     likeness(name, value.field) == 0
                     for name, value in step.arguments
                     if isinstance(value, StepRef | ContextRef)
                     and any(likeness(name, other) == SAME_NAME for other in names)
                 ]
     # The tolerance is wide, since the penalty was calibrated on a hundred toolboxes fewer.
-    assert -math.log(sum(unlike) / len(unlike)) == pytest.approx(OTHER_FIELD_COST, abs=0.4)
+    assert -math.log(sum(chances) / len(chances)) == pytest.approx(OTHER_FIELD_COST, abs=0.4)

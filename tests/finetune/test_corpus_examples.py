@@ -50,8 +50,8 @@ def test_corpus_validation_examples_come_from_validation_toolboxes(
     few_examples: CorpusExamples, boxes: list[CorpusToolbox]
 ) -> None:
     names = [box.name for box in read_corpus("validation")]
-    used = [example.id.partition(":")[0] for example in few_examples.validation]
-    assert {name: used.count(name) for name in used} == dict.fromkeys(names, SETTINGS.validation)
+    sets = [example.id.partition(":")[0] for example in few_examples.validation]
+    assert {name: sets.count(name) for name in sets} == dict.fromkeys(names, SETTINGS.validation)
 
 
 def test_corpus_examples_are_empty_without_copies() -> None:

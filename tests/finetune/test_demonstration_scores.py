@@ -148,9 +148,9 @@ def test_answers_that_share_a_context_need_fewer_tokens(model: LanguageModel) ->
 
 
 def test_score_keys_differ_by_weights_contexts_and_answers(model: LanguageModel) -> None:
-    same = tiny_mistral(1, initializer_range=0.4)
+    equal_model = tiny_mistral(1, initializer_range=0.4)
     other = tiny_mistral(2, initializer_range=0.4)
-    scorers = [ModelScorer(network) for network in (model, same, other)]
+    scorers = [ModelScorer(network) for network in (model, equal_model, other)]
     first_key, same_key, other_key = (scorer.key(PROMPTS[0]) for scorer in scorers)
     assert first_key == same_key
     assert len({first_key, other_key, *map(scorers[0].key, PROMPTS[1:4])}) == 5

@@ -119,17 +119,17 @@ def test_unknown_sampling_method_is_refused() -> None:
 def test_pool_figures_equal_those_of_the_full_matrix() -> None:
     rng = np.random.default_rng(1)
     large = rng.normal(size=(60, 8))
-    picked = np.concatenate([large[:10], large[:1] * 2])
+    chosen = np.concatenate([large[:10], large[:1] * 2])
     initial = rng.normal(size=(5, 8))
 
     def unit(rows: Any) -> Any:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
-    coverage = unit(large) @ unit(picked).T
-    pairwise = unit(picked) @ unit(picked).T
+    coverage = unit(large) @ unit(chosen).T
+    pairwise = unit(chosen) @ unit(chosen).T
     pairs = pairwise[~np.eye(len(pairwise), dtype=bool)]
     to_initial = (unit(large) @ unit(initial).T).max(axis=1)
-    figures = pool_figures(picked, large, best_similarity(large, initial))
+    figures = pool_figures(chosen, large, best_similarity(large, initial))
     assert figures.queries == 11
     assert figures.coverage == pytest.approx(coverage.max(axis=1).mean())
     assert figures.coverage_with_initial == pytest.approx(

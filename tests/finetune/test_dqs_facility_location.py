@@ -41,9 +41,9 @@ def naive_picks(vectors: Vectors, size: int, chosen: Vectors) -> list[int]:
     fixed = tuple(range(len(vectors), table.shape[1]))
     picks: list[int] = []
     for _ in range(size):
-        left = [i for i in range(len(vectors)) if i not in picks]
-        gains = [value(table, (*fixed, *picks, i)) - value(table, (*fixed, *picks)) for i in left]
-        picks.append(left[int(np.argmax(np.round(gains, 6)))])
+        free = [i for i in range(len(vectors)) if i not in picks]
+        gains = [value(table, (*fixed, *picks, i)) - value(table, (*fixed, *picks)) for i in free]
+        picks.append(free[int(np.argmax(np.round(gains, 6)))])
     return picks
 
 
@@ -64,8 +64,8 @@ def test_facility_location_equals_the_plain_greedy_algorithm(
 def test_facility_location_value_is_within_its_guarantee_of_the_optimum(vectors: Vectors) -> None:
     similarity = similarities(vectors, vectors)
     best = max(value(similarity, picks) for picks in combinations(range(len(vectors)), 3))
-    reached = value(similarity, tuple(facility_location(vectors, 3)))
-    assert reached >= (1 - 1 / np.e) * best - 1e-6
+    result = value(similarity, tuple(facility_location(vectors, 3)))
+    assert result >= (1 - 1 / np.e) * best - 1e-6
 
 
 def test_facility_location_picks_one_query_of_each_cluster() -> None:

@@ -28,8 +28,8 @@ def messages() -> list[MessagePlans]:
             pair = [CandidatePlan(OTHER, -1.0 - noise, -6.0, 0.4)]
             pair.append(CandidatePlan(GOLD, -4.0 - noise, -1.0, None))
         results.append(MessagePlans(query, pair, number // 20))
-    neither = [CandidatePlan(OTHER, -9.0, -9.0, 0.1)]
-    return [*results, *(MessagePlans(query, neither, toolbox) for toolbox in range(4))]
+    wrong_plans = [CandidatePlan(OTHER, -9.0, -9.0, 0.1)]
+    return [*results, *(MessagePlans(query, wrong_plans, toolbox) for toolbox in range(4))]
 
 
 def test_fitted_weight_gives_the_most_right_plans() -> None:

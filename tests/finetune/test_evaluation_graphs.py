@@ -17,7 +17,7 @@ from tests.finetune.evaluating import gold_query
 from tests.support.examples import at_most
 
 
-def same(gold: str, other: str, *, arguments: bool = False, **fields: object) -> bool:
+def equal(gold: str, other: str, *, arguments: bool = False, **fields: object) -> bool:
     return same_graph(gold_query(0, gold, "a", **fields), parse_plan(other), arguments=arguments)
 
 
@@ -26,8 +26,8 @@ TWO = 's1 = a(q="x")\ns2 = b(q="y")\ns3 = c(one=s1.id, other=s2.id)'
 
 def test_same_graph_ignores_the_order_of_independent_steps() -> None:
     swapped = 's1 = b(q="y")\ns2 = a(q="x")\ns3 = c(one=s2.id, other=s1.id)'
-    assert same(TWO, swapped)
-    assert same(TWO, swapped, arguments=True)
+    assert equal(TWO, swapped)
+    assert equal(TWO, swapped, arguments=True)
 
 
 @pytest.mark.parametrize(
@@ -46,21 +46,21 @@ def test_same_graph_ignores_the_order_of_independent_steps() -> None:
 def test_same_graph_distinguishes_other_references_and_arguments(
     other: str, by_tools: bool
 ) -> None:
-    assert same(TWO, other) is by_tools
-    assert not same(TWO, other, arguments=True)
+    assert equal(TWO, other) is by_tools
+    assert not equal(TWO, other, arguments=True)
 
 
 def test_same_graph_compares_references_in_a_list_by_position() -> None:
     gold = "s1 = a()\ns2 = a()\ns3 = b(of=[s1.id, s2.text])"
-    assert same(gold, "s1 = a()\ns2 = a()\ns3 = b(of=[s2.id, s1.text])", arguments=True)
-    assert not same(gold, "s1 = a()\ns2 = a()\ns3 = b(of=[s1.text, s2.id])", arguments=True)
+    assert equal(gold, "s1 = a()\ns2 = a()\ns3 = b(of=[s2.id, s1.text])", arguments=True)
+    assert not equal(gold, "s1 = a()\ns2 = a()\ns3 = b(of=[s1.text, s2.id])", arguments=True)
 
 
 def test_same_graph_uses_must_words_and_accepted_tools() -> None:
     must = {"s1.q": ["red"]}
-    assert same('s1 = a(q="red")', 's1 = a(q="a red one")', arguments=True, must=must)
-    assert not same('s1 = a(q="red")', 's1 = a(q="blue")', arguments=True, must=must)
-    assert same('s1 = a(q="red")', "s1 = b()\ns2 = c()", arguments=True, accept=[["b", "c"]])
+    assert equal('s1 = a(q="red")', 's1 = a(q="a red one")', arguments=True, must=must)
+    assert not equal('s1 = a(q="red")', 's1 = a(q="blue")', arguments=True, must=must)
+    assert equal('s1 = a(q="red")', "s1 = b()\ns2 = c()", arguments=True, accept=[["b", "c"]])
 
 
 @st.composite
@@ -153,6 +153,6 @@ def test_same_graph_compares_16_steps_of_one_tool_within_five_seconds() -> None:
     )
     chain = gold.replace("s3 = a()", "s3 = a(of=s2.id)").replace("s16 = a(of=s15.id)", "s16 = a()")
     started = time.perf_counter()
-    assert not same(gold, chain)
-    assert same(gold, gold.replace("a(of", "a( of"))
+    assert not equal(gold, chain)
+    assert equal(gold, gold.replace("a(of", "a( of"))
     assert time.perf_counter() - started < 5

@@ -48,8 +48,8 @@ def test_bootstrap_interval_of_a_share_agrees_with_scipy() -> None:
 
 def test_resamples_are_equal_for_equal_seeds_and_differ_for_other_seeds() -> None:
     values = [True, False] * 20
-    first, same, other = (shares(values, Resamples(40, seed=seed, count=50)) for seed in (0, 0, 1))
-    assert (first == same).all()
+    first, equal, other = (shares(values, Resamples(40, seed=seed, count=50)) for seed in (0, 0, 1))
+    assert (first == equal).all()
     assert (first != other).any()
 
 

@@ -131,9 +131,9 @@ def test_unknown_tools_are_counted_in_plans_and_in_written_texts() -> None:
 
 
 def test_planner_that_uses_a_removed_tool_scores_zero_for_only_provided() -> None:
-    cheat, obey = gold(ITEMS), FallbackPlanner()
+    cheat, fair = gold(ITEMS), FallbackPlanner()
     result = evaluate(
-        ITEMS, {"cheat": cheat, "obey": obey}, removal={"cheat": cheat, "obey": obey}, resamples=10
+        ITEMS, {"cheat": cheat, "obey": fair}, removal={"cheat": cheat, "obey": fair}, resamples=10
     )
     scores = [result.figures[name]["only_provided"] for name in ("cheat", "obey")]
     # no_evidence cannot be removed: only three of the four questions are planned again.

@@ -107,6 +107,6 @@ def test_missing_unknown_or_broken_data_set_raises_input_error_naming_it(tmp_pat
     broken.write_text('{"a": ', encoding="utf-8")
     with pytest.raises(InputError, match=r"broken\.jsonl' .* cannot be read"):
         read_pairs(broken)
-    good = write_lines(tmp_path / "good.jsonl", [{"prompt": "a", "completion": "b"}])
+    valid_file = write_lines(tmp_path / "good.jsonl", [{"prompt": "a", "completion": "b"}])
     with pytest.raises(InputError, match=r"split 'test'"):
-        read_pairs(good, split="test")
+        read_pairs(valid_file, split="test")

@@ -12,7 +12,7 @@ KINDS = ("invented_steps", "invented_absent", "invented_arguments")
 
 
 @pytest.mark.parametrize(
-    ("written", "kind"),
+    ("output", "kind"),
     [
         ('s1 = find(query="lamp")\ns2 = compare(of=s1.id)', "invented_steps"),
         ('s1 = fact(of="B07", query=question, colour="red")', "invented_arguments"),
@@ -23,9 +23,9 @@ KINDS = ("invented_steps", "invented_absent", "invented_arguments")
     ids=["step", "undeclared argument", "field that no result has", "no plan", "a valid plan"],
 )
 def test_each_invention_of_a_plan_is_counted_once_under_its_kind(
-    written: str, kind: str | None
+    output: str, kind: str | None
 ) -> None:
-    planner = always(FIND, fallback="invalid", written=written)
+    planner = always(FIND, fallback="invalid", written=output)
     figures = evaluate(ITEMS, {"a": planner}, resamples=20).figures["a"]
     assert {name: figures[name].value for name in KINDS} == {
         name: float(name == kind) for name in KINDS

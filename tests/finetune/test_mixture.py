@@ -34,18 +34,18 @@ def test_validation_takes_whole_groups_up_to_its_share(
 ) -> None:
     if len(set(groups)) < 2:
         groups = [*groups, 10]
-    drawn = validation_items(groups, share, seed=seed)
-    validation_groups = {groups[item] for item in drawn}
-    training_groups = {group for item, group in enumerate(groups) if item not in drawn}
+    validation = validation_items(groups, share, seed=seed)
+    validation_groups = {groups[item] for item in validation}
+    training_groups = {group for item, group in enumerate(groups) if item not in validation}
     assert validation_groups.isdisjoint(training_groups)
     assert validation_groups
     assert training_groups
-    assert len(drawn) <= round(share * len(groups)) or len(validation_groups) == 1
+    assert len(validation) <= round(share * len(groups)) or len(validation_groups) == 1
 
 
 def test_validation_reaches_its_share_with_small_groups() -> None:
-    drawn = validation_items([number // 2 for number in range(1000)], 0.1)
-    assert len(drawn) == 100
+    validation = validation_items([number // 2 for number in range(1000)], 0.1)
+    assert len(validation) == 100
     assert validation_items(list(range(10)), 0) == frozenset()
 
 
@@ -56,7 +56,7 @@ def test_validation_of_a_single_group_is_refused() -> None:
 
 def test_in_validation_selects_about_the_share_of_keys_by_seed() -> None:
     keys = [f"key {n}" for n in range(4000)]
-    drawn = {key for key in keys if in_validation(key, 0.1)}
-    assert 320 < len(drawn) < 480
-    assert drawn != {key for key in keys if in_validation(key, 0.1, seed=1)}
+    validation = {key for key in keys if in_validation(key, 0.1)}
+    assert 320 < len(validation) < 480
+    assert validation != {key for key in keys if in_validation(key, 0.1, seed=1)}
     assert not any(in_validation(key, 0.0) for key in keys)

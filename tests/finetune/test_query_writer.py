@@ -17,7 +17,7 @@ from casewright.finetune.queries.query_writer import (
 )
 from casewright.planner import AnnotatedQuery, PlanRequest
 from casewright.tools import Toolbox
-from tests.planner.helpers import ASKED, DESK, OWNED, PAGE, SHOP, annotated
+from tests.planner.helpers import DESK, DESK_PLAN, OWN_PLAN, PAGE_PLAN, SHOP, make_queries
 from tests.planner.models import HangingModel, ScriptedModel, scripted
 from tests.support.encoders import HashingEncoder
 
@@ -51,17 +51,17 @@ def writer(
 def test_plan_kinds_lists_shapes_by_frequency_and_then_unused_tools() -> None:
     rows: list[Any] = [
         ("do you sell mugs", 's1 = find(query="mugs")', {}),
-        ("is it red", PAGE, {"p": 1}),
+        ("is it red", PAGE_PLAN, {"p": 1}),
     ]
     others: list[Any] = [
         ("do you sell rugs", 's1 = find(query="rugs")', {}),
-        ("may I return it", ASKED, {}),
+        ("may I return it", DESK_PLAN, {}),
     ]
-    kinds = plan_kinds(annotated([rows[1], rows[0], *others]), SHOP)
+    kinds = plan_kinds(make_queries([rows[1], rows[0], *others]), SHOP)
     assert [kind.name for kind in kinds] == [
         SHAPE,
-        PAGE,
-        ASKED,
+        PAGE_PLAN,
+        DESK_PLAN,
         "any with own",
         "any with no_evidence",
     ]
@@ -78,8 +78,8 @@ def test_plan_kinds_without_queries_lists_each_tool() -> None:
 
 
 def test_plan_kinds_omits_queries_that_the_toolbox_cannot_run() -> None:
-    kinds = plan_kinds(annotated(), SHOP.without("own", "fact"))
-    assert {kind.name for kind in kinds} == {SHAPE, ASKED, "s1 = no_evidence()"}
+    kinds = plan_kinds(make_queries(), SHOP.without("own", "fact"))
+    assert {kind.name for kind in kinds} == {SHAPE, DESK_PLAN, "s1 = no_evidence()"}
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_read_written_returns_a_valid_query_as_annotated() -> None:
 
 def test_read_written_accepts_a_plan_as_a_list_of_lines() -> None:
     kind = PlanKind("", "own", ())
-    lines = OWNED.format("tent").split("\n")
+    lines = OWN_PLAN.format("tent").split("\n")
     record = read_written({"query": "how big is my tent", "plan": lines}, kind, SHOP, None)
     assert record is not None
-    assert record["plan"] == OWNED.format("tent")
+    assert record["plan"] == OWN_PLAN.format("tent")
     assert record["context"] == {}
 
 
@@ -139,7 +139,7 @@ def test_read_written_accepts_a_plan_as_a_list_of_lines() -> None:
         query_record("x", "look it up"),
         query_record("x", "s1 = __import__(name=question)"),
         query_record("x", 's1 = own(query="socks")'),
-        query_record("x", ASKED),
+        query_record("x", DESK_PLAN),
         query_record("warm things", 's1 = find(query="wool socks")'),
     ],
     ids=str,
@@ -148,13 +148,13 @@ def test_read_written_refuses_a_query_that_fails_a_check(record: dict[str, Any])
     assert read_written(record, FIND_KIND, SHOP, {"page"}) is None
 
 
-STOVES = annotated()[:1]
+STOVES = make_queries()[:1]
 
 
 def test_query_writer_prompt_shows_tools_shape_examples_and_earlier_queries() -> None:
     model = scripted(array(find("mugs")), array(find("tall glasses")), *["no"] * 99)
     records = writer(model, STOVES).write(2).records
-    system, human = (str(message.content) for message in model.heard[1])
+    system, human = (str(message.content) for message in model.requests[1])
     assert all(tool.signature() in system for tool in SHOP)
     assert SHAPE in human
     assert f'"query": "{STOVES[0].query}"' in human
@@ -164,11 +164,11 @@ def test_query_writer_prompt_shows_tools_shape_examples_and_earlier_queries() ->
 
 def test_query_writer_keeps_only_valid_new_and_different_queries() -> None:
     known = STOVES[0].query
-    thing = known.removeprefix("do you sell ")
+    product = known.removeprefix("do you sell ")
     model = scripted(
         array(
-            query_record(known.upper(), f's1 = find(query="{thing.upper()}")'),
-            query_record(f"{thing} do you sell", f's1 = find(query="{thing}")'),
+            query_record(known.upper(), f's1 = find(query="{product.upper()}")'),
+            query_record(f"{product} do you sell", f's1 = find(query="{product}")'),
             query_record("do you sell garden tables", 's1 = find(query="garden tables")'),
             query_record("do you sell garden tables?", 's1 = find(query="garden tables")'),
         ),
@@ -191,13 +191,13 @@ def test_query_writer_bounds_its_calls_when_no_answer_is_usable() -> None:
     model = scripted(*["I would rather not."] * 99)
     assert writer(model, toolbox=Toolbox([DESK])).write(4).records == []
     # Each of the two tools gets a call for its queries and two further attempts.
-    assert len(model.heard) == 6
+    assert len(model.requests) == 6
 
 
 def test_query_writer_stops_after_repeated_model_failures() -> None:
     model = scripted(array(find("mugs")), *[ValueError("no credit")] * 9)
     report = writer(model, STOVES).write(2)
-    assert (len(report.records), len(model.heard)) == (1, 4)
+    assert (len(report.records), len(model.requests)) == (1, 4)
     assert "no credit" in report.stopped
 
 
@@ -209,7 +209,7 @@ def test_query_writer_continues_after_a_single_model_failure() -> None:
 
 def test_query_writer_stops_when_the_model_hangs() -> None:
     model = HangingModel(answers=[])
-    report = writer(model, annotated(), seconds=0.1).write(2)
+    report = writer(model, make_queries(), seconds=0.1).write(2)
     model.released.set()
     assert report.records == []
     assert "gave no answer within 0.1 s" in report.stopped

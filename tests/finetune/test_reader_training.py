@@ -28,7 +28,7 @@ from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.encoders.onnx_graph import Bert
 from tests.planner.helpers import SHOP
-from tests.support.readers import Taught, quick, toy_queries, train
+from tests.support.readers import Trained, quick, toy_queries, train
 
 if TYPE_CHECKING:
     import torch
@@ -48,9 +48,9 @@ def check_near(result: Any, expected: Any) -> None:
 
 
 @pytest.fixture
-def folder(taught_reader: Taught, tmp_path: Path) -> Path:
+def folder(trained_reader: Trained, tmp_path: Path) -> Path:
     """Return a copy of the reader that a test may change."""
-    return Path(shutil.copytree(taught_reader.folder, tmp_path / "reader"))
+    return Path(shutil.copytree(trained_reader.folder, tmp_path / "reader"))
 
 
 def share_right(reader: Reader, queries: list[AnnotatedQuery]) -> float:
@@ -81,28 +81,28 @@ def weights_of(queries: list[AnnotatedQuery], settings: ReaderSettings) -> Tenso
 
 
 def test_trained_reader_plans_its_queries_far_better_than_an_untrained_one(
-    taught_reader: Taught, untrained_reader: Reader
+    trained_reader: Trained, untrained_reader: Reader
 ) -> None:
-    queries = taught_reader.queries[::3]
-    assert share_right(taught_reader.reader, queries) > 0.75
+    queries = trained_reader.queries[::3]
+    assert share_right(trained_reader.reader, queries) > 0.75
     assert share_right(untrained_reader, queries) < 0.35
 
 
-def test_reader_card_describes_the_training_data(taught_reader: Taught) -> None:
-    card = read_card(taught_reader.folder)
-    assert card == taught_reader.card
-    assert card.training["queries"] == len(taught_reader.queries)
+def test_reader_card_describes_the_training_data(trained_reader: Trained) -> None:
+    card = read_card(trained_reader.folder)
+    assert card == trained_reader.card
+    assert card.training["queries"] == len(trained_reader.queries)
     assert card.training["forms"] == len(card.templates)
     assert card.training["seed"] == 0
-    forms = [template.template for template in taught_reader.reader.templates]
+    forms = [template.template for template in trained_reader.reader.templates]
     assert len(set(forms)) == len(forms)
     assert 'find(query="")' in forms
     assert "no_evidence()" in forms
 
 
-def test_sub_queries_with_extra_tools_of_a_record_give_no_templates(taught_reader: Taught) -> None:
-    assert any(query.record.tools_extra for query in taught_reader.queries)
-    tools = {tool for template in taught_reader.reader.templates for tool in template.tools}
+def test_sub_queries_with_extra_tools_of_a_row_give_no_templates(trained_reader: Trained) -> None:
+    assert any(query.record.tools_extra for query in trained_reader.queries)
+    tools = {tool for template in trained_reader.reader.templates for tool in template.tools}
     assert tools == {*SHOP.names}
 
 
@@ -112,14 +112,14 @@ def test_reader_learns_no_templates_that_occur_only_once() -> None:
     assert "once more" not in str([example.plan for example in card.templates])
 
 
-def test_reader_without_torch_gives_the_same_outputs_as_the_network(taught_reader: Taught) -> None:
+def test_reader_without_torch_gives_the_outputs_of_the_network(trained_reader: Trained) -> None:
     import torch
 
-    reader = taught_reader.reader
+    reader = trained_reader.reader
     with quiet():
-        network = load_network(taught_reader.folder)
+        network = load_network(trained_reader.folder)
     tokenizer = reader_tokenizer()
-    weights = read_weights(taught_reader.folder, reader.card)
+    weights = read_weights(trained_reader.folder, reader.card)
     encoder, layers = Bert(weights, "encoder."), ReaderLayers(weights)
     questions = ["hello", "do you sell wool socks? And how heavy is my old tent?", "is it 🙂 " * 90]
     inputs = [read_input(tokenizer, question, {"page": "home"}) for question in questions]
@@ -149,10 +149,10 @@ def test_reader_without_torch_gives_the_same_outputs_as_the_network(taught_reade
     check_near(np.linalg.norm(result.latents, axis=1), 1)
 
 
-def test_saving_a_reader_in_half_precision_changes_its_scores_little(taught_reader: Taught) -> None:
+def test_saving_a_reader_in_half_precision_changes_scores_little(trained_reader: Trained) -> None:
     import torch
 
-    saved, trained = load_network(taught_reader.folder), taught_reader.network
+    saved, trained = load_network(trained_reader.folder), trained_reader.network
     ids = torch.tensor([[101, 2079, 2017, 5271, 12121, 14829, 102]])
     inputs = (ids, torch.zeros_like(ids), torch.ones_like(ids))
     start, covered = torch.tensor([[trained.start]]), torch.zeros((1, 1, ids.shape[1]))
@@ -176,7 +176,7 @@ def test_equal_seeds_give_equal_reader_weights_and_other_seeds_others() -> None:
 
 
 def test_reader_training_changes_adapters_and_heads_but_not_the_encoder(
-    taught_reader: Taught,
+    trained_reader: Trained,
 ) -> None:
     import torch
 
@@ -189,21 +189,21 @@ def test_reader_training_changes_adapters_and_heads_but_not_the_encoder(
 
 
 def test_save_reader_refuses_a_folder_path_that_is_a_file(
-    taught_reader: Taught, tmp_path: Path
+    trained_reader: Trained, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("kept")
     for folder in (tmp_path / "file", tmp_path / "file" / "reader"):
         with pytest.raises(InputError, match="cannot be written"):
-            save_reader(folder, taught_reader.network, taught_reader.card)
+            save_reader(folder, trained_reader.network, trained_reader.card)
     assert (tmp_path / "file").read_text() == "kept"
 
 
 def test_reader_files_are_safetensors_and_json_without_base_weights(
-    taught_reader: Taught,
+    trained_reader: Trained,
 ) -> None:
     from safetensors.torch import load_file
 
-    files = {file.name: file for file in taught_reader.folder.iterdir()}
+    files = {file.name: file for file in trained_reader.folder.iterdir()}
     assert set(files) == {WEIGHTS, CARD}
     assert sum(file.stat().st_size for file in files.values()) < 8_000_000
     tensors = load_file(files[WEIGHTS])

@@ -92,7 +92,7 @@ def test_plan_cases_and_examples_use_only_tools_of_the_shared_toolbox(groups: li
         for item in members:
             box = item.request.toolbox
             plans = [tool.example.plan for tool in box if tool.example]
-            for text in [*plans, *(shot.plan for shot in item.plan_cases)]:
+            for text in [*plans, *(plan_case.plan for plan_case in item.plan_cases)]:
                 assert all(name in box for name in parse_plan(text).tools)
 
 
@@ -105,7 +105,7 @@ def test_no_question_is_an_example_or_plan_case_in_its_own_prompt(
         assert examples.isdisjoint(question_key(item.query.query) for item in members)
         for item in members:
             assert question_key(item.query.query) not in {
-                question_key(shot.query) for shot in item.plan_cases
+                question_key(plan_case.query) for plan_case in item.plan_cases
             }
 
 
@@ -179,9 +179,9 @@ def test_one_query_per_toolbox_gives_the_same_examples_as_evolve() -> None:
 
 
 def test_same_seed_gives_the_same_training_set_with_shared_toolboxes(shared: TrainingSet) -> None:
-    again = make_set(16)
-    assert rows(again.train) == rows(shared.train)
-    assert again == shared
+    repeated = make_set(16)
+    assert rows(repeated.train) == rows(shared.train)
+    assert repeated == shared
 
 
 def test_shared_toolboxes_do_not_depend_on_the_order_of_queries(groups: list[Any]) -> None:

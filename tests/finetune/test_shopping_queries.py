@@ -70,15 +70,15 @@ def test_gold_plans_of_shopping_queries_are_valid(
 def test_gold_plans_of_shopping_queries_satisfy_their_own_annotation(
     queries: list[AnnotatedQuery],
 ) -> None:
-    wrong = [q.record.id for q in queries if not judge(q, q.plan).arguments]
-    assert wrong == []
+    wrong_ids = [q.record.id for q in queries if not judge(q, q.plan).arguments]
+    assert wrong_ids == []
 
 
 def test_shopping_queries_have_the_class_of_their_plan(queries: list[AnnotatedQuery]) -> None:
     # A search for something similar to an owned product is annotated as multi-step. Plans that
     # end in an extra tool of the record have the class of such tools.
-    wrong = [q.record.id for q in queries if q.label not in {class_of(q), MULTI_STEP}]
-    assert wrong == []
+    wrong_ids = [q.record.id for q in queries if q.label not in {class_of(q), MULTI_STEP}]
+    assert wrong_ids == []
     assert all(len(q.plan.steps) > 1 for q in queries if q.label == MULTI_STEP)
 
 
@@ -114,15 +114,15 @@ def test_no_five_words_outside_product_names_occur_in_more_than_five_queries(
     queries: list[AnnotatedQuery],
 ) -> None:
     names = [" ".join(words(product["title"])) for product in records("products")]
-    holders: dict[str, set[object]] = defaultdict(set)
+    ids_by_run: dict[str, set[object]] = defaultdict(set)
     for query in queries:
         query_words = words(query.query)
         for start in range(len(query_words) - RUN_LENGTH + 1):
-            holders[" ".join(query_words[start : start + RUN_LENGTH])].add(query.record.id)
-    assert len(holders) > 5000
+            ids_by_run[" ".join(query_words[start : start + RUN_LENGTH])].add(query.record.id)
+    assert len(ids_by_run) > 5000
     repeated = {
         run: len(ids)
-        for run, ids in holders.items()
+        for run, ids in ids_by_run.items()
         if len(ids) > MAX_QUERIES and not any(f" {run} " in f" {name} " for name in names)
     }
     assert repeated == {}

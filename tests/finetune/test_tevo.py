@@ -13,11 +13,11 @@ from casewright.finetune.neighbours import Neighbours, question_key
 from casewright.finetune.tool_pools import ParameterPool, ToolPool
 from casewright.planner import AnnotatedQuery, PlanRequest, render_prompt
 from casewright.tools import Toolbox, ToolExample, ToolSpec
-from tests.planner.helpers import ASKED, FACT, FIND, SHOP, annotated
+from tests.planner.helpers import DESK_PLAN, FACT, FIND, SHOP, make_queries
 from tests.support.encoders import HashingEncoder
 from tests.support.training_examples import evolve
 
-QUERIES = annotated()
+QUERIES = make_queries()
 NEIGHBOURS = Neighbours(QUERIES, HashingEncoder(256))
 POOLS = {
     "find": ToolPool(names=("seek", "search_shop"), descriptions=("Searches for products.",)),
@@ -130,11 +130,11 @@ def test_tevo_omits_an_example_that_calls_an_absent_tool() -> None:
     box = Toolbox([FIND, replace(FACT, example=example)])
     query = gold("is it heavy", "s1 = fact(item_id=context.p, query=question)", context={"p": "1"})
     settings = TevoSettings(unchanged=0, drop_tools=1, no_example=0, examples=0, rename_tools=0)
-    seen = set()
+    pairs = set()
     for seed in range(20):
         drawn = evolve(query, box, settings, {}, None, random.Random(seed))
-        seen.add(("find" in drawn.request.toolbox, drawn.request.toolbox["fact"].example is None))
-    assert seen == {(True, False), (False, True)}
+        pairs.add(("find" in drawn.request.toolbox, drawn.request.toolbox["fact"].example is None))
+    assert pairs == {(True, False), (False, True)}
 
 
 def test_tevo_examples_are_queries_that_use_that_tool_alone() -> None:
@@ -143,7 +143,7 @@ def test_tevo_examples_are_queries_that_use_that_tool_alone() -> None:
         variant = vary(QUERIES[3], settings, seed)
         desk = variant.request.toolbox["desk"].example
         assert desk is not None
-        assert desk.plan == ASKED
+        assert desk.plan == DESK_PLAN
         assert desk.query in {query.query for query in QUERIES if "desk" in query.plan.tools}
 
 

@@ -23,13 +23,13 @@ TOOLS = [tool for tool in SHOP if tool.name != "no_evidence"]
 @st.composite
 def pools(draw: st.DrawFn) -> dict[str, ToolPool]:
     """Draw pools of so few names that they clash within and between tools."""
-    drawn = {}
+    renames = {}
     for tool in TOOLS:
         names = st.lists(NAMES, max_size=4).map(tuple)
         parameters = {p.name: ParameterPool(names=draw(names)) for p in tool.parameters}
         results = {result: draw(names) for result in tool.results}
-        drawn[tool.name] = ToolPool(names=draw(names), parameters=parameters, results=results)
-    return drawn
+        renames[tool.name] = ToolPool(names=draw(names), parameters=parameters, results=results)
+    return renames
 
 
 @st.composite
@@ -66,9 +66,9 @@ def inverse(names: Renaming) -> Renaming:
 @settings(max_examples=at_most(40), deadline=None)
 @given(pools(), plans(), SENTENCES, st.integers(0, 99))
 def test_renamed_plan_keeps_its_validity_and_can_be_renamed_back(
-    drawn: dict[str, ToolPool], plan: Plan, question: str, seed: int
+    renames: dict[str, ToolPool], plan: Plan, question: str, seed: int
 ) -> None:
-    names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
+    names = draw_renaming(list(SHOP), renames, ALL, random.Random(seed))
     box = Toolbox(names.rename_tool(tool) for tool in SHOP)
     renamed = names.rename_plan(plan)
     assert inverse(names).rename_plan(renamed) == plan
@@ -119,9 +119,9 @@ def test_renamed_parameter_keeps_its_sources_choices_and_kind() -> None:
 
 
 def test_draw_renaming_never_takes_the_name_of_another_tool() -> None:
-    drawn = {"find": ToolPool(names=("OWN", "fact", "desk_", "seek"))}
+    renames = {"find": ToolPool(names=("OWN", "fact", "desk_", "seek"))}
     for seed in range(20):
-        names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
+        names = draw_renaming(list(SHOP), renames, ALL, random.Random(seed))
         assert names.tools["find"].tool == "seek"
 
 
@@ -131,8 +131,8 @@ def test_tool_keeps_its_name_if_no_other_name_is_free() -> None:
 
 
 def test_no_evidence_and_fixed_tools_keep_their_names() -> None:
-    drawn = {name: ToolPool(names=(f"{name}_other",)) for name in ("no_evidence", "own", "desk")}
-    names = draw_renaming(list(SHOP), drawn, ALL, random.Random(0), fixed=["own"])
+    renames = {name: ToolPool(names=(f"{name}_other",)) for name in ("no_evidence", "own", "desk")}
+    names = draw_renaming(list(SHOP), renames, ALL, random.Random(0), fixed=["own"])
     assert {own: new.tool for own, new in names.tools.items()} == {
         "no_evidence": "no_evidence",
         "own": "own",
@@ -141,12 +141,12 @@ def test_no_evidence_and_fixed_tools_keep_their_names() -> None:
 
 
 def test_equal_result_fields_of_tools_get_the_same_new_name() -> None:
-    drawn = {
+    renames = {
         "find": ToolPool(results={"item_id": ("sku", "ref"), "title": ("label",)}),
         "own": ToolPool(results={"item_id": ("ref", "thing"), "title": ("name",)}),
     }
     for seed in range(10):
-        names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
+        names = draw_renaming(list(SHOP), renames, ALL, random.Random(seed))
         find, own = names.tools["find"].results, names.tools["own"].results
         assert find["item_id"] == own["item_id"] == "ref"
         # The pools of the two tools have no common name for titles.
@@ -154,7 +154,7 @@ def test_equal_result_fields_of_tools_get_the_same_new_name() -> None:
 
 
 def test_nothing_is_renamed_with_shares_of_zero() -> None:
-    drawn = {"find": ToolPool(names=("seek",), results={"title": ("label",)})}
-    names = draw_renaming(list(SHOP), drawn, NONE, random.Random(0))
+    renames = {"find": ToolPool(names=("seek",), results={"title": ("label",)})}
+    names = draw_renaming(list(SHOP), renames, NONE, random.Random(0))
     plan = parse_plan('s1 = find(query="x")\ns2 = find(query=s1.title)')
     assert names.rename_plan(plan) == plan

@@ -99,11 +99,11 @@ def test_plan_cases_and_examples_never_repeat_the_question(example_sets: Example
 
 def test_plan_cases_are_valid_with_the_toolbox_of_their_prompt(example_sets: ExampleSets) -> None:
     for varied, _ in example_sets:
-        for shot in varied.plan_cases:
+        for plan_case in varied.plan_cases:
             errors = violations(
-                parse_plan(shot.plan),
+                parse_plan(plan_case.plan),
                 varied.request.toolbox,
-                question=shot.query,
+                question=plan_case.query,
                 context=varied.request.context,
             )
             assert list(errors) == []

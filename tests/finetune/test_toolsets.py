@@ -43,13 +43,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a leaderboard with questions for one of eight tools, for two and for none."""
     rows: list[Row] = []
     for number in range(48):
-        verb, thing = VERBS[number % 8], THINGS[number % 6]
+        verb, noun = VERBS[number % 8], THINGS[number % 6]
         other = VERBS[(number + 3) % 8]
         tools = [function(name, ["what"], what="string") for name in (verb, other)]
-        gold: list[Any] = [{verb: {"what": [thing]}}]
-        question = f"{verb} {thing} {'quickly ' * (number // 24)}in bed {number}"
+        gold: list[Any] = [{verb: {"what": [noun]}}]
+        question = f"{verb} {noun} {'quickly ' * (number // 24)}in bed {number}"
         if number % 4 == 0:
-            gold.append({other: {"what": [thing]}})
+            gold.append({other: {"what": [noun]}})
             question = f"{question} then {other} them"
         rows.append((question, tools, gold))
     sets_folder = tmp_path_factory.mktemp("sets")

@@ -37,15 +37,15 @@ def as_served(query: AnnotatedQuery) -> VariedQuery:
     return evolve(query, SHOP, off, {}, None, random.Random(0))
 
 
-def pose(task: TaskName, query: AnnotatedQuery, seed: int = 0) -> TrainingExample | None:
+def build(task: TaskName, query: AnnotatedQuery, seed: int = 0) -> TrainingExample | None:
     settings = TtgSettings(tasks_per_query=2, tasks=(task,))
     examples = task_examples(as_served(query), settings, random.Random(seed))[1:]
     return examples[0] if examples else None
 
 
-def pose_all(task: TaskName, query: AnnotatedQuery) -> Iterator[TrainingExample]:
+def build_all(task: TaskName, query: AnnotatedQuery) -> Iterator[TrainingExample]:
     """Yield the example of a task for each seed. The task must apply with every seed."""
-    examples = [pose(task, query, seed) for seed in SEEDS]
+    examples = [build(task, query, seed) for seed in SEEDS]
     assert None not in examples
     yield from (example for example in examples if example is not None)
 
@@ -105,7 +105,7 @@ def test_plan_writing_task_appends_the_planner_prompt_to_its_instruction(
     task: TaskName,
 ) -> None:
     planner_prompt = render_prompt(gold().record.request(SHOP))
-    for example in pose_all(task, gold()):
+    for example in build_all(task, gold()):
         assert example.prompt.head.startswith(ROLE)
         assert example.prompt.tail.endswith(f"\n\n{planner_prompt.tail}")
         assert example.prompt.head == planner_prompt.head or task == "provided_tools"
@@ -113,13 +113,13 @@ def test_plan_writing_task_appends_the_planner_prompt_to_its_instruction(
 
 @pytest.mark.parametrize("task", TASK_NAMES)
 def test_each_task_has_at_least_four_wordings(task: TaskName) -> None:
-    wordings = {example.prompt.tail.partition("\n")[0] for example in pose_all(task, gold())}
+    wordings = {example.prompt.tail.partition("\n")[0] for example in build_all(task, gold())}
     assert len(wordings) >= 4
     assert not any("{" in wording for wording in wordings)
 
 
 def test_query_from_plan_prompt_lists_the_words_that_the_plan_took() -> None:
-    for example in pose_all("query_from_plan", gold()):
+    for example in build_all("query_from_plan", gold()):
         assert example.completion == QUESTION
         assert example.prompt.tail.endswith(f"Plan:\n{TWO_QUERIES}\nQuestion:")
         assert 'in it: "tent", "how heavy is it", "radio", "how loud".' in example.prompt.tail
@@ -128,12 +128,12 @@ def test_query_from_plan_prompt_lists_the_words_that_the_plan_took() -> None:
 
 @pytest.mark.parametrize("value", ["question", '"something else"'])
 def test_query_from_plan_is_not_posed_for_a_plan_without_question_words(value: str) -> None:
-    assert pose("query_from_plan", gold(f"s1 = desk(query={value})")) is None
+    assert build("query_from_plan", gold(f"s1 = desk(query={value})")) is None
 
 
 def test_complete_plan_shows_the_first_steps_and_expects_the_whole_plan() -> None:
     lengths = set()
-    for example in pose_all("complete_plan", gold()):
+    for example in build_all("complete_plan", gold()):
         beginning = text_under(example, "Beginning of the plan")
         assert TWO_QUERIES.startswith(beginning + "\n")
         assert example.completion == TWO_QUERIES
@@ -143,7 +143,7 @@ def test_complete_plan_shows_the_first_steps_and_expects_the_whole_plan() -> Non
 
 def test_fill_step_masks_one_step_and_expects_the_whole_plan() -> None:
     indices = set()
-    for example in pose_all("fill_step", gold()):
+    for example in build_all("fill_step", gold()):
         masked = text_under(example, "Plan with a gap").split("\n")
         steps = example.completion.split("\n")
         (index,) = [n for n, (a, b) in enumerate(zip(masked, steps, strict=True)) if a != b]
@@ -155,7 +155,7 @@ def test_fill_step_masks_one_step_and_expects_the_whole_plan() -> None:
 
 def test_fill_parameters_masks_values_and_expects_the_whole_plan() -> None:
     counts = set()
-    for example in pose_all("fill_parameters", gold()):
+    for example in build_all("fill_parameters", gold()):
         masked = text_under(example, "Plan with gaps")
         (mask,) = {m for m in ("[MASK]", "___", "<missing>", "???") if m in masked}
         pattern = re.escape(masked).replace(re.escape(mask), r'("[^"]*"|question|s\d\.\w+)')
@@ -173,14 +173,14 @@ def test_fill_parameters_may_mask_equal_values_together() -> None:
     )
     masked_plans = [
         text_under(example, "Plan with gaps")
-        for example in pose_all("fill_parameters", gold(plan, context={"p": "1"}))
+        for example in build_all("fill_parameters", gold(plan, context={"p": "1"}))
     ]
     assert any("context" not in text and "question" not in text for text in masked_plans)
 
 
 @pytest.mark.parametrize("task", ["complete_plan", "fill_step", "order_steps"])
 def test_plan_of_one_step_gets_no_complete_fill_or_order_task(task: TaskName) -> None:
-    assert pose(task, gold('s1 = own(query="tent")')) is None
+    assert build(task, gold('s1 = own(query="tent")')) is None
 
 
 def order_steps(listing: str) -> str:
@@ -192,8 +192,8 @@ def order_steps(listing: str) -> str:
     }
     numbers: dict[str, str] = {}
     while len(numbers) < len(steps):
-        ready = next(n for n in steps if n not in numbers and needs[n] <= set(numbers))
-        numbers[ready] = f"s{len(numbers) + 1}"
+        free_step = next(n for n in steps if n not in numbers and needs[n] <= set(numbers))
+        numbers[free_step] = f"s{len(numbers) + 1}"
     calls = {
         label: re.sub(r"=([A-Z])(\[\d+\])?\.", lambda m: f"={numbers[m[1]]}{m[2] or ''}.", call)
         for label, call in steps.items()
@@ -215,7 +215,7 @@ def order_steps(listing: str) -> str:
 )
 def test_order_steps_has_exactly_one_right_order_by_its_instruction(plan: str) -> None:
     listings = set()
-    for example in pose_all("order_steps", gold(plan)):
+    for example in build_all("order_steps", gold(plan)):
         listing = text_under(example, "Steps")
         assert listing.split(" = ")[0] == "A"
         assert order_steps(listing) == example.completion == plan
@@ -230,17 +230,17 @@ def test_order_steps_has_one_right_order_for_a_plan_of_twelve_steps() -> None:
         f's{n} = own(query="tent")\ns{n + 1} = fact(item_id=s{n}.item_id, query=question)'
         for n in range(1, 12, 2)
     )
-    for example in pose_all("order_steps", gold(plan)):
+    for example in build_all("order_steps", gold(plan)):
         assert order_steps(text_under(example, "Steps")) == plan
 
 
 def test_order_steps_is_not_posed_for_independent_steps() -> None:
-    assert pose("order_steps", gold('s1 = desk(query="tent")\ns2 = find(query="radio")')) is None
+    assert build("order_steps", gold('s1 = desk(query="tent")\ns2 = find(query="radio")')) is None
 
 
 def test_identify_tools_names_each_tool_once_in_toolbox_order() -> None:
     plan = TWO_QUERIES + '\ns5 = find(query="tent")'
-    for example in pose_all("identify_tools", gold(plan)):
+    for example in build_all("identify_tools", gold(plan)):
         assert example.completion == "find, own, fact"
         assert example.prompt.tail.endswith(f"Question: {QUESTION}\nTools:")
         assert not example.prompt.head.startswith(ROLE)
@@ -256,7 +256,7 @@ def test_identify_tools_names_each_tool_once_in_toolbox_order() -> None:
     ],
 )
 def test_provided_tools_answer_omits_steps_that_need_a_missing_tool(tool: str, plan: str) -> None:
-    examples = [e for e in pose_all("provided_tools", gold(MIXED)) if tool not in allowed(e)]
+    examples = [e for e in build_all("provided_tools", gold(MIXED)) if tool not in allowed(e)]
     assert {example.completion for example in examples} == {plan}
     # The tool is missing from the toolbox or excluded by the instruction.
     assert {tool in tools_of(example) for example in examples} == {True, False}
@@ -276,13 +276,13 @@ def allowed(example: TrainingExample) -> set[str]:
 
 def test_provided_tools_answer_calls_only_provided_tools() -> None:
     for query in (gold(), gold(MIXED)):
-        for example in pose_all("provided_tools", query):
+        for example in build_all("provided_tools", query):
             assert calls_of(example.completion) <= allowed(example)
             assert calls_of(str(example.prompt)) <= set(tools_of(example))
 
 
 def test_provided_tools_answer_is_no_evidence_if_no_step_remains() -> None:
-    answers = {example.completion for example in pose_all("provided_tools", gold())}
+    answers = {example.completion for example in build_all("provided_tools", gold())}
     assert answers == {"s1 = no_evidence()", TWO_QUERIES}
 
 
@@ -296,7 +296,7 @@ def test_provided_tools_answer_keeps_steps_shared_with_a_remaining_sub_query() -
     query.record.request(SHOP).validate(query.plan)
     answers = {
         example.completion
-        for example in pose_all("provided_tools", query)
+        for example in build_all("provided_tools", query)
         if "fact" not in allowed(example)
     }
     assert answers == {
@@ -310,7 +310,7 @@ def test_provided_tools_answer_keeps_steps_shared_with_a_remaining_sub_query() -
     ids=["nothing needed", "others right too"],
 )
 def test_provided_tools_is_not_posed_without_a_certain_answer(query: AnnotatedQuery) -> None:
-    assert pose("provided_tools", query) is None
+    assert build("provided_tools", query) is None
 
 
 def test_same_seed_gives_the_same_tasks() -> None:

@@ -29,7 +29,7 @@ ANY_SOURCE = frozenset(Source)
 #: Three attempts that are repeated almost at once.
 QUICK_RETRY = RetryPolicy(max_attempts=3, initial_interval=0.01, backoff_factor=1.0)
 
-Arguments = Given = Mapping[str, Any]
+Arguments = Mapping[str, Any]
 Run = Callable[[Arguments, CallContext], Any]
 
 

@@ -12,7 +12,7 @@ from casewright.graph.step_agent import AgentPlanner
 from casewright.planner import ModelPlanner, PlanRequest, plan_store
 from casewright.planner.language_model import LanguageModel
 from casewright.tools import CallContext, Toolbox, tool_from_function
-from tests.planner.helpers import SHOP, annotated
+from tests.planner.helpers import SHOP, make_queries
 from tests.support.encoders import HashingEncoder
 from tests.support.tiny_mistral import tiny_mistral
 
@@ -123,7 +123,7 @@ def test_agent_planner_returns_the_fallback_plan_at_a_time_or_token_limit(
 
 
 def test_agent_planner_prompt_is_longer_with_plan_cases_as_examples(model: LanguageModel) -> None:
-    store = plan_store(annotated(), HashingEncoder(128))
+    store = plan_store(make_queries(), HashingEncoder(128))
     callable_shop = Toolbox([replace(tool, run=lambda *_: []) for tool in SHOP])
     zero_shot = AgentPlanner(model, plan_cases=store).plan(plan_request(callable_shop))
     few_shot = AgentPlanner(model, plan_cases=store, examples=2).plan(plan_request(callable_shop))

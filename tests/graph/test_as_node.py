@@ -28,7 +28,7 @@ MODES = pytest.mark.parametrize("mode", ["sync", "async"])
 
 
 class Parent(TypedDict, total=False):
-    asked: str
+    query: str
     page: dict[str, Any]
     turns: list[Any]
     reply: str
@@ -62,8 +62,8 @@ PLAIN = graph_of([FIND], "s1 = find()")
 @MODES
 def test_node_reads_question_and_context_from_parent_keys_and_writes_the_answer(mode: str) -> None:
     answer = {"reply": "text", "sources": "citations", "steps": lambda result: len(result.steps)}
-    node = as_node(GRAPH, question="asked", context="page", answer=answer)
-    state = run(mode, parent_of(node), {"asked": QUESTION, "page": {"product_id": "P7"}})
+    node = as_node(GRAPH, question="query", context="page", answer=answer)
+    state = run(mode, parent_of(node), {"query": QUESTION, "page": {"product_id": "P7"}})
     assert "found by nobody for P7" in state["reply"]
     assert (state["sources"], state["steps"]) == (["E1"], 1)
 
@@ -81,29 +81,29 @@ def test_node_uses_functions_to_read_parent_state_and_write_its_update(mode: str
 
 
 def test_node_writes_the_answer_text_to_a_single_key() -> None:
-    state = run("sync", parent_of(as_node(PLAIN, question="asked", answer="reply")), ASKED)
+    state = run("sync", parent_of(as_node(PLAIN, question="query", answer="reply")), INPUT)
     assert state["reply"].startswith("- ")
 
 
-ASKED: Any = {"asked": QUESTION}
+INPUT: Any = {"query": QUESTION}
 
 
 class PydanticState(BaseModel):
-    asked: str = ""
+    query: str = ""
     reply: str = ""
 
 
 @dataclass
 class DataclassState:
-    asked: str = ""
+    query: str = ""
     reply: str = ""
     turns: list[Any] = field(default_factory=list)
 
 
 @pytest.mark.parametrize("state", [PydanticState, DataclassState])
 def test_node_accepts_a_pydantic_model_or_a_dataclass_as_parent_state(state: Any) -> None:
-    node = as_node(PLAIN, question="asked", history="turns", answer="reply")
-    assert run("sync", parent_of(node, state=state), ASKED)["reply"]
+    node = as_node(PLAIN, question="query", history="turns", answer="reply")
+    assert run("sync", parent_of(node, state=state), INPUT)["reply"]
 
 
 def test_node_passes_the_history_of_the_parent_to_the_generator() -> None:
@@ -119,16 +119,16 @@ def test_node_passes_the_history_of_the_parent_to_the_generator() -> None:
             return Generation("so it is")
 
     graph = graph_of([FIND], "s1 = find()", ListeningGenerator())  # type: ignore[arg-type]
-    node = as_node(graph, question="asked", history="turns", answer="reply")
+    node = as_node(graph, question="query", history="turns", answer="reply")
     turns = [{"question": "q", "answer": "a"}]
-    run("sync", parent_of(node), {**ASKED, "turns": turns})
-    run("sync", parent_of(node), ASKED)
+    run("sync", parent_of(node), {**INPUT, "turns": turns})
+    run("sync", parent_of(node), INPUT)
     assert [list(history) for history in histories] == [turns, []]
 
 
 def test_node_error_names_a_missing_parent_key_or_an_unknown_answer_field() -> None:
-    with pytest.raises(InputError, match=r"no key 'question'.*'asked'"):
-        run("sync", parent_of(as_node(GRAPH)), ASKED)
+    with pytest.raises(InputError, match=r"no key 'question'.*'query'"):
+        run("sync", parent_of(as_node(GRAPH)), INPUT)
     with pytest.raises(InputError, match=r"names \['txt'\].*citations"):
         as_node(GRAPH, answer={"reply": "txt"})
 
@@ -146,38 +146,38 @@ class ScopeContext:
 
 @MODES
 def test_node_passes_the_run_context_of_the_parent_to_tools(mode: str) -> None:
-    node = as_node(PLAIN, question="asked", answer="reply")
+    node = as_node(PLAIN, question="query", answer="reply")
     c1, c2 = RunContext(scope={"customer": "C1"}), ScopeContext(scope={"customer": "C2"})
-    assert "by C1" in run(mode, parent_of(node, context=RunContext), ASKED, context=c1)["reply"]
-    assert "by C2" in run(mode, parent_of(node, context=ScopeContext), ASKED, context=c2)["reply"]
+    assert "by C1" in run(mode, parent_of(node, context=RunContext), INPUT, context=c1)["reply"]
+    assert "by C2" in run(mode, parent_of(node, context=ScopeContext), INPUT, context=c2)["reply"]
 
 
 @MODES
 def test_node_converts_the_context_of_the_parent_with_a_function(mode: str) -> None:
     node = as_node(
         PLAIN,
-        question="asked",
+        question="query",
         answer="reply",
         run_context=lambda parent: RunContext(scope={"customer": parent["user"]}),
     )
     user = {"user": "C3", "planner": "a word of the parent's"}
-    assert "by C3" in run(mode, parent_of(node, context=OtherContext), ASKED, context=user)["reply"]
+    assert "by C3" in run(mode, parent_of(node, context=OtherContext), INPUT, context=user)["reply"]
 
 
 def test_node_refuses_an_unrelated_parent_context_and_names_run_context() -> None:
-    node = as_node(GRAPH, question="asked", answer="reply")
+    node = as_node(GRAPH, question="query", answer="reply")
     with pytest.raises(InputError, match=r"planner=str.*run_context"):
-        run("sync", parent_of(node, context=OtherContext), ASKED, context={"planner": "gpt"})
+        run("sync", parent_of(node, context=OtherContext), INPUT, context={"planner": "gpt"})
 
 
 @MODES
 def test_node_answers_when_the_parent_runs_with_max_concurrency_1(mode: str) -> None:
-    parent = parent_of(as_node(PLAIN, question="asked", answer="reply"))
+    parent = parent_of(as_node(PLAIN, question="query", answer="reply"))
     config: Any = {"max_concurrency": 1}
     if mode == "sync":
-        assert parent.invoke(ASKED, config)["reply"]
+        assert parent.invoke(INPUT, config)["reply"]
     else:
-        assert asyncio.run(parent.ainvoke(ASKED, config))["reply"]
+        assert asyncio.run(parent.ainvoke(INPUT, config))["reply"]
 
 
 def pause_and_resume(mode: str, open_saver: Any) -> tuple[Any, Counter[str]]:
@@ -195,19 +195,19 @@ def pause_and_resume(mode: str, open_saver: Any) -> tuple[Any, Counter[str]]:
 
     def parent(saver: Any) -> Any:
         graph = graph_of([tool("counted", counted), tool("asks", asks)], plan)
-        node = as_node(graph, question="asked", answer={"reply": "text", "steps": "steps"})
+        node = as_node(graph, question="query", answer={"reply": "text", "steps": "steps"})
         return parent_of(node, saver, state=StepsState)
 
     if mode == "sync":
         with open_saver() as saver:
-            paused = parent(saver).invoke(ASKED, CONFIG)
+            paused = parent(saver).invoke(INPUT, CONFIG)
         with open_saver() as saver:
             state = parent(saver).invoke(Command(resume="the red one"), CONFIG)
     else:
 
         async def run_both() -> tuple[Any, Any]:
             async with open_saver() as saver:
-                paused = await parent(saver).ainvoke(ASKED, CONFIG)
+                paused = await parent(saver).ainvoke(INPUT, CONFIG)
             async with open_saver() as saver:
                 return paused, await parent(saver).ainvoke(Command(resume="the red one"), CONFIG)
 
@@ -217,7 +217,7 @@ def pause_and_resume(mode: str, open_saver: Any) -> tuple[Any, Counter[str]]:
 
 
 class StepsState(TypedDict, total=False):
-    asked: str
+    query: str
     reply: str
     steps: list[Any]
 
@@ -245,7 +245,7 @@ from pathlib import Path
 from langgraph.checkpoint.sqlite import SqliteSaver
 from casewright.graph import as_node
 from tests.graph.helpers import graph_of, tool
-from tests.graph.test_as_node import ASKED, CONFIG, StepsState, parent_of
+from tests.graph.test_as_node import CONFIG, INPUT, StepsState, parent_of
 
 folder, resumes = Path(sys.argv[1]), sys.argv[2] == "again"
 
@@ -263,10 +263,10 @@ def kills(arguments, context):
 
 plan = "s1 = counted()\\ns2 = counted(a=s1.value)\\ns3 = kills(a=s2.value)"
 graph = graph_of([tool("counted", counted), tool("kills", kills)], plan)
-node = as_node(graph, question="asked", answer={"reply": "text", "steps": "steps"})
+node = as_node(graph, question="query", answer={"reply": "text", "steps": "steps"})
 with SqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
     parent = parent_of(node, saver, state=StepsState)
-    print(json.dumps(parent.invoke(None if resumes else ASKED, CONFIG)["steps"]))
+    print(json.dumps(parent.invoke(None if resumes else INPUT, CONFIG)["steps"]))
 """
 
 
@@ -284,8 +284,8 @@ def test_killed_parent_resumes_in_a_new_process_without_repeating_finished_steps
 
 def test_node_keeps_the_durability_of_the_parent() -> None:
     saver = InMemorySaver()
-    parent = parent_of(as_node(PLAIN, question="asked", answer="reply"), saver)
-    parent.invoke(ASKED, CONFIG, durability="exit")
+    parent = parent_of(as_node(PLAIN, question="query", answer="reply"), saver)
+    parent.invoke(INPUT, CONFIG, durability="exit")
     assert {entry.config["configurable"]["checkpoint_ns"] for entry in saver.list(CONFIG)} == {""}
 
 
@@ -295,19 +295,19 @@ def test_two_nodes_of_the_same_graph_do_not_mix_their_answers(mode: str) -> None
     for name, key in (("first", "reply"), ("second", "sources")):
         node = as_node(
             GRAPH,
-            question="asked",
+            question="query",
             context=lambda state, name=name: {"product_id": name},
             answer=lambda result, key=key: {key: result.text},
         )
         builder.add_node(name, node)
         builder.add_edge(START, name)
-    state = run(mode, builder.compile(checkpointer=InMemorySaver()), ASKED)
+    state = run(mode, builder.compile(checkpointer=InMemorySaver()), INPUT)
     assert "for first" in state["reply"]
     assert "for second" in state["sources"]
 
 
 def test_node_passes_the_whole_answer_to_a_function() -> None:
     seen: list[Answer] = []
-    node = as_node(PLAIN, question="asked", answer=lambda reply: seen.append(reply) or {"steps": 1})
-    run("sync", parent_of(node), ASKED)
+    node = as_node(PLAIN, question="query", answer=lambda reply: seen.append(reply) or {"steps": 1})
+    run("sync", parent_of(node), INPUT)
     assert Answer.from_json(seen[0].to_json()) == seen[0]

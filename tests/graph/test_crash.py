@@ -81,9 +81,9 @@ def test_killed_run_resumes_without_repeating_acknowledged_steps_or_mixing_resul
     outcomes = resume(mode, tmp_path, *seeds)
     for seed in seeds:
         _, finished = acknowledged[seed]
-        later = calls(tmp_path, seed)[len(before[seed]) :]
-        assert {call["pid"] for call in later}.isdisjoint(call["pid"] for call in before[seed])
-        repeated = {call["step"] for call in later}
+        resumed = calls(tmp_path, seed)[len(before[seed]) :]
+        assert {call["pid"] for call in resumed}.isdisjoint(call["pid"] for call in before[seed])
+        repeated = {call["step"] for call in resumed}
         assert not repeated & finished, f"plan {seed}: acknowledged steps were called again"
         steps = outcomes[seed]
         size = len(dag_of(seed).seconds)
@@ -92,8 +92,8 @@ def test_killed_run_resumes_without_repeating_acknowledged_steps_or_mixing_resul
         assert [step["status"] for step in steps] == ["done"] * size
         assert [step["rows"][0]["value"] for step in steps] == expected_values(dag_of(seed))
         assert repeated | {call["step"] for call in before[seed]} == {s["step"] for s in steps}
-        assert len(later) == len(repeated), "a resumed run called a step twice"
-        keys = {(call["step"], call["key"]) for call in before[seed] + later}
+        assert len(resumed) == len(repeated), "a resumed run called a step twice"
+        keys = {(call["step"], call["key"]) for call in before[seed] + resumed}
         assert len(keys) == size, f"plan {seed}: the call keys changed"
 
 

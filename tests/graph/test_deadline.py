@@ -77,9 +77,9 @@ def test_step_that_waits_for_a_free_slot_until_the_deadline_is_not_called(ask: A
     plan = "s1 = slow()\ns2 = slow()"
     answer = ask_in_time(ask, graph_of(TOOLS, plan, deadline=0.2, concurrency=1))
     # Either step may get the slot.
-    (late,) = (step["step"] for step in answer.steps if not step["attempts"])
+    (skipped,) = (step["step"] for step in answer.steps if not step["attempts"])
     assert (
-        f"{late} (slow) took too long. The run's deadline passed before the step started."
+        f"{skipped} (slow) took too long. The run's deadline passed before the step started."
         in answer.missing
     )
 
@@ -92,7 +92,7 @@ def test_planning_time_counts_towards_the_deadline(ask: Ask) -> None:
 
 
 def test_chat_model_that_misses_the_deadline_is_replaced_by_quotations(ask: Ask) -> None:
-    def late(messages: Any) -> str:
+    def answer_late(messages: Any) -> str:
         time.sleep(2.0)
         return "late [E1]"
 
@@ -100,7 +100,7 @@ def test_chat_model_that_misses_the_deadline_is_replaced_by_quotations(ask: Ask)
     graph = build_graph(
         Toolbox(TOOLS),
         planner,
-        ChatGenerator(ScriptedModel(script=late)),
+        ChatGenerator(ScriptedModel(script=answer_late)),
         limits=Limits(deadline=0.3),
     )
     answer = ask_in_time(ask, graph)

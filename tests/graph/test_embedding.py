@@ -21,7 +21,7 @@ CONFIG: Any = {"configurable": {"thread_id": "one"}}
 
 
 class Parent(TypedDict, total=False):
-    asked: str
+    query: str
     reply: str
     steps: int
 
@@ -34,11 +34,11 @@ def parent_of(graph: Any, context_schema: Any = None) -> Any:
     """Return a parent graph with other keys, which passes only the question to the graph."""
 
     def run_blocking(state: Parent) -> Parent:
-        answer = graph.invoke({"question": state["asked"]})["answer"]
+        answer = graph.invoke({"question": state["query"]})["answer"]
         return {"reply": answer["text"], "steps": len(answer["steps"])}
 
     async def run_awaiting(state: Parent) -> Parent:
-        answer = (await graph.ainvoke({"question": state["asked"]}))["answer"]
+        answer = (await graph.ainvoke({"question": state["query"]}))["answer"]
         return {"reply": answer["text"], "steps": len(answer["steps"])}
 
     builder: Any = StateGraph(Parent, context_schema=context_schema)
@@ -65,23 +65,23 @@ def test_graph_has_no_checkpointer_by_default() -> None:
 @MODES
 def test_parent_graph_with_other_keys_gets_the_answer_through_a_wrapper(mode: str) -> None:
     parent = parent_of(graph_of([FIND], "s1 = find()\ns2 = find(a=s1.value)"))
-    state = run(mode, parent, {"asked": QUESTION})
+    state = run(mode, parent, {"query": QUESTION})
     assert "found by nobody" in state["reply"]
     assert state["steps"] == 2
-    assert set(parent.get_state(CONFIG).values) == {"asked", "reply", "steps"}
+    assert set(parent.get_state(CONFIG).values) == {"query", "reply", "steps"}
 
 
 @MODES
 def test_run_context_of_the_parent_graph_reaches_the_tools(mode: str) -> None:
     parent = parent_of(graph_of([FIND], "s1 = find()"), RunContext)
-    state = run(mode, parent, {"asked": QUESTION}, context=RunContext(scope={"customer": "C1"}))
+    state = run(mode, parent, {"query": QUESTION}, context=RunContext(scope={"customer": "C1"}))
     assert "found by C1" in state["reply"]
 
 
 @MODES
 def test_other_context_type_of_the_parent_graph_is_ignored(mode: str) -> None:
     parent = parent_of(graph_of([FIND], "s1 = find()"), OtherContext)
-    state = run(mode, parent, {"asked": QUESTION}, context={"tenant": "T1"})
+    state = run(mode, parent, {"query": QUESTION}, context={"tenant": "T1"})
     assert "found by nobody" in state["reply"]
 
 
@@ -98,7 +98,7 @@ def test_parent_checkpointer_keeps_finished_steps_over_an_interrupt(mode: str) -
 
     plan = "s1 = counted()\ns2 = counted()\ns3 = asks(a=s1.value)\ns4 = counted(a=s3.value)"
     parent = parent_of(graph_of([tool("counted", counted), tool("asks", asks)], plan))
-    paused = run(mode, parent, {"asked": QUESTION})
+    paused = run(mode, parent, {"query": QUESTION})
     assert {pause.value for pause in paused["__interrupt__"]} == {"which one?"}
     assert len({pause.id for pause in paused["__interrupt__"]}) == 1
     assert calls == {"s1": 1, "s2": 1}
@@ -112,7 +112,7 @@ def test_parent_checkpointer_keeps_finished_steps_over_an_interrupt(mode: str) -
 def test_interrupt_of_a_tool_reaches_the_caller_of_the_parent_under_one_id(mode: str) -> None:
     asks = tool("asks", lambda *_: str(interrupt("which one?")))
     parent = parent_of(graph_of([asks, FIND], "s1 = asks()\ns2 = find(a=s1.value)"))
-    paused = run(mode, parent, {"asked": QUESTION})
+    paused = run(mode, parent, {"query": QUESTION})
     # LangGraph lists the interrupt for the task and for its node, under the same id.
     assert {pause.id: pause.value for pause in paused["__interrupt__"]} == {
         paused["__interrupt__"][0].id: "which one?"
@@ -122,7 +122,7 @@ def test_interrupt_of_a_tool_reaches_the_caller_of_the_parent_under_one_id(mode:
 @MODES
 def test_parent_stream_with_subgraphs_contains_the_events_of_the_run(mode: str) -> None:
     parent = parent_of(graph_of([FIND], "s1 = find()"))
-    args, options = ({"asked": QUESTION}, CONFIG), {"stream_mode": "custom", "subgraphs": True}
+    args, options = ({"query": QUESTION}, CONFIG), {"stream_mode": "custom", "subgraphs": True}
 
     async def collect() -> list[Any]:
         return [event async for event in parent.astream(*args, **options)]

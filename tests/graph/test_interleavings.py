@@ -128,7 +128,7 @@ class RunMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.05, SECONDS / 2, SECONDS + 1]))
     def pass_time(self, seconds: float) -> None:
-        self.loop.let_pass(seconds)
+        self.loop.advance(seconds)
         self._settle()
 
     @precondition(lambda self: self.run is not None)
@@ -157,7 +157,7 @@ class RunMachine(RuleBasedStateMachine):
             return
         if (error := run.exception()) is not None:
             assert isinstance(error, sqlite3.OperationalError), repr(error)
-            self.loop.let_pass(1)
+            self.loop.advance(1)
             assert not self.pending, "a call is still pending"
             return
         state = run.result()
@@ -180,7 +180,7 @@ class RunMachine(RuleBasedStateMachine):
                 self.pass_time(1)
         assert self.answer is not None, "the run did not end"
         self._check_answer(self.answer)
-        self.loop.let_pass(1)
+        self.loop.advance(1)
         self.loop.close()
 
     def _check_answer(self, answer: dict[str, Any]) -> None:

@@ -145,7 +145,7 @@ def test_next_question_of_a_thread_is_mended_independently(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ends", "retained"),
+    ("outcomes", "retained"),
     [
         ({"find": find_nothing}, "s1 = work()\ns2 = search(a=question)\ns3 = work(a=s2.value)"),
         ({"find": fail}, None),
@@ -154,10 +154,10 @@ def test_next_question_of_a_thread_is_mended_independently(ask: Ask) -> None:
     ],
 )
 def test_retain_gets_the_plan_of_a_successfully_mended_run(
-    ask: Ask, ends: Mapping[str, Any], retained: str | None
+    ask: Ask, outcomes: Mapping[str, Any], retained: str | None
 ) -> None:
     records: list[Mapping[str, Any]] = []
-    graph = mended_graph(Tools(**ends), TwoPlans(PLAN, REST), retain=records.append)
+    graph = mended_graph(Tools(**outcomes), TwoPlans(PLAN, REST), retain=records.append)
     answer = ask(graph, {"question": QUESTION, "context": {"page": 1}})
     expected = [{"query": QUESTION, "context": {"page": 1}, "plan": retained}] if retained else []
     assert records == expected

@@ -79,7 +79,7 @@ def test_source_folder_imports_only_from_its_allowed_folders(room: str) -> None:
 
 def test_package_files_import_only_the_command_line() -> None:
     room_imports = [f for f in imports() if f.importer == "casewright" and f.room]
-    # The exported names are imported when they are used; test_front_door checks that.
+    # The exported names are imported when they are used; test_public_names checks that.
     outside = {(f.file.name, f.module) for f in room_imports if f.file.name != "__init__.py"}
     assert outside == {("__main__.py", "casewright.serve.cli")}
 
@@ -109,8 +109,8 @@ def test_parts_of_serve_import_only_earlier_parts() -> None:
     may["service"].discard("page")
     inside = [f for f in imports() if f.importer == "serve" and f.room == "serve"]
     assert inside
-    within = [(f.file.relative_to(ROOT / "serve").parts[0], f) for f in inside]
-    assert as_texts([f for part, f in within if f.module.split(".")[2] not in may[part]]) == []
+    scoped = [(f.file.relative_to(ROOT / "serve").parts[0], f) for f in inside]
+    assert as_texts([f for part, f in scoped if f.module.split(".")[2] not in may[part]]) == []
 
 
 def test_serve_imports_no_baselines_and_trainings_only_within_functions() -> None:
@@ -129,8 +129,8 @@ def test_modules_have_no_circular_imports() -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_subfolders_of_a_source_folder_have_no_circular_imports(room: str) -> None:
     """Files at the top of the room are left out, since all subfolders may import them."""
-    within = [f for f in imports() if f.importer == f.room == room and f.module in MODULES]
-    pairs = {(_folder(f.file), _folder(MODULES[f.module])) for f in within}
+    scoped = [f for f in imports() if f.importer == f.room == room and f.module in MODULES]
+    pairs = {(_folder(f.file), _folder(MODULES[f.module])) for f in scoped}
     _check_order({(user, used) for user, used in pairs if user and used and user != used})
 
 

@@ -64,9 +64,9 @@ def build_wheel(copy: Path, compression: str) -> Path:
 
 
 def test_wheel_contains_every_file_of_the_shipped_model(wheel: Path) -> None:
-    within = "casewright/planner/mistral/"
+    prefix = "casewright/planner/mistral/"
     with ZipFile(wheel) as archive:
-        names = {name.removeprefix(within) for name in archive.namelist() if within in name}
+        names = {name.removeprefix(prefix) for name in archive.namelist() if prefix in name}
     expected = {file.name for file in FOLDER.iterdir()} if FOLDER.is_dir() else set()
     assert names == {*expected, *ADAPTER_FILES}
 

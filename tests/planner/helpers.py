@@ -41,28 +41,28 @@ DESK = ToolSpec(
 )
 SHOP = Toolbox([FIND, OWN, FACT, DESK])
 
-OWNED = 's1 = own(query="{}")\ns2 = fact(item_id=s1.item_id, query=question)'
-ASKED = "s1 = desk(query=question)"
-PAGE = "s1 = fact(item_id=context.product_id, query=question)"
+OWN_PLAN = 's1 = own(query="{}")\ns2 = fact(item_id=s1.item_id, query=question)'
+DESK_PLAN = "s1 = desk(query=question)"
+PAGE_PLAN = "s1 = fact(item_id=context.product_id, query=question)"
 ROWS: list[tuple[str, str, dict[str, Any]]] = [
     ("do you sell camping stoves", 's1 = find(query="camping stoves")', {}),
     ("do you sell wool socks", 's1 = find(query="wool socks")', {}),
     ("do you sell garden chairs", 's1 = find(query="garden chairs")', {}),
-    ("how heavy is my old tent", OWNED.format("old tent"), {}),
-    ("how loud is my radio", OWNED.format("radio"), {}),
-    ("how bright is my torch", OWNED.format("torch"), {}),
-    ("can I return something after a month", ASKED, {}),
-    ("can I get my money back", ASKED, {}),
-    ("can I return opened boxes", ASKED, {}),
-    ("is it waterproof", PAGE, {"product_id": "p1"}),
-    ("is it heavy", PAGE, {"product_id": "p2"}),
-    ("is it made of wood", PAGE, {"product_id": "p3"}),
+    ("how heavy is my old tent", OWN_PLAN.format("old tent"), {}),
+    ("how loud is my radio", OWN_PLAN.format("radio"), {}),
+    ("how bright is my torch", OWN_PLAN.format("torch"), {}),
+    ("can I return something after a month", DESK_PLAN, {}),
+    ("can I get my money back", DESK_PLAN, {}),
+    ("can I return opened boxes", DESK_PLAN, {}),
+    ("is it waterproof", PAGE_PLAN, {"product_id": "p1"}),
+    ("is it heavy", PAGE_PLAN, {"product_id": "p2"}),
+    ("is it made of wood", PAGE_PLAN, {"product_id": "p3"}),
     ("hello there", "s1 = no_evidence()", {}),
     ("hello and good morning", "s1 = no_evidence()", {}),
 ]
 
 
-def annotated(rows: Iterable[tuple[str, str, dict[str, Any]]] = ROWS) -> list[AnnotatedQuery]:
+def make_queries(rows: Iterable[tuple[str, str, dict[str, Any]]] = ROWS) -> list[AnnotatedQuery]:
     return [
         AnnotatedQuery.read({"id": f"q{i}", "query": query, "plan": plan, "context": context})
         for i, (query, plan, context) in enumerate(rows)
@@ -70,7 +70,7 @@ def annotated(rows: Iterable[tuple[str, str, dict[str, Any]]] = ROWS) -> list[An
 
 
 def case_planner(queries: Sequence[AnnotatedQuery] | None = None) -> CasePlanner:
-    cases = annotated() if queries is None else queries
+    cases = make_queries() if queries is None else queries
     return CasePlanner(plan_store(cases, HashingEncoder(256)))
 
 

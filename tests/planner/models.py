@@ -20,7 +20,7 @@ class ScriptedModel(BaseChatModel):
 
     answers: list[Any]
     model_name: str = "scripted"
-    heard: list[list[BaseMessage]] = Field(default_factory=list)
+    requests: list[list[BaseMessage]] = Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:
@@ -33,8 +33,8 @@ class ScriptedModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        self.heard.append(list(messages))
-        answer = self.answers[len(self.heard) - 1]
+        self.requests.append(list(messages))
+        answer = self.answers[len(self.requests) - 1]
         if isinstance(answer, BaseException):
             raise answer
         usage: UsageMetadata = {"input_tokens": 100, "output_tokens": 7, "total_tokens": 107}
@@ -48,7 +48,7 @@ class HangingModel(ScriptedModel):
     released: Any = Field(default_factory=threading.Event)
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        if len(self.heard) >= len(self.answers):
+        if len(self.requests) >= len(self.answers):
             self.released.wait(30)
             raise RuntimeError("It was released.")
         return super()._generate(messages, *args, **kwargs)

@@ -15,7 +15,7 @@ from casewright.planner import (
 )
 from casewright.planner.parser_planner import REPEATED_CONFIDENCE
 from casewright.tools import Toolbox, ToolExample, ToolSpec, tool_from_function
-from tests.planner.helpers import OWNED, ROWS, SHOP, annotated, case_planner, parameter
+from tests.planner.helpers import OWN_PLAN, ROWS, SHOP, case_planner, make_queries, parameter
 
 
 def result_of(
@@ -64,13 +64,13 @@ def test_case_planner_fills_a_similar_plan_with_words_of_the_question(
     assert str(result_of(shop_planner, question, **context).plan) == plan
 
 
-@pytest.mark.parametrize("thing", ["umbrella", "wool hats", "Käsehobel", "paper lanterns"])
+@pytest.mark.parametrize("product", ["umbrella", "wool hats", "Käsehobel", "paper lanterns"])
 def test_literals_of_a_case_planner_plan_are_spans_of_the_question(
-    shop_planner: CasePlanner, thing: str
+    shop_planner: CasePlanner, product: str
 ) -> None:
-    plan = result_of(shop_planner, f"do you sell {thing}").plan
+    plan = result_of(shop_planner, f"do you sell {product}").plan
     literals = [v for step in plan.steps for _, v in step.arguments if isinstance(v, Literal)]
-    assert [literal.value for literal in literals] == [thing]
+    assert [literal.value for literal in literals] == [product]
 
 
 @pytest.mark.parametrize(("question", "plan", "context"), ROWS[:12])
@@ -127,7 +127,7 @@ def test_repeated_question_gets_the_plan_case_with_the_same_context_fields() -> 
     alerts = ToolSpec("alerts", "Alerts.", (parameter("level", choices=("high", "low")),))
     low, high = (f's1 = alerts(level="{level}")' for level in ("low", "high"))
     known, toolbox = "anything urgent going on", Toolbox([alerts])
-    planner = case_planner(annotated([(known, low, {}), (known, high, {"storm": True})]))
+    planner = case_planner(make_queries([(known, low, {}), (known, high, {"storm": True})]))
     for question in (known, "Anything  urgent going ON"):
         calm = result_of(planner, question, toolbox)
         storm = result_of(planner, question, toolbox, storm=1)
@@ -139,7 +139,7 @@ def test_repeated_question_with_another_literal_gets_the_plan_of_the_case(
     shop_planner: CasePlanner,
 ) -> None:
     plans = {
-        "how heavy is my garden hose": OWNED.format("garden hose"),
+        "how heavy is my garden hose": OWN_PLAN.format("garden hose"),
         "Do you sell PAPER lanterns?": 's1 = find(query="PAPER lanterns")',
     }
     for question, plan in plans.items():
@@ -154,16 +154,16 @@ def test_single_tool_with_equal_plan_cases_gives_every_question_that_plan() -> N
     search = ToolSpec("search", "Finds papers.", (parameter("query", "question", "literal"),))
     plan = "s1 = search(query=question)"
     questions = ("who wrote it", "why", "when was it", "how long is it", "where is it kept")
-    planner = case_planner(annotated([(question, plan, {}) for question in questions]))
+    planner = case_planner(make_queries([(question, plan, {}) for question in questions]))
     for question in ("prime", "compare the pump with the brake", "Was ist am Hafen?"):
         assert str(result_of(planner, question, Toolbox([search])).plan) == plan
-    small_planner = case_planner(annotated([(question, plan, {}) for question in questions[:3]]))
+    small_planner = case_planner(make_queries([(question, plan, {}) for question in questions[:3]]))
     assert str(result_of(small_planner, "hello", Toolbox([search])).plan) == "s1 = no_evidence()"
 
 
 def boat_planner() -> CasePlanner:
     """Return a planner whose only case calls the tool ``own``."""
-    return case_planner(annotated([("is my red boat old", 's1 = own(query="red boat")', {})]))
+    return case_planner(make_queries([("is my red boat old", 's1 = own(query="red boat")', {})]))
 
 
 def test_question_without_words_gets_the_fallback_plan_with_a_reason(
@@ -204,12 +204,12 @@ def test_case_planner_plan_is_valid_when_the_question_fits_no_parameter() -> Non
 @pytest.mark.parametrize("reference", ["s9.item_id", "s2.item_id"])
 def test_case_planner_ignores_a_case_with_a_reference_past_its_last_step(reference: str) -> None:
     broken = ("how heavy is it", f"s1 = fact(item_id={reference}, query=question)", {})
-    planner = case_planner(annotated([broken, *ROWS]))
+    planner = case_planner(make_queries([broken, *ROWS]))
     assert reference not in str(result_of(planner, "how heavy is it").plan)
 
 
 def test_order_of_plan_cases_does_not_change_the_plans() -> None:
-    planners = [case_planner(annotated(rows)) for rows in (ROWS, ROWS[::-1])]
+    planners = [case_planner(make_queries(rows)) for rows in (ROWS, ROWS[::-1])]
     for question in ("do you sell a lamp", "is it", "hello", "how old is my return"):
         results = [result_of(planner, question).plan for planner in planners * 2]
         assert len(set(map(str, results))) == 1

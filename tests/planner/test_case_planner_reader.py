@@ -26,7 +26,7 @@ from casewright.planner.sub_query_reuse import ASKS_BELOW, SubQueryReuse
 from casewright.tools import Toolbox, ToolExample, ToolSpec
 from tests.planner.helpers import SHOP, case_planner, parameter
 from tests.support.examples import at_most
-from tests.support.readers import Taught, bare, own_tool, toy_queries, untrained
+from tests.support.readers import Trained, bare, own_tool, toy_queries, untrained
 
 #: On a busy machine the training of the reader takes minutes.
 pytestmark = pytest.mark.timeout(600)
@@ -77,8 +77,8 @@ EUROS = own_tool(
 
 
 @pytest.fixture(scope="session")
-def planner(taught_reader: Taught) -> CasePlanner:
-    return CasePlanner(None, taught_reader.reader)
+def planner(trained_reader: Trained) -> CasePlanner:
+    return CasePlanner(None, trained_reader.reader)
 
 
 def result_of(planner: CasePlanner, request: PlanRequest) -> PlanResult:
@@ -329,9 +329,9 @@ def test_reader_plan_is_valid_after_a_tool_changed_its_declaration(
     )
 
 
-def test_reader_gives_eight_threads_the_plans_of_one_thread(taught_reader: Taught) -> None:
+def test_reader_gives_eight_threads_the_plans_of_one_thread(trained_reader: Trained) -> None:
     # This reader is not loaded yet: eight threads load it at the same time.
-    reader = Reader(taught_reader.folder)
+    reader = Reader(trained_reader.folder)
     planner = CasePlanner(None, reader)
     requests = [shop_request(question, BONN, context=PAGE) for question in KNOWN[::8]]
     with ThreadPoolExecutor(8) as pool:
@@ -339,8 +339,8 @@ def test_reader_gives_eight_threads_the_plans_of_one_thread(taught_reader: Taugh
     assert plans == [planner.plan(request).plan for request in requests] * 2
 
 
-def test_preloaded_reader_gives_the_same_plan(planner: CasePlanner, taught_reader: Taught) -> None:
-    reader = Reader(taught_reader.folder)
+def test_preloaded_reader_gives_equal_plans(planner: CasePlanner, trained_reader: Trained) -> None:
+    reader = Reader(trained_reader.folder)
     reader.preload()
     request = shop_request("do you sell wool socks")
     assert CasePlanner(None, reader).plan(request).plan == planner.plan(request).plan

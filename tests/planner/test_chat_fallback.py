@@ -41,7 +41,7 @@ def test_case_planner_plans_after_two_invalid_plans_of_the_chat_model(
     assert str(result.plan) == VALID_PLAN
     assert result.planner == "case"
     assert result.attempts == 3
-    assert len(model.heard) == 2
+    assert len(model.requests) == 2
     assert result.written == INVALID_PLAN
     assert result.fallback.startswith("chat:scripted: ")
     assert 'item_id may not be the text "p1"' in result.fallback

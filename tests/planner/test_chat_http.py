@@ -12,7 +12,7 @@ import pytest
 from casewright.errors import InputError
 from casewright.planner import CasePlanner, ChatPlanner, PlanRequest, PlanResult, chat_model
 from tests.planner.helpers import SHOP
-from tests.support.chat_server import Answer, ChatServer, Heard, chat_server, nobody_there
+from tests.support.chat_server import Answer, ChatServer, ReceivedRequest, chat_server, unused_url
 
 REQUEST = PlanRequest("do you sell wool socks", SHOP)
 #: The case planner's plan, and one that only the server sends.
@@ -56,10 +56,10 @@ def test_chat_planner_returns_the_plan_and_token_counts_of_the_server(
     result = plan_with(ChatPlanner(client(server.url)), mode)
     assert (str(result.plan), result.planner, result.fallback) == (SENT_PLAN, "chat:tiny", "")
     assert (result.attempts, result.tokens) == (1, {"input": 100, "output": 7})
-    (heard,) = server.heard
-    assert (heard.body["model"], heard.body["temperature"]) == ("tiny", 0)
-    assert [message["role"] for message in heard.body["messages"]] == ["system", "user"]
-    assert heard.body["messages"][1]["content"].endswith(f"Question: {REQUEST.question}\nPlan:")
+    (received,) = server.requests
+    assert (received.body["model"], received.body["temperature"]) == ("tiny", 0)
+    assert [message["role"] for message in received.body["messages"]] == ["system", "user"]
+    assert received.body["messages"][1]["content"].endswith(f"Question: {REQUEST.question}\nPlan:")
 
 
 def test_chat_planner_sends_an_invalid_plan_back_with_its_errors(mode: str) -> None:
@@ -67,24 +67,24 @@ def test_chat_planner_sends_an_invalid_plan_back_with_its_errors(mode: str) -> N
         result = plan_with(ChatPlanner(client(server.url)), mode)
     assert (str(result.plan), result.attempts) == (SENT_PLAN, 2)
     assert result.tokens == {"input": 200, "output": 14}
-    assert len(server.heard) == 2
-    *_, answer, complaint = server.heard[1].body["messages"]
+    assert len(server.requests) == 2
+    *_, answer, complaint = server.requests[1].body["messages"]
     assert (answer["role"], answer["content"]) == ("assistant", INVALID_PLAN)
     assert 'item_id may not be the text "p1"' in complaint["content"]
 
 
 def refuse(status: int, reason: str) -> Answer:
-    return lambda heard: heard.send(status, f'{{"error": {{"message": "{reason}"}}}}')
+    return lambda received: received.send(status, f'{{"error": {{"message": "{reason}"}}}}')
 
 
-def cut_answer(heard: Heard) -> None:
-    heard.begin(200, length=1000)
-    heard.write('{"id":')
-    heard.hang_up()
+def cut_answer(received: ReceivedRequest) -> None:
+    received.begin(200, length=1000)
+    received.write('{"id":')
+    received.hang_up()
 
 
-def send_nonsense_stream(heard: Heard) -> None:
-    heard.send(200, "data: {no\n\ndata: [DONE]\n\n", "text/event-stream")
+def send_nonsense_stream(received: ReceivedRequest) -> None:
+    received.send(200, "data: {no\n\ndata: [DONE]\n\n", "text/event-stream")
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def send_nonsense_stream(heard: Heard) -> None:
         (refuse(404, "The model tiny does not exist."), "The model tiny does not exist."),
         (refuse(401, "Incorrect API key"), "401 - Incorrect API key"),
         (refuse(429, "Slow down."), "Slow down."),
-        (lambda heard: heard.send(500, "Internal Server Error", "text/plain"), "500"),
-        (lambda heard: heard.hang_up(), "Server disconnected without sending a response"),
+        (lambda received: received.send(500, "Internal Server Error", "text/plain"), "500"),
+        (lambda received: received.hang_up(), "Server disconnected without sending a response"),
         (cut_answer, "received 6 bytes, expected 1000"),
         (send_nonsense_stream, "data: {no"),
-        (lambda heard: heard.send(200, "<html>Welcome</html>", "text/html"), "Welcome"),
-        (lambda heard: heard.send(200, "{no"), "JSONDecodeError"),
-        (lambda heard: heard.send(200, "{}"), "'choices'"),
+        (lambda received: received.send(200, "<html>Welcome</html>", "text/html"), "Welcome"),
+        (lambda received: received.send(200, "{no"), "JSONDecodeError"),
+        (lambda received: received.send(200, "{}"), "'choices'"),
     ],
     ids=["404", "401", "429", "500", "hangs up", "cut", "stream", "page", "no JSON", "empty"],
 )
@@ -117,31 +117,31 @@ def test_fallback_reason_names_the_failing_server_and_the_cause(
 def test_chat_planner_treats_an_answer_without_text_as_an_invalid_plan(
     server: ChatServer, answer: str | None
 ) -> None:
-    server.answer = lambda heard: heard.say(answer)
+    server.answer = lambda received: received.say(answer)
     result = plan_with(ChatPlanner(client(server.url)))
     assert "The model's plan was invalid: plan: The plan has no step." in result.fallback
-    assert len(server.heard) == 2
+    assert len(server.requests) == 2
 
 
 def test_fallback_reason_names_an_unreachable_server_and_the_cause(mode: str) -> None:
-    url = nobody_there()
+    url = unused_url()
     result = plan_with(ChatPlanner(client(url, max_retries=0)), mode)
     assert f"The model at {url} failed: " in result.fallback
     assert "ConnectError: " in result.fallback
 
 
-def stay_silent(heard: Heard) -> None:
-    heard.released.wait(30)
+def stay_silent(received: ReceivedRequest) -> None:
+    received.released.wait(30)
 
 
-def send_blanks(heard: Heard) -> None:
-    heard.begin(200)
-    while not heard.released.wait(0.05):
-        heard.write(" ")
+def send_blanks(received: ReceivedRequest) -> None:
+    received.begin(200)
+    while not received.released.wait(0.05):
+        received.write(" ")
 
 
-def send_busy(heard: Heard) -> None:
-    heard.send(503, "{}")
+def send_busy(received: ReceivedRequest) -> None:
+    received.send(503, "{}")
 
 
 @pytest.mark.parametrize("answer", [stay_silent, send_blanks, send_busy])
@@ -174,7 +174,7 @@ def test_chat_model_with_a_server_address_needs_no_api_key(
     monkeypatch.setenv("OPENAI_API_KEY", "mine")
     assert str(plan_with(ChatPlanner(chat_model("openai:tiny"))).plan) == SENT_PLAN
     assert str(plan_with(ChatPlanner(chat_model("openai:tiny", api_key="given"))).plan) == SENT_PLAN
-    assert [heard.key for heard in server.heard] == ["none", "mine", "given"]
+    assert [received.key for received in server.requests] == ["none", "mine", "given"]
 
 
 def test_chat_model_without_a_server_address_requires_an_api_key() -> None:

@@ -12,7 +12,7 @@ from casewright.planner import (
     plan_store,
     render_prompt,
 )
-from tests.planner.helpers import SHOP, annotated
+from tests.planner.helpers import SHOP, make_queries
 from tests.planner.models import ScriptedModel, scripted
 from tests.support.encoders import HashingEncoder
 
@@ -67,8 +67,8 @@ def test_chat_planner_sends_the_rendered_prompt_to_the_model(mode: str) -> None:
     model = scripted(ONE_STEP)
     plan_with(ChatPlanner(model), mode)
     prompt = render_prompt(REQUEST)
-    (heard,) = model.heard
-    assert [(type(m), m.content) for m in heard] == [
+    (received,) = model.requests
+    assert [(type(m), m.content) for m in received] == [
         (SystemMessage, prompt.head),
         (HumanMessage, prompt.tail),
     ]
@@ -76,10 +76,10 @@ def test_chat_planner_sends_the_rendered_prompt_to_the_model(mode: str) -> None:
 
 def test_chat_planner_shows_only_plan_cases_that_the_request_allows() -> None:
     model = scripted(ONE_STEP)
-    store = plan_store(annotated(), HashingEncoder(256))
+    store = plan_store(make_queries(), HashingEncoder(256))
     request = PlanRequest("do you sell wool hats", SHOP.without("own"))
     plan_with(ChatPlanner(model, plan_cases=store, examples=2), "sync", request)
-    tail = str(model.heard[0][1].content)
+    tail = str(model.requests[0][1].content)
     assert "Question: do you sell wool socks\nPlan:" in tail
     assert tail.count("Plan:\n") == 2
     assert "own(" not in tail
@@ -92,7 +92,7 @@ def test_chat_planner_sends_an_invalid_plan_back_once_with_its_error(mode: str) 
     assert str(result.plan) == ONE_STEP
     assert (result.attempts, result.fallback) == (2, "")
     assert result.tokens == {"input": 200, "output": 14}
-    first, second = model.heard
+    first, second = model.requests
     assert second[: len(first)] == first
     answer, error = second[len(first) :]
     assert isinstance(answer, AIMessage)
@@ -103,7 +103,7 @@ def test_chat_planner_sends_an_invalid_plan_back_once_with_its_error(mode: str) 
 def test_chat_planner_repair_round_quotes_every_violation() -> None:
     model = scripted("s1 = buy()\ns2 = fact(item_id=s1.a)", ONE_STEP)
     plan_with(ChatPlanner(model), "sync")
-    error = str(model.heard[1][-1].content)
+    error = str(model.requests[1][-1].content)
     assert "s1: There is no tool buy." in error
     assert "s2: fact needs the argument query." in error
 
@@ -112,7 +112,7 @@ def test_chat_planner_repair_round_quotes_every_violation() -> None:
 def test_chat_planner_sends_back_an_answer_that_is_no_plan(answer: str, mode: str) -> None:
     model = scripted(answer, ONE_STEP)
     assert str(plan_with(ChatPlanner(model), mode).plan) == ONE_STEP
-    assert len(model.heard) == 2
+    assert len(model.requests) == 2
 
 
 def test_chat_planner_is_named_after_its_model() -> None:
@@ -124,4 +124,4 @@ def test_chat_planner_shares_no_messages_between_requests() -> None:
     model = scripted(INVALID_PLAN, ONE_STEP, TWO_STEPS)
     planner = ChatPlanner(model)
     assert [plan_with(planner, "sync").attempts for _ in range(2)] == [2, 1]
-    assert len(model.heard[2]) == 2
+    assert len(model.requests[2]) == 2

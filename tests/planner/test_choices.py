@@ -37,8 +37,8 @@ def scalars(choices: dict[str, Any], words: Any, results: Sequence[Sequence[str]
     return options
 
 
-def span(words: Sequence[Sequence[str]], ends: tuple[int, int]) -> str:
-    first, last = sorted(ends)
+def span(words: Sequence[Sequence[str]], positions: tuple[int, int]) -> str:
+    first, last = sorted(positions)
     return json.dumps("".join(map("".join, words[first:last])) + words[last][0])
 
 

@@ -27,8 +27,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "heads"
 
 
-def request_of(without: str = "desk") -> PlanRequest:
-    return PlanRequest("Where is my blue tent?", SHOP.without(without), max_steps=2)
+def request_of(left_out: str = "desk") -> PlanRequest:
+    return PlanRequest("Where is my blue tent?", SHOP.without(left_out), max_steps=2)
 
 
 def write(model: LanguageModel, folder: Path | None, request: PlanRequest | None = None) -> Written:
@@ -96,8 +96,8 @@ def test_file_with_another_prompt_head_is_ignored(model: LanguageModel, folder: 
     write(model, folder)
     (file,) = files(folder)
     other = write(model, folder, request_of("fact"))
-    (new,) = set(files(folder)) - {file}
-    new.write_bytes(file.read_bytes())
+    (new_file,) = set(files(folder)) - {file}
+    new_file.write_bytes(file.read_bytes())
     second = write(model, folder, request_of("fact"))
     assert not second.prefix_cached
     assert second.tokens == other.tokens

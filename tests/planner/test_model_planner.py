@@ -22,7 +22,7 @@ from casewright.planner.language_model import LanguageModel
 from casewright.planner.plan_cases import plan_case, plan_schema, similar_plans
 from casewright.stores import CaseStore, MarginalSelector
 from casewright.tools import Toolbox
-from tests.planner.helpers import SHOP, annotated
+from tests.planner.helpers import SHOP, make_queries
 from tests.support.encoders import HashingEncoder
 from tests.support.tiny_mistral import tiny_mistral
 
@@ -36,7 +36,7 @@ def mistral() -> LanguageModel:
 
 @pytest.fixture(scope="module")
 def plan_cases() -> CaseStore:
-    return plan_store(annotated(), HashingEncoder(128))
+    return plan_store(make_queries(), HashingEncoder(128))
 
 
 def plan_request(
@@ -130,19 +130,19 @@ def test_plan_cases_beyond_the_context_length_of_the_model_are_omitted(
 
 
 def test_similar_plans_prefers_better_quality_with_a_low_lambda_b() -> None:
-    rows = annotated()
+    rows = make_queries()
     store = plan_store([], HashingEncoder(128))
-    good = len(rows) - 1
-    cases = [replace(plan_case(row), quality=float(i == good)) for i, row in enumerate(rows)]
+    best_row = len(rows) - 1
+    cases = [replace(plan_case(row), quality=float(i == best_row)) for i, row in enumerate(rows)]
     store.add(cases)
     best = similar_plans(store, plan_request(), 1, MarginalSelector(lambda_b=0.1))
-    assert best[0].query == rows[good].query
+    assert best[0].query == rows[best_row].query
     nearest = similar_plans(store, plan_request(), 1, MarginalSelector(lambda_b=1.0))
     assert nearest[0].query == "how heavy is my old tent"
 
 
 def test_similar_plans_ignores_quality_by_default() -> None:
-    cases = [plan_case(row) for row in annotated()]
+    cases = [plan_case(row) for row in make_queries()]
     for encoder in (HashingEncoder(128), HashingEncoder(512)):
         plain, up, down = (CaseStore(plan_schema(encoder), ":memory:") for _ in range(3))
         plain.add(cases)

@@ -50,8 +50,8 @@ def transformers_tokens(model: LanguageModel, request: PlanRequest) -> list[int]
         pad_token_id=model.ends[0],
         suppress_tokens=[id_ for id_ in range(512) if id_ not in text_ids],
     )
-    new: list[int] = sequences[0, input_ids.shape[1] :].tolist()
-    return [token for token in new if token not in model.ends]
+    new_tokens: list[int] = sequences[0, input_ids.shape[1] :].tolist()
+    return [token for token in new_tokens if token not in model.ends]
 
 
 def fixed_text_model(text: str, *, ends: bool = True) -> LanguageModel:

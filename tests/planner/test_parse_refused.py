@@ -172,13 +172,13 @@ def outcome(text: str) -> str:
 
 def measure_seconds(text: str) -> float:
     """Return the least processor time of three runs, each long enough for the clock."""
-    spent = []
+    times = []
     for _ in range(3):
         started = time.process_time()
         for _ in range(3):
             outcome(text)
-        spent.append(time.process_time() - started)
-    return min(spent)
+        times.append(time.process_time() - started)
+    return min(times)
 
 
 @pytest.mark.parametrize("shape", HOSTILE_TEXTS)

@@ -92,9 +92,9 @@ def test_prompt_omits_null_context_fields() -> None:
 
 def test_prompt_shortens_a_huge_context() -> None:
     long = render_prompt(PlanRequest("q", SHOP, {"page": "x" * 100_000})).tail
-    many = render_prompt(PlanRequest("q", SHOP, {f"f{i}": [i] * 50 for i in range(1000)})).tail
+    shortened = render_prompt(PlanRequest("q", SHOP, {f"f{i}": [i] * 50 for i in range(1000)})).tail
     assert len(long) < 3000
-    assert len(many) < 3000
+    assert len(shortened) < 3000
 
 
 def test_prompt_shows_a_plan_case_with_its_context_field_names() -> None:

@@ -74,9 +74,9 @@ def test_adapter_example_count_is_that_of_its_training_prompts(
 def test_missing_adapter_raises_an_error_with_the_training_command(
     adapter: Path, tmp_path: Path
 ) -> None:
-    without = changed_copy(adapter, tmp_path / "without", "casewright.json")
-    (without / "adapter_model.safetensors").unlink()
-    for folder in (tmp_path / "none", without):
+    incomplete = changed_copy(adapter, tmp_path / "without", "casewright.json")
+    (incomplete / "adapter_model.safetensors").unlink()
+    for folder in (tmp_path / "none", incomplete):
         assert not has_adapter(folder)
         for function in (adapter_folder, adapter_example_count, load_shipped):
             with pytest.raises(InputError, match=r"finetune train --recipe small"):

@@ -17,15 +17,15 @@ THINGS = [f"{size} {part}" for size in ("big", "small", "old", "new") for part i
 
 def plan_cases(count: int) -> Sequence[PlanCase]:
     return [
-        PlanCase(question.format(thing), parse_plan(plan), {})
-        for thing in THINGS[:count]
+        PlanCase(question.format(product), parse_plan(plan), {})
+        for product in THINGS[:count]
         for question, plan in zip(QUESTIONS, PLANS, strict=True)
     ]
 
 
-@pytest.mark.parametrize(("count", "enough"), [(24, True), (12, False), (0, False)])
-def test_tool_sequence_regression_requires_many_plan_cases(count: int, enough: bool) -> None:
-    assert ToolSequenceRegression(plan_cases(count)).has_enough_cases is enough
+@pytest.mark.parametrize(("count", "has_enough"), [(24, True), (12, False), (0, False)])
+def test_tool_sequence_regression_requires_many_plan_cases(count: int, has_enough: bool) -> None:
+    assert ToolSequenceRegression(plan_cases(count)).has_enough_cases is has_enough
 
 
 def test_tool_sequence_of_similar_questions_gets_the_highest_score() -> None:

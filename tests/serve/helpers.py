@@ -25,7 +25,7 @@ from tests.support.sparse import copied
 
 GALAXY = "How much memory is on my Galaxy phone?"
 REFUNDS = "How long do refunds take?"
-Done = subprocess.CompletedProcess[str]
+Output = subprocess.CompletedProcess[str]
 
 
 def command() -> list[str]:
@@ -51,16 +51,16 @@ def run(
     home: Path,
     *arguments: str | Path,
     folder: Path | None = None,
-    typed: str | None = None,
+    stdin: str | None = None,
     variables: Mapping[str, str] | None = None,
-) -> Done:
+) -> Output:
     """Run a command in this process, since a new process takes more than a second to start.
 
     Args:
         home: Value of ``CASEWRIGHT_HOME``.
         arguments: Command-line arguments after ``casewright``.
         folder: Working directory; ``home`` by default.
-        typed: Text on stdin; this process's stdin by default.
+        stdin: Text on stdin; this process's stdin by default.
         variables: Additional environment variables.
     """
     # Created here, the encoder caches embeddings in the tests' home instead of in ``home``.
@@ -74,7 +74,7 @@ def run(
         patch.dict(os.environ, {**environment(home), **(variables or {})}),
         patch.object(Domain, "open_reader", lambda self: self.reader and _reader(self.reader)),
         patch.object(sys, "argv", ["casewright", *argv]),
-        patch.object(sys, "stdin", sys.stdin if typed is None else io.StringIO(typed)),
+        patch.object(sys, "stdin", sys.stdin if stdin is None else io.StringIO(stdin)),
         contextlib.chdir(folder or home),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -89,7 +89,7 @@ def run(
                 if thread.name in ("casewright-encoder", "casewright-reader"):
                     thread.join()
     assert isinstance(exit_code, int)
-    return Done(argv, exit_code, _read_text(out), _read_text(err))
+    return Output(argv, exit_code, _read_text(out), _read_text(err))
 
 
 def _read_text(stream: io.TextIOWrapper) -> str:
@@ -99,12 +99,12 @@ def _read_text(stream: io.TextIOWrapper) -> str:
     return raw.getvalue().decode()
 
 
-def run_process(home: Path, *arguments: str | Path, timeout: float = 110) -> Done:
+def run_process(home: Path, *arguments: str | Path, timeout: float = 110) -> Output:
     """Run a command in a new process."""
-    return run_this(home, [*command(), *map(str, arguments)], timeout)
+    return run_argv(home, [*command(), *map(str, arguments)], timeout)
 
 
-def run_this(home: Path, argv: list[str], timeout: float = 110) -> Done:
+def run_argv(home: Path, argv: list[str], timeout: float = 110) -> Output:
     return subprocess.run(
         argv,
         env=environment(home),
@@ -133,7 +133,7 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 @functools.cache
-def _first_run() -> tuple[Path, Done]:
+def _first_run() -> tuple[Path, Output]:
     home = new_home(Path(_temporary_folder().name) / "home")
     completed = run(home, "ask", REFUNDS, "--json")
     assert completed.returncode == 0, completed.stderr
@@ -145,7 +145,7 @@ def built_home() -> Path:
     return _first_run()[0]
 
 
-def first_answer() -> Done:
+def first_answer() -> Output:
     """Return the output of the ``ask`` that built the stores of ``built_home``."""
     return _first_run()[1]
 
@@ -158,7 +158,7 @@ def copied_home(home: Path, folder: Path) -> Path:
     return folder
 
 
-def one_line_error(completed: Done) -> str:
+def one_line_error(completed: Output) -> str:
     """Check that a command ended with a one-line error, and return its message."""
     assert completed.returncode == 2, (completed.returncode, completed.stdout, completed.stderr)
     assert "Traceback" not in completed.stderr
@@ -169,7 +169,7 @@ def one_line_error(completed: Done) -> str:
     return lines[0].removeprefix("error: ")
 
 
-def result(completed: Done) -> Any:
+def result(completed: Output) -> Any:
     """Check that a command succeeded and printed only JSON, and return the JSON."""
     assert completed.returncode == 0, (completed.stdout, completed.stderr)
     return json.loads(completed.stdout)

@@ -12,7 +12,7 @@ from casewright.stores.engines import server_calls
 from tests.stores.helpers import new_folder, note_schema
 from tests.support.qdrant_server import QdrantServer, RealServer
 
-#: The tests with ``place`` also run on the Qdrant server at this URL; see docs/scale.md.
+#: The tests with ``location`` also run on the Qdrant server at this URL; see docs/scale.md.
 URL, KEY = os.environ.get("CASEWRIGHT_QDRANT_URL"), os.environ.get("CASEWRIGHT_QDRANT_API_KEY", "")
 LOCATION_KINDS = ["memory", "edge", "server", *(["real server"] if URL else [])]
 
@@ -39,19 +39,19 @@ def server() -> Iterator[QdrantServer]:
 
 
 @pytest.fixture(params=LOCATION_KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Yield the location of an empty store: in memory, in a folder, or on a server."""
-    with new_location(request.param, tmp_path / "cases") as location:
-        yield location
+    with new_location(request.param, tmp_path / "cases") as new:
+        yield new
 
 
 @pytest.fixture(scope="module", params=LOCATION_KINDS)
-def shared_place(
+def shared_location(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """Yield the same locations as ``place``, shared by the tests of a module that only read."""
-    with new_location(request.param, tmp_path_factory.mktemp("shared") / "cases") as location:
-        yield location
+    """Yield the same locations as ``location``, shared by the tests of a module that only read."""
+    with new_location(request.param, tmp_path_factory.mktemp("shared") / "cases") as new:
+        yield new
 
 
 @contextmanager
@@ -68,6 +68,6 @@ def new_location(kind: str, folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def store(place: str) -> Iterator[CaseStore]:
-    with CaseStore(note_schema(), place) as case_store:
+def store(location: str) -> Iterator[CaseStore]:
+    with CaseStore(note_schema(), location) as case_store:
         yield case_store

@@ -20,8 +20,8 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return folder
 
 
-def document_store(encoder: Encoder | None = None, place: str = ":memory:") -> CaseStore:
-    return CaseStore(document_schema(encoder or HashingEncoder()), place)
+def document_store(encoder: Encoder | None = None, location: str = ":memory:") -> CaseStore:
+    return CaseStore(document_schema(encoder or HashingEncoder()), location)
 
 
 def contents(store: CaseStore) -> dict[str, dict[str, Any]]:

@@ -67,7 +67,7 @@ sys.stdin.readline()
 
 
 @contextmanager
-def holder(folder: Path, cases: int = 1, large: int = 0) -> Iterator[subprocess.Popen[str]]:
+def hold_folder(folder: Path, cases: int = 1, large: int = 0) -> Iterator[subprocess.Popen[str]]:
     """Run a process that holds the folder until it reads ``close`` or is killed.
 
     Args:
@@ -94,7 +94,7 @@ def holder(folder: Path, cases: int = 1, large: int = 0) -> Iterator[subprocess.
                 pipe.close()
 
 
-def tell(process: subprocess.Popen[str], order: str) -> None:
+def send_order(process: subprocess.Popen[str], order: str) -> None:
     assert process.stdin is not None
     process.stdin.write(f"{order}\n")
     process.stdin.flush()

@@ -125,8 +125,8 @@ OPTIONS: Any = [
 ]
 
 
-def test_certified_picks_equal_those_of_all_cases_on_every_engine(place: str) -> None:
-    with CaseStore(CaseSchema("plain", FACETS), place) as store:
+def test_certified_picks_equal_those_of_all_cases_on_every_engine(location: str) -> None:
+    with CaseStore(CaseSchema("plain", FACETS), location) as store:
         add_cases(store, cases_around_centres(150, 1))
         shares = [0.0, 0.75, 1.0]
         for share, (k, weights, bias) in itertools.product(shares, OPTIONS):
@@ -141,8 +141,8 @@ def test_certified_picks_equal_those_of_all_cases_on_every_engine(place: str) ->
                 assert pick.value == pytest.approx(value, abs=1e-9)
 
 
-def test_selection_fetches_more_candidates_until_it_is_certified(place: str) -> None:
-    with CaseStore(CaseSchema("plain", FACETS), place) as store:
+def test_selection_fetches_more_candidates_until_it_is_certified(location: str) -> None:
+    with CaseStore(CaseSchema("plain", FACETS), location) as store:
         # The nearest 40 cases are equal, so that every different case comes after them.
         add_cases(store, [({"a": [1, 2, 0]}, None)] * 40 + cases_around_centres(60, 2))
         selection = store.select(QUERY, 5, lambda_d=0.5, candidates=10)
@@ -155,8 +155,8 @@ def test_selection_fetches_more_candidates_until_it_is_certified(place: str) -> 
         assert set(ids_of(selection)) - set(ids_of(limited))
 
 
-def test_selection_needs_one_search_if_candidates_cover_all_cases(place: str) -> None:
-    with CaseStore(CaseSchema("plain", FACETS), place) as store:
+def test_selection_needs_one_search_if_candidates_cover_all_cases(location: str) -> None:
+    with CaseStore(CaseSchema("plain", FACETS), location) as store:
         add_cases(store, cases_around_centres(10, 3))
         selection = store.select(QUERY, 4, candidates=store.count() + 1, most=0)
         assert selection.certified
@@ -164,16 +164,16 @@ def test_selection_needs_one_search_if_candidates_cover_all_cases(place: str) ->
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_selection_among_equal_cases_picks_the_first_ids(place: str, share: float) -> None:
-    with CaseStore(CaseSchema("plain", FACETS), place) as store:
+def test_selection_among_equal_cases_picks_the_first_ids(location: str, share: float) -> None:
+    with CaseStore(CaseSchema("plain", FACETS), location) as store:
         add_cases(store, [({"a": [1, 1, 1], "b": [1, 3]}, 0.3)] * 60)
         selection = store.select(QUERY, 7, lambda_d=share, candidates=2)
         assert (selection.certified, ids_of(selection)) == (True, [number_id(i) for i in range(7)])
 
 
 @pytest.mark.parametrize("k", [12, 13, 100, 10**9, 10**20])
-def test_selection_of_more_picks_than_cases_returns_all_in_order(place: str, k: int) -> None:
-    with CaseStore(CaseSchema("plain", FACETS), place) as store:
+def test_selection_of_more_picks_than_cases_returns_all_in_order(location: str, k: int) -> None:
+    with CaseStore(CaseSchema("plain", FACETS), location) as store:
         add_cases(store, cases_around_centres(12, 4)[:12])
         selection = store.select(QUERY, k, lambda_d=0.4)
         assert selection.certified
@@ -181,8 +181,8 @@ def test_selection_of_more_picks_than_cases_returns_all_in_order(place: str, k: 
         assert len(ids_of(selection)) == 12
 
 
-def test_selection_of_zero_picks_or_from_no_cases_is_certified(place: str) -> None:
-    with CaseStore(CaseSchema("plain", FACETS), place) as store:
+def test_selection_of_zero_picks_or_from_no_cases_is_certified(location: str) -> None:
+    with CaseStore(CaseSchema("plain", FACETS), location) as store:
         for _ in range(2):
             for k, where in ((0, None), (3, {"kind": "none"})):
                 selection = store.select(QUERY, k, where=where)
@@ -191,9 +191,9 @@ def test_selection_of_zero_picks_or_from_no_cases_is_certified(place: str) -> No
             add_cases(store, cases_around_centres(3, 5), kind="some")
 
 
-def test_selection_in_a_store_of_one_facet_is_certified(place: str) -> None:
+def test_selection_in_a_store_of_one_facet_is_certified(location: str) -> None:
     schema = CaseSchema("plain", (vector_facet("a", 3),))
-    with CaseStore(schema, place) as store:
+    with CaseStore(schema, location) as store:
         add_cases(store, [({"a": [i % 5, i % 7, 1 - i % 3]}, None) for i in range(80)])
         selection = store.select({"a": [1, 2, 3]}, 6, lambda_d=0.6, candidates=6)
         assert selection.certified

@@ -59,8 +59,8 @@ def test_facet_over_two_components_compares_the_mean_of_present_components(
     assert hit.score == pytest.approx(2 / 3 * cosine(*means), abs=1e-6)
 
 
-def test_query_without_the_optional_component_is_compared_by_the_other(place: str) -> None:
-    with CaseStore(schema("after"), place) as store:
+def test_query_without_the_optional_component_is_compared_by_the_other(location: str) -> None:
+    with CaseStore(schema("after"), location) as store:
         store.add(
             [
                 Case({"before": [1, 0, 0], "after": [1, 0, 0]}, "stays"),
@@ -110,7 +110,7 @@ def test_facet_with_a_dimension_below_one_is_refused(dimension: int) -> None:
         vector_facet("a", dimension)
 
 
-def test_two_facets_may_read_one_component_differently(place: str) -> None:
+def test_two_facets_may_read_one_component_differently(location: str) -> None:
     first = replace(
         vector_facet("first", 2), components=("v",), embed_case=lambda ps: [p["v"][:2] for p in ps]
     )
@@ -118,7 +118,7 @@ def test_two_facets_may_read_one_component_differently(place: str) -> None:
         vector_facet("last", 2), components=("v",), embed_case=lambda ps: [p["v"][2:] for p in ps]
     )
     facets = tuple(replace(facet, embed_query=facet.embed_case) for facet in (first, last))
-    with CaseStore(CaseSchema("plain", facets), place) as store:
+    with CaseStore(CaseSchema("plain", facets), location) as store:
         store.add([Case({"v": [1, 0, 0, 1]}, 1), Case({"v": [0, 1, 1, 0]}, 2)])
         for weights, order in (({"first": 1.0}, [1, 2]), ({"last": 1.0}, [2, 1])):
             hits = store.search({"v": [1, 0, 1, 0]}, weights=weights)
@@ -156,9 +156,9 @@ def test_component_may_have_any_name(folder: Path, name: str) -> None:
         assert "red apple" in store.schema.full(hits[0].case)
 
 
-def test_text_of_a_million_characters_is_returned_unchanged(place: str) -> None:
+def test_text_of_a_million_characters_is_returned_unchanged(location: str) -> None:
     text = "große Wörter " * 80_000
-    with CaseStore(CaseSchema("plain", (text_facet("t", HashingEncoder()),)), place) as store:
+    with CaseStore(CaseSchema("plain", (text_facet("t", HashingEncoder()),)), location) as store:
         store.add([Case({"t": text}, text)])
         assert store.search({"t": "wörter"})[0].case.solution == text
         assert store.get(store.all()[0].id)[0].problem == {"t": text}

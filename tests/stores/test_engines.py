@@ -14,7 +14,7 @@ from casewright.stores import CaseStore
 from casewright.stores.engines.edge_shard import folder_name
 from casewright.stores.engines.folder import LOCK_FILE
 from casewright.stores.engines.upkeep import check_folder, repair_folder
-from tests.stores.helpers import holder, note, note_schema, tell
+from tests.stores.helpers import hold_folder, note, note_schema, send_order
 from tests.support.pickles import plant
 from tests.support.sparse import contents
 
@@ -80,11 +80,11 @@ def test_engine_record_without_a_known_engine_raises_store_damaged_error(
 
 
 def test_refused_openings_do_not_damage_the_store_of_the_holding_process(folder: Path) -> None:
-    with holder(folder, cases=30) as process:
+    with hold_folder(folder, cases=30) as process:
         for _ in range(3):
             with pytest.raises(Exception, match="Another process holds"):
                 CaseStore(note_schema(), folder)
-        tell(process, "add and close")
+        send_order(process, "add and close")
         assert process.stdout is not None
         assert process.stdout.readline() == "closed\n"
     with CaseStore(note_schema(), folder) as store:

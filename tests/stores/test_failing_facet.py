@@ -57,9 +57,9 @@ def cases(count: int = COUNT) -> list[Case]:
     return [Case({"n": i, "a": a, "b": b}, i, id=number_id(i)) for i, (a, b) in enumerate(rows)]
 
 
-def check_add_stops(place: str, failure: str, number: int, count: int = COUNT) -> None:
+def check_add_stops(location: str, failure: str, number: int, count: int = COUNT) -> None:
     bad_numbers = {number}
-    with CaseStore(schema(failure, bad_numbers), place) as store:
+    with CaseStore(schema(failure, bad_numbers), location) as store:
         with pytest.raises(FacetError) as caught:
             store.add(cases(count))
         message = str(caught.value)
@@ -80,13 +80,13 @@ def test_add_stops_at_a_case_that_a_facet_cannot_embed(failure: str, number: int
     check_add_stops(":memory:", failure, number)
 
 
-def test_add_stops_at_a_case_that_a_facet_cannot_embed_on_every_engine(place: str) -> None:
-    check_add_stops(place, "raises", 260, 270)
+def test_add_stops_at_a_case_that_a_facet_cannot_embed_on_every_engine(location: str) -> None:
+    check_add_stops(location, "raises", 260, 270)
 
 
-def check_skipped(place: str, failure: str, bad_numbers: set[int], count: int = COUNT) -> None:
+def check_skipped(location: str, failure: str, bad_numbers: set[int], count: int = COUNT) -> None:
     reports: list[tuple[str, FacetError]] = []
-    with CaseStore(schema(failure, bad_numbers), place) as store:
+    with CaseStore(schema(failure, bad_numbers), location) as store:
         ids = store.add(cases(count), on_error=lambda case, error: reports.append((case.id, error)))
         good_numbers = [i for i in range(count) if i not in bad_numbers]
         assert ids == [number_id(i) for i in good_numbers]
@@ -107,13 +107,13 @@ def test_add_with_on_error_reports_every_bad_case_for_each_failure(failure: str)
     check_skipped(":memory:", failure, {0, 1, 100, 255, 256, 998, 999})
 
 
-def test_add_with_on_error_stores_all_other_cases_on_every_engine(place: str) -> None:
-    check_skipped(place, "nan", {250}, 270)
+def test_add_with_on_error_stores_all_other_cases_on_every_engine(location: str) -> None:
+    check_skipped(location, "nan", {250}, 270)
 
 
-def test_add_with_on_error_and_bad_cases_only_creates_no_collection(place: str) -> None:
+def test_add_with_on_error_and_bad_cases_only_creates_no_collection(location: str) -> None:
     reported: list[Case] = []
-    with CaseStore(schema("raises", {0, 1}), place) as store:
+    with CaseStore(schema("raises", {0, 1}), location) as store:
         assert store.add(cases(2), on_error=lambda case, error: reported.append(case)) == []
         assert [case.solution for case in reported] == [0, 1]
         assert store.engine.layout("plain") is None
@@ -166,8 +166,8 @@ def test_add_with_on_error_stores_all_cases_if_only_batches_fail() -> None:
         assert (store.count(), reported) == (300, [])
 
 
-def test_engine_refuses_a_vector_with_nan(place: str) -> None:
-    with CaseStore(schema("raises", set()), place) as store:
+def test_engine_refuses_a_vector_with_nan(location: str) -> None:
+    with CaseStore(schema("raises", set()), location) as store:
         store.add(cases(3))
         broken = np.full((1, store.schema.dimension), np.nan, dtype=np.float32)
         with pytest.raises((InputError, StoreError)):
@@ -177,8 +177,8 @@ def test_engine_refuses_a_vector_with_nan(place: str) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_query_whose_embedding_is_not_finite_raises_facet_error(place: str, value: float) -> None:
-    with CaseStore(schema("raises", set()), place) as store:
+def test_query_with_a_non_finite_embedding_raises_facet_error(location: str, value: float) -> None:
+    with CaseStore(schema("raises", set()), location) as store:
         store.add(cases(3))
         for method in (store.search, store.select):
             with pytest.raises(FacetError, match="NaN or infinity") as caught:

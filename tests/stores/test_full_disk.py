@@ -24,7 +24,7 @@ from casewright.errors import CasewrightError
 from casewright.stores.documents.ingest import ingest
 from tests.stores.document_files import document_store
 try:
-    with document_store(place=sys.argv[1]) as store:
+    with document_store(location=sys.argv[1]) as store:
         ingest(store, sys.argv[2])
         print(store.count())
 except CasewrightError as error:

@@ -56,8 +56,8 @@ def test_image_case_is_found_by_a_similar_image_and_returned_unchanged(
                 assert (image.media_type, image.read()) == ("image/png", png(colour, 60 + number))
 
 
-def test_image_is_described_by_its_facet_in_the_full_text(place: str) -> None:
-    with CaseStore(schema(), place) as store:
+def test_image_is_described_by_its_facet_in_the_full_text(location: str) -> None:
+    with CaseStore(schema(), location) as store:
         store.add(cases())
         hit = store.search({"picture": picture("green", 99), "caption": "a green thing"}, 1)[0]
         assert store.schema.full(hit.case) == (
@@ -67,9 +67,9 @@ def test_image_is_described_by_its_facet_in_the_full_text(place: str) -> None:
         assert store.schema.support(hit.case) == "green told"
 
 
-def test_absent_image_scores_zero_and_does_not_change_other_facet_scores(place: str) -> None:
+def test_absent_image_scores_zero_and_does_not_change_other_facet_scores(location: str) -> None:
     query = {"picture": picture("red", 99), "caption": "a red thing"}
-    with CaseStore(schema(), place) as store:
+    with CaseStore(schema(), location) as store:
         store.add(cases())
         by_solution = {hit.case.solution: hit for hit in store.search(query, 99)}
         with_image, without_image = by_solution["red told"], by_solution["red unseen"]
@@ -100,11 +100,11 @@ def test_facet_of_weight_zero_changes_neither_scores_nor_redundancy(facet: str, 
             assert pick.redundancy == pytest.approx(similarity, abs=1e-6)
 
 
-def test_image_case_and_query_may_give_the_image_by_path(place: str, tmp_path: Path) -> None:
+def test_image_case_and_query_may_give_the_image_by_path(location: str, tmp_path: Path) -> None:
     file = tmp_path / "seen.png"
     file.write_bytes(png("blue", 7))
     by_path = Binary("image/png", path=str(file))
-    with CaseStore(schema(), place) as store:
+    with CaseStore(schema(), location) as store:
         store.add(cases())
         store.add([Case({"picture": by_path}, "by path")])
         hit = store.search({"picture": by_path}, 1)[0]
@@ -115,11 +115,11 @@ def test_image_case_and_query_may_give_the_image_by_path(place: str, tmp_path: P
         ]
 
 
-def test_unreadable_image_raises_facet_error_or_is_skipped(place: str, tmp_path: Path) -> None:
+def test_unreadable_image_raises_facet_error_or_is_skipped(location: str, tmp_path: Path) -> None:
     broken = Binary("image/png", b"no picture at all")
     missing = Binary("image/png", path=str(tmp_path / "gone.png"))
     failed = []
-    with CaseStore(schema(), place) as store:
+    with CaseStore(schema(), location) as store:
         damaged = [Case({"picture": broken}, 1), Case({"picture": missing}, 2)]
         for case in damaged:
             with pytest.raises(FacetError, match="'picture'"):
@@ -128,8 +128,8 @@ def test_unreadable_image_raises_facet_error_or_is_skipped(place: str, tmp_path:
         assert (failed, store.count()) == ([1, 2], len(cases()))
 
 
-def test_retain_recognises_the_same_and_a_similar_image_case(place: str) -> None:
-    with CaseStore(schema(), place) as store:
+def test_retain_recognises_the_same_and_a_similar_image_case(location: str) -> None:
+    with CaseStore(schema(), location) as store:
         problem = {"picture": picture("red"), "caption": "a red thing"}
         first = store.retain(Case(problem, "tomato"))
         assert store.retain(Case(problem, "tomato")).outcome == "unchanged"
@@ -147,8 +147,8 @@ def test_store_of_another_image_encoder_is_refused(folder: Path) -> None:
         CaseStore(schema("trained module"), folder)
 
 
-def test_text_query_scores_zero_in_the_image_facet(place: str) -> None:
-    with CaseStore(schema(), place) as store:
+def test_text_query_scores_zero_in_the_image_facet(location: str) -> None:
+    with CaseStore(schema(), location) as store:
         store.add(cases())
         hits = store.search("a green thing", 2)
         assert {hit.case.solution for hit in hits} == {"green told", "green unseen"}

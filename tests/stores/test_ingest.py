@@ -323,8 +323,8 @@ def test_ingest_keeps_cases_that_are_not_documents(tmp_path: Path) -> None:
         assert [case.id for case in store.all()] == ids
 
 
-def test_ingest_gives_the_same_cases_on_every_engine(place: str, folder: Path) -> None:
-    with document_store(place=place) as store, document_store() as reference:
+def test_ingest_gives_the_same_cases_on_every_engine(location: str, folder: Path) -> None:
+    with document_store(location=location) as store, document_store() as reference:
         ingest(store, folder)
         ingest(reference, folder)
         assert contents(store) == contents(reference)

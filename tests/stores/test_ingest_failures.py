@@ -214,7 +214,7 @@ def test_hidden_installed_and_cached_files_and_case_stores_are_ignored(tmp_path:
             "cache/a.txt": "x",
         },
     )
-    with document_store(place=str(folder / "cases")) as store:
+    with document_store(location=str(folder / "cases")) as store:
         store.add([note("what is red", "an apple")])
         report = ingest(store, folder)
         assert (report.files, report.failed, report.skipped) == (1, (), ())
@@ -234,7 +234,7 @@ def test_passage_that_cannot_be_encoded_is_reported_and_stored_by_the_next_run(
         assert [path for path, _ in report.failed] == ["a.txt"]
         assert "cannot be encoded" in report.failed[0][1]
         assert (report.added, report.files, store.count()) == (2, 1, 2)
-    with document_store(place=path) as store:
+    with document_store(location=path) as store:
         report = ingest(store, folder)
         assert (report.added, report.updated, report.unchanged, report.failed) == (1, 1, 1, ())
 

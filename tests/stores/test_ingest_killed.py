@@ -34,7 +34,7 @@ SECOND_RUN = """
 import sys
 from casewright.stores.documents.ingest import ingest
 from tests.stores.document_files import document_store
-report = ingest(document_store(place=sys.argv[1]), sys.argv[2])
+report = ingest(document_store(location=sys.argv[1]), sys.argv[2])
 print(report.unchanged, report.added, {"llama_index.core", "pypdf"} & set(sys.modules))
 """
 
@@ -78,7 +78,7 @@ def test_killed_first_run_is_completed_by_the_next_run(folder: Path, tmp_path: P
 
 def test_killed_later_run_is_completed_by_the_next_run(folder: Path, tmp_path: Path) -> None:
     docs = write(tmp_path / "docs", {f"{n:03}.txt": file_text(n) for n in range(FILES)})
-    with document_store(place=str(folder)) as store:
+    with document_store(location=str(folder)) as store:
         ingest(store, docs)
     # Change most paragraphs of each file, and delete some files.
     letters = str.maketrans("cdefghijkl", "qrstuvwxyz")
@@ -86,7 +86,7 @@ def test_killed_later_run_is_completed_by_the_next_run(folder: Path, tmp_path: P
     for number in range(0, FILES, 10):
         (docs / f"{number:03}.txt").unlink()
     kill_during_ingest(folder, docs, batches=1)
-    with document_store(place=str(folder)) as store:
+    with document_store(location=str(folder)) as store:
         updated = sum(case.solution[0] in "qrstuvwxyz" for case in store.all())
         report = ingest(store, docs)
         assert 0 < updated < updated + report.added == 27 * 10
@@ -99,7 +99,7 @@ def test_killed_later_run_is_completed_by_the_next_run(folder: Path, tmp_path: P
 def test_unchanged_files_are_not_split_again(tmp_path: Path) -> None:
     docs = write(tmp_path / "docs", {"a.md": "# A\n\nWords.\n", "b.py": "x = 1\n"})
     store_folder = str(tmp_path / "cases")
-    with document_store(place=store_folder) as store:
+    with document_store(location=store_folder) as store:
         added = ingest(store, docs).added
     process = subprocess.run(
         [sys.executable, "-c", SECOND_RUN, store_folder, str(docs)],

@@ -25,8 +25,8 @@ THINGS = ("mill", "oven", "saw", "lathe", "press")
 def filled_store() -> Iterator[CaseStore]:
     with CaseStore(note_schema()) as store:
         store.add(
-            note(f"how to mend the {thing}", f"see page {i}", metadata={"year": 2020 + i})
-            for i, thing in enumerate(THINGS)
+            note(f"how to mend the {machine}", f"see page {i}", metadata={"year": 2020 + i})
+            for i, machine in enumerate(THINGS)
         )
         yield store
 
@@ -49,11 +49,11 @@ def test_document_has_text_id_metadata_and_scores_of_the_case(filled_store: Case
 
 
 def test_added_metadata_does_not_overwrite_metadata_of_the_case() -> None:
-    own = {"score": 3, "case_id": "A-7", "hit_case_id": "B-9"}
+    fields = {"score": 3, "case_id": "A-7", "hit_case_id": "B-9"}
     with CaseStore(note_schema()) as store:
-        (case_id,) = store.add([note("a saw", 1, metadata=own)])
+        (case_id,) = store.add([note("a saw", 1, metadata=fields)])
         (document,) = CaseRetriever(store=store).invoke("a saw")
-    assert {name: document.metadata[name] for name in own} == own
+    assert {name: document.metadata[name] for name in fields} == fields
     assert document.metadata["hit_score"] == pytest.approx(document.metadata["relevance"])
     assert document.metadata["hit_hit_case_id"] == case_id
 
@@ -151,8 +151,8 @@ def test_query_that_is_not_a_text_is_refused(filled_store: CaseStore, query: Any
         CaseRetriever(store=filled_store).invoke(query)
 
 
-def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> None:
-    with CaseStore(note_schema(), place) as store:
+def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(location: str) -> None:
+    with CaseStore(note_schema(), location) as store:
         acme, zeta = store.for_tenant("acme"), store.for_tenant("zeta")
         acme.add([note("how to mend the saw", "acme's way")])
         zeta.add([note("how to mend the saw", "zeta's way")])
@@ -167,9 +167,9 @@ def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> No
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
 def test_retriever_returns_no_document_from_empty_store_and_all_from_small_store(
-    place: str, search_type: Any
+    location: str, search_type: Any
 ) -> None:
-    with CaseStore(note_schema(), place) as store:
+    with CaseStore(note_schema(), location) as store:
         retriever = CaseRetriever(store=store, k=50, search_type=search_type)
         assert retriever.invoke("anything") == []
         store.add([note(f"question {i}", str(i)) for i in range(3)])
@@ -185,8 +185,8 @@ def test_retriever_with_a_closed_store_raises_store_error(filled_store: CaseStor
         asyncio.run(retriever.ainvoke("saw"))
 
 
-def test_concurrent_calls_each_get_the_answer_to_their_query(place: str) -> None:
-    with CaseStore(note_schema("wide", HashingEncoder(512)), place) as store:
+def test_concurrent_calls_each_get_the_answer_to_their_query(location: str) -> None:
+    with CaseStore(note_schema("wide", HashingEncoder(512)), location) as store:
         store.add([note(f"question number {i}", str(i)) for i in range(40)])
         retriever = CaseRetriever(store=store, k=3)
         queries = [f"question number {i}" for i in range(12)]

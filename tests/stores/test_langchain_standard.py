@@ -26,7 +26,7 @@ class TestCaseRetriever(RetrieversIntegrationTests):
     def filled_store(self, search_type: str) -> Iterator[None]:
         with CaseStore(note_schema()) as store:
             store.add(
-                [note(f"how to mend the {thing}", thing) for thing in ("mill", "oven", "saw")]
+                [note(f"how to mend the {machine}", machine) for machine in ("mill", "oven", "saw")]
             )
             store.add([note("where is the saw", "hall B")])
             self._params = {"store": store, "search_type": search_type}

@@ -33,11 +33,11 @@ def filled_store() -> Iterator[CaseStore]:
     with CaseStore(note_schema()) as store:
         store.add(
             note(
-                f"how to mend the {thing}",
+                f"how to mend the {machine}",
                 f"see page {i}",
-                metadata={"year": 2020 + i, "thing": thing, "halls": ["A", "B"][: i % 2 + 1]},
+                metadata={"year": 2020 + i, "thing": machine, "halls": ["A", "B"][: i % 2 + 1]},
             )
-            for i, thing in enumerate(THINGS)
+            for i, machine in enumerate(THINGS)
         )
         yield store
 
@@ -50,7 +50,7 @@ def filter_group(*filters: Any, by: str = "and") -> MetadataFilters:
     return MetadataFilters(filters=list(filters), condition=FilterCondition(by))
 
 
-def things(nodes: list[NodeWithScore]) -> list[str]:
+def machine_names(nodes: list[NodeWithScore]) -> list[str]:
     return sorted(str(node.metadata["thing"]) for node in nodes)
 
 
@@ -127,7 +127,7 @@ def test_llamaindex_filters_select_matching_cases(
     filled_store: CaseStore, filters: MetadataFilters, expected: list[str]
 ) -> None:
     nodes = CaseNodeRetriever(filled_store, k=9, filters=filters).retrieve("how to mend it")
-    assert things(nodes) == sorted(expected)
+    assert machine_names(nodes) == sorted(expected)
 
 
 REFUSED_FILTERS = [
@@ -170,7 +170,7 @@ def test_every_operator_of_llamaindex_is_translated_or_refused(operator: FilterO
 def test_filters_and_where_apply_together_but_not_on_one_field(filled_store: CaseStore) -> None:
     filters = filter_group(filter_on("thing", ["saw", "oven"], "in"))
     nodes = CaseNodeRetriever(filled_store, where={"year": 2022}, filters=filters).retrieve("mend")
-    assert things(nodes) == ["saw"]
+    assert machine_names(nodes) == ["saw"]
     with pytest.raises(InputError, match=r"both have a condition on \['thing'\]"):
         CaseNodeRetriever(filled_store, where={"thing": "saw"}, filters=filters)
 
@@ -211,11 +211,11 @@ def test_query_engine_answers_from_cases_without_scores_in_the_prompt(
 def test_query_bundle_with_several_texts_is_searched_by_all_texts(filled_store: CaseStore) -> None:
     bundle = QueryBundle("what now?", custom_embedding_strs=["mend the saw", "mend the press"])
     nodes = CaseNodeRetriever(filled_store, k=2).retrieve(bundle)
-    assert things(nodes) == ["press", "saw"]
+    assert machine_names(nodes) == ["press", "saw"]
 
 
-def test_concurrent_async_calls_each_get_the_answer_to_their_query(place: str) -> None:
-    with CaseStore(note_schema("wide", HashingEncoder(512)), place) as store:
+def test_concurrent_async_calls_each_get_the_answer_to_their_query(location: str) -> None:
+    with CaseStore(note_schema("wide", HashingEncoder(512)), location) as store:
         store.add([note(f"question number {i}", str(i)) for i in range(40)])
         retriever = CaseNodeRetriever(store, k=1)
 
@@ -227,8 +227,8 @@ def test_concurrent_async_calls_each_get_the_answer_to_their_query(place: str) -
     assert [nodes[0].text for nodes in answers] == [str(i) for i in range(40)]
 
 
-def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> None:
-    with CaseStore(note_schema(), place) as store:
+def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(location: str) -> None:
+    with CaseStore(note_schema(), location) as store:
         acme, zeta = store.for_tenant("acme"), store.for_tenant("zeta")
         acme.add([note("how to mend the saw", "acme's way")])
         zeta.add([note("how to mend the saw", "zeta's way")])

@@ -98,8 +98,8 @@ def test_store_works_after_another_store_of_its_folder_cleared_the_cases(folder:
         assert first.count() == 1
 
 
-def test_search_on_a_closed_store_raises_store_error(place: str) -> None:
-    store = CaseStore(note_schema(), place)
+def test_search_on_a_closed_store_raises_store_error(location: str) -> None:
+    store = CaseStore(note_schema(), location)
     store.add([note("q")])
     store.close()
     store.close()
@@ -123,8 +123,8 @@ def test_folder_that_cannot_be_created_does_not_raise_store_damaged_error(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "what?"])
-def test_invalid_schema_name_raises_input_error(place: str, name: str) -> None:
-    with pytest.raises(InputError), CaseStore(note_schema(name), place) as store:
+def test_invalid_schema_name_raises_input_error(location: str, name: str) -> None:
+    with pytest.raises(InputError), CaseStore(note_schema(name), location) as store:
         store.add([note("q")])
 
 

@@ -20,9 +20,9 @@ def check_unit(case: Case) -> str | None:
 METRE_SCHEMA = note_schema(verify=check_unit)
 
 
-def test_refused_case_is_neither_encoded_nor_written(place: str) -> None:
+def test_refused_case_is_neither_encoded_nor_written(location: str) -> None:
     encoder = HashingEncoder()
-    with CaseStore(note_schema(encoder=encoder, verify=check_unit), place) as store:
+    with CaseStore(note_schema(encoder=encoder, verify=check_unit), location) as store:
         refused = store.retain(note("how tall", "12"))
         assert (refused.outcome, refused.reason) == ("refused", "12 has no unit")
         assert (encoder.calls, store.count(), store.engine.layout("notes")) == ([], 0, None)
@@ -52,11 +52,11 @@ def test_retain_refuses_a_case_if_the_verifier_returns_another_type_or_empty_tex
         assert store.count() == 0
 
 
-def test_retain_refuses_a_case_with_the_error_if_the_verifier_raises(place: str) -> None:
+def test_retain_refuses_a_case_with_the_error_if_the_verifier_raises(location: str) -> None:
     def verify(case: Case) -> str | None:
         raise RuntimeError(f"no judge for {case.solution}")
 
-    with CaseStore(note_schema(verify=verify), place) as store:
+    with CaseStore(note_schema(verify=verify), location) as store:
         refused = store.retain(note("how tall", "12 m"))
         assert refused.outcome == "refused"
         assert "RuntimeError: no judge for 12 m" in refused.reason
@@ -115,20 +115,20 @@ def test_revise_refuses_attempts_below_one(attempts: int) -> None:
         revise(note("q", "12 m"), METRE_SCHEMA, attempts=attempts)
 
 
-def test_revised_case_is_retained(place: str) -> None:
+def test_revised_case_is_retained(location: str) -> None:
     def repair(case: Case, reason: str) -> Case:
         return replace(case, solution=f"{case.solution} m")
 
-    with CaseStore(METRE_SCHEMA, place) as store:
+    with CaseStore(METRE_SCHEMA, location) as store:
         revised = revise(note("how tall", "12"), METRE_SCHEMA, repair)
         assert store.retain(revised.case).outcome == "added"
         assert [case.solution for case in store.all()] == ["12 m"]
 
 
 @pytest.mark.parametrize("outcome", ["added", "unchanged", "updated", "duplicate"])
-def test_retain_encodes_the_problem_once(place: str, outcome: str) -> None:
+def test_retain_encodes_the_problem_once(location: str, outcome: str) -> None:
     encoder = HashingEncoder()
-    with CaseStore(note_schema(encoder=encoder), place) as store:
+    with CaseStore(note_schema(encoder=encoder), location) as store:
         store.add([Case({"question": "how tall", "support": "how tall"}, "12 m")])
         encoder.calls.clear()
         problem = {"question": "how tall", "support": "how tall"}
@@ -163,8 +163,8 @@ def test_retain_distinguishes_true_and_one_in_solution_and_result(store: CaseSto
     assert store.retain(Case(problem, True, result=True)).outcome == "unchanged"
 
 
-def test_retain_of_a_case_that_cannot_be_embedded_raises_facet_error(place: str) -> None:
-    with CaseStore(note_schema(encoder=BrokenEncoder()), place) as store:
+def test_retain_of_a_case_that_cannot_be_embedded_raises_facet_error(location: str) -> None:
+    with CaseStore(note_schema(encoder=BrokenEncoder()), location) as store:
         for count in (0, 1):
             with pytest.raises(FacetError, match="NaN") as exc_info:
                 store.retain(note("a broken one", 1))
@@ -174,10 +174,10 @@ def test_retain_of_a_case_that_cannot_be_embedded_raises_facet_error(place: str)
 
 
 @pytest.mark.parametrize("cases", ["same", "near"])
-def test_threads_that_retain_the_same_or_near_cases_add_only_one(place: str, cases: str) -> None:
+def test_threads_that_retain_the_same_or_near_cases_add_only_one(location: str, cases: str) -> None:
     marks = ["", "?", "!", ".", "?!", "...", " ", "??"] if cases == "near" else [""] * 8
     start = threading.Barrier(len(marks))
-    with CaseStore(note_schema(), place) as store:
+    with CaseStore(note_schema(), location) as store:
 
         def retain(mark: str) -> Any:
             start.wait()

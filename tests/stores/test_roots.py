@@ -15,9 +15,9 @@ from tests.stores.document_files import contents, document_store, write
 from tests.stores.helpers import note
 
 
-def test_roots_of_a_store_are_its_ingested_folders(place: str, tmp_path: Path) -> None:
+def test_roots_of_a_store_are_its_ingested_folders(location: str, tmp_path: Path) -> None:
     folders = [write(tmp_path / name, {"a.txt": f"Red {name}."}) for name in ("c", "a", "b")]
-    with document_store(place=place) as store:
+    with document_store(location=location) as store:
         assert roots_of(store) == []
         store.add([note("what is red", "an apple")])
         assert roots_of(store) == []

@@ -216,7 +216,7 @@ class FailingHandler(grpc.GenericRpcHandler):
 
 
 @pytest.mark.parametrize(
-    ("code", "message", "tries"),
+    ("code", "message", "attempts"),
     [
         (grpc.StatusCode.UNAUTHENTICATED, "API key.*UNAUTHENTICATED the reason", 1),
         (grpc.StatusCode.INVALID_ARGUMENT, "refused: INVALID_ARGUMENT the reason", 1),
@@ -226,9 +226,9 @@ class FailingHandler(grpc.GenericRpcHandler):
     ids=lambda value: getattr(value, "name", None),
 )
 def test_grpc_error_is_reported_and_retried_if_temporary(
-    code: grpc.StatusCode, message: str, tries: int
+    code: grpc.StatusCode, message: str, attempts: int
 ) -> None:
     handler = FailingHandler(code)
     with serve(handler) as (url, options), pytest.raises(StoreUnavailableError, match=message):
         CaseStore(note_schema(), url, server=options)
-    assert handler.calls == ["/qdrant.Collections/List"] * tries
+    assert handler.calls == ["/qdrant.Collections/List"] * attempts

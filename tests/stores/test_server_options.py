@@ -42,7 +42,7 @@ def test_server_receives_the_given_options(server: QdrantServer) -> None:
     )
     with CaseStore(note_schema(), server.url, server=options) as store:
         store.add([note("q")])
-    (creation,) = server.asked("PUT", "/collections/notes")
+    (creation,) = server.requests_to("PUT", "/collections/notes")
     body = dict(creation.body)
     del body["metadata"]
     scalar = {"scalar": {"type": "int8", "always_ram": True}}
@@ -74,7 +74,7 @@ def test_tenant_and_named_fields_are_indexed_before_the_first_upsert(server: Qdr
     with CaseStore(note_schema(), server.url, server=options) as store:
         store.add([note("q", metadata={"year": 1999})])
         store.add([note("another")])
-    indexes = [request.body for request in server.asked("PUT", "/index")]
+    indexes = [request.body for request in server.requests_to("PUT", "/index")]
     assert indexes == [
         {"field_name": "metadata.tenant", "field_schema": {"type": "keyword", "is_tenant": True}},
         {
@@ -93,7 +93,7 @@ def test_tenant_index_of_the_options_replaces_the_default_index(server: QdrantSe
     options = ServerOptions(indexes={"tenant": index})
     with CaseStore(note_schema(), server.url, server=options) as store:
         store.add([note("q")])
-    (request,) = server.asked("PUT", "/index")
+    (request,) = server.requests_to("PUT", "/index")
     assert request.body["field_schema"]["on_disk"] is True
 
 
@@ -104,15 +104,15 @@ def test_options_do_not_change_an_existing_collection(server: QdrantServer) -> N
     with CaseStore(note_schema(), server.url, server=options) as store:
         store.add([note("another", 2)])
         assert store.count() == 2
-    assert len(server.asked("PUT", "/collections/notes")) == 1
-    assert len(server.asked("PUT", "/index")) == 1
+    assert len(server.requests_to("PUT", "/collections/notes")) == 1
+    assert len(server.requests_to("PUT", "/index")) == 1
 
 
 def test_server_search_is_exact_by_default(server: QdrantServer) -> None:
     with CaseStore(note_schema(), server.url) as store:
         store.add([note("q")])
         assert store.search("q", lambda_b=BY_SIMILARITY)
-    (request,) = server.asked("POST", "/query")
+    (request,) = server.requests_to("POST", "/query")
     assert request.body["params"] == {"exact": True}
 
 
@@ -127,7 +127,7 @@ def test_search_option_applies_to_similarity_while_quality_search_stays_exact(
         store.search("q", lambda_b=BY_SIMILARITY)
         store.search("q", lambda_b=BY_QUALITY)
         store.search("q", lambda_b=0.0)
-    params = [request.body["params"] for request in server.asked("POST", "/query")]
+    params = [request.body["params"] for request in server.requests_to("POST", "/query")]
     quantization = {"rescore": True, "oversampling": 2.0}
     assert params[0] == {"hnsw_ef": 128, "quantization": quantization}
     assert params[1:] == [{"exact": True}] * 2
@@ -142,8 +142,8 @@ def test_certified_selection_and_duplicate_check_always_search_exactly(
         assert store.select("question about thing", 4, candidates=8).certified
         assert store.retain(note("question about thing 3", 3)).outcome == "unchanged"
         assert store.retain(note("a question about thing 3", 3)).outcome == "added"
-    batches = server.asked("POST", "/query/batch")
-    searches = [request.body for request in server.asked("POST", "/query")]
+    batches = server.requests_to("POST", "/query/batch")
+    searches = [request.body for request in server.requests_to("POST", "/query")]
     searches += [search for request in batches for search in request.body["searches"]]
     assert batches
     assert [search["params"] for search in searches] == [{"exact": True}] * len(searches)

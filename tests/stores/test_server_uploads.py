@@ -32,7 +32,7 @@ def notes(count: int) -> list[Case]:
 
 def uploads(server: QdrantServer) -> list[int]:
     """Return the number of points of each upsert, including the failed upserts."""
-    return [len(request.body["batch"]["ids"]) for request in server.asked("PUT", POINTS)]
+    return [len(request.body["batch"]["ids"]) for request in server.requests_to("PUT", POINTS)]
 
 
 def open_store(server: QdrantServer, **options: Any) -> CaseStore:

@@ -169,19 +169,19 @@ def test_error_message_has_the_number_of_tries_unless_retries_are_off(server: Qd
 def test_collection_is_used_if_the_response_to_its_creation_was_lost(server: QdrantServer) -> None:
     """The server refuses the second request, because the first one created the collection."""
     with CaseStore(note_schema(), server.url) as store:
-        server.lose("/collections/notes", method="PUT")
+        server.lose_answer("/collections/notes", method="PUT")
         store.add([note("q")])
         assert store.count() == 1
-    assert len(server.asked("PUT", "/collections/notes")) == 2
-    assert len(server.asked("PUT", "/index")) == 1
+    assert len(server.requests_to("PUT", "/collections/notes")) == 2
+    assert len(server.requests_to("PUT", "/index")) == 1
 
 
 def test_write_and_delete_with_a_lost_response_take_effect_once(server: QdrantServer) -> None:
     with CaseStore(note_schema(), server.url) as store:
-        server.lose("/points", method="PUT")
+        server.lose_answer("/points", method="PUT")
         (id_,) = store.add([note("q")])
         assert store.count() == 1
-        server.lose("/points/delete", method="POST")
+        server.lose_answer("/points/delete", method="POST")
         store.delete(id_)
         assert store.count() == 0
 
@@ -196,7 +196,7 @@ def test_refused_api_key_raises_an_error_without_showing_the_key(server: QdrantS
     with CaseStore(note_schema(), server.url, api_key="the right key") as store:
         store.add([note("q")])
         assert store.count() == 1
-    assert len(server.asked("GET", "/collections")) == 3
+    assert len(server.requests_to("GET", "/collections")) == 3
 
 
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")

@@ -157,11 +157,11 @@ def test_retain_finds_duplicates_within_a_tenant_and_not_across_tenants(
     assert [retained.id for retained in repeated] == [retained.id for retained in added]
 
 
-def test_tenanted_schema_cannot_be_opened_without_a_tenant(place: str) -> None:
+def test_tenanted_schema_cannot_be_opened_without_a_tenant(location: str) -> None:
     schema = note_schema(tenanted=True)
     with pytest.raises(InputError, match="tenant="):
-        CaseStore(schema, place)
-    with CaseStore(schema, place, tenant="acme") as acme:
+        CaseStore(schema, location)
+    with CaseStore(schema, location, tenant="acme") as acme:
         acme.add([note("q", 1)])
         with acme.for_tenant("zeta") as zeta:
             assert (acme.count(), zeta.count()) == (1, 0)
@@ -179,8 +179,8 @@ def test_tenant_that_is_not_a_nonempty_text_is_refused(tenant: Any) -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
-def test_tenant_stores_may_be_closed_in_any_order(place: str, order: tuple[int, ...]) -> None:
-    store = CaseStore(note_schema(), place)
+def test_tenant_stores_may_be_closed_in_any_order(location: str, order: tuple[int, ...]) -> None:
+    store = CaseStore(note_schema(), location)
     stores = [store, store.for_tenant("acme"), store.for_tenant("zeta")]
     for tenant_store in stores:
         tenant_store.add([note("q", 1)])
@@ -193,8 +193,8 @@ def test_tenant_stores_may_be_closed_in_any_order(place: str, order: tuple[int, 
             assert stores[index].count() == (3 if index == 0 else 1)
     with pytest.raises(StoreError, match="closed"):
         store.for_tenant("acme")
-    if place != ":memory:":
-        with CaseStore(note_schema(), place, tenant="acme") as reopened:
+    if location != ":memory:":
+        with CaseStore(note_schema(), location, tenant="acme") as reopened:
             assert reopened.count() == 1
 
 
@@ -209,7 +209,7 @@ def test_tenant_may_have_any_name(store: CaseStore) -> None:
             assert tenant_store.select("q", 3).hits[0].case.solution == name
 
 
-def test_concurrent_adds_of_one_id_by_two_tenants_store_only_one(place: str) -> None:
+def test_concurrent_adds_of_one_id_by_two_tenants_store_only_one(location: str) -> None:
     barrier = threading.Barrier(2)
 
     class WaitingEncoder(HashingEncoder):
@@ -219,7 +219,7 @@ def test_concurrent_adds_of_one_id_by_two_tenants_store_only_one(place: str) -> 
             return super().embed(texts)
 
     schema = CaseSchema("notes", (text_facet("question", WaitingEncoder()),))
-    with CaseStore(schema, place) as store:
+    with CaseStore(schema, location) as store:
         store.add([note("first")])
 
         def add(tenant: str) -> bool:

@@ -14,8 +14,8 @@ from tests.stores.helpers import note, note_schema
 from tests.support.encoders import HashingEncoder
 
 
-def test_four_writing_and_two_reading_threads_lose_no_case(place: str) -> None:
-    with CaseStore(note_schema(), place) as store:
+def test_four_writing_and_two_reading_threads_lose_no_case(location: str) -> None:
+    with CaseStore(note_schema(), location) as store:
         writers_ended = threading.Event()
 
         def write(writer: int) -> list[str]:
@@ -45,13 +45,13 @@ def test_four_writing_and_two_reading_threads_lose_no_case(place: str) -> None:
         assert len(set(ids)) == 200
         assert {case.id for case in store.all()} == set(ids)
         assert store.count() == 200
-    if place != ":memory:":
-        with CaseStore(note_schema(), place) as reopened:
+    if location != ":memory:":
+        with CaseStore(note_schema(), location) as reopened:
             assert {case.id for case in reopened.all()} == set(ids)
 
 
-def test_concurrent_first_adds_create_one_collection(place: str) -> None:
-    with CaseStore(note_schema(), place) as store:
+def test_concurrent_first_adds_create_one_collection(location: str) -> None:
+    with CaseStore(note_schema(), location) as store:
         start = threading.Barrier(6)
 
         def write(writer: int) -> None:
@@ -63,8 +63,8 @@ def test_concurrent_first_adds_create_one_collection(place: str) -> None:
         assert sorted(case.solution for case in store.all()) == list(range(6))
 
 
-def test_adding_and_deleting_threads_keep_cases_that_were_not_deleted(place: str) -> None:
-    with CaseStore(note_schema(), place) as store:
+def test_adding_and_deleting_threads_keep_cases_that_were_not_deleted(location: str) -> None:
+    with CaseStore(note_schema(), location) as store:
         ids = store.add([note(f"kept {i}", i) for i in range(20)])
 
         def add_and_delete(worker: int) -> None:
@@ -76,8 +76,8 @@ def test_adding_and_deleting_threads_keep_cases_that_were_not_deleted(place: str
         assert {case.id for case in store.all()} == set(ids)
 
 
-def test_retain_and_select_work_while_another_thread_clears(place: str) -> None:
-    with CaseStore(note_schema(), place) as store, store.for_tenant("acme") as acme:
+def test_retain_and_select_work_while_another_thread_clears(location: str) -> None:
+    with CaseStore(note_schema(), location) as store, store.for_tenant("acme") as acme:
         stop = threading.Event()
 
         def repeat(work: Callable[[int], object]) -> int:
@@ -121,9 +121,9 @@ class _CallbackEncoder(HashingEncoder):
         return super().embed(texts)
 
 
-def test_add_into_a_recreated_collection_stores_correct_qualities(place: str) -> None:
+def test_add_into_a_recreated_collection_stores_correct_qualities(location: str) -> None:
     encoder = _CallbackEncoder()
-    with CaseStore(note_schema(encoder=encoder), place) as store:
+    with CaseStore(note_schema(encoder=encoder), location) as store:
 
         def recreate_collection() -> None:
             store.clear()

@@ -35,9 +35,9 @@ def problems_with_edge_scores() -> list[tuple[float, dict[str, Any]]]:
     return scored_problems
 
 
-def test_hits_of_equal_score_are_ordered_by_id_on_every_engine(place: str) -> None:
+def test_hits_of_equal_score_are_ordered_by_id_on_every_engine(location: str) -> None:
     cases = problems_with_edge_scores()
-    with CaseStore(SCHEMA, place) as store:
+    with CaseStore(SCHEMA, location) as store:
         store.add(Case(problem, id=number_id(i)) for i, (_, problem) in enumerate(cases))
         hits = store.search(QUERY, 200)
         expected = sorted(range(len(cases)), key=lambda i: (-cases[i][0], i))
@@ -47,8 +47,8 @@ def test_hits_of_equal_score_are_ordered_by_id_on_every_engine(place: str) -> No
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
-def test_picks_of_equal_value_are_ordered_by_id_on_every_engine(place: str, share: float) -> None:
-    with CaseStore(SCHEMA, place) as store:
+def test_picks_of_equal_value_have_id_order_on_every_engine(location: str, share: float) -> None:
+    with CaseStore(SCHEMA, location) as store:
         problems = [QUERY, *(problem for _, problem in problems_with_edge_scores())]
         store.add(Case(problem, id=number_id(i)) for i, problem in enumerate(problems))
         selection = store.select(QUERY, 12, lambda_d=share, candidates=1)

@@ -23,8 +23,8 @@ def encoder() -> HashingEncoder:
 
 
 @pytest.fixture
-def store(place: str, encoder: HashingEncoder) -> Iterator[CaseStore]:
-    with CaseStore(note_schema(encoder=encoder), place) as opened:
+def store(location: str, encoder: HashingEncoder) -> Iterator[CaseStore]:
+    with CaseStore(note_schema(encoder=encoder), location) as opened:
         yield opened
 
 
@@ -116,9 +116,9 @@ def test_update_with_an_unknown_id_changes_nothing(store: CaseStore, unknown: st
         store.update({case_id: Change(quality=0.9)})
 
 
-def test_updated_quality_is_clamped_to_the_range_of_the_schema(place: str) -> None:
+def test_updated_quality_is_clamped_to_the_range_of_the_schema(location: str) -> None:
     schema = note_schema(quality_range=(-20.0, 0.0))
-    with CaseStore(schema, place) as store:
+    with CaseStore(schema, location) as store:
         ids = store.add([note(f"q {i}", i, quality=-5) for i in range(3)])
         changes = [Change(quality=quality) for quality in (-99, 7, np.float32(-2.5))]
         store.update(dict(zip(ids, changes, strict=True)))
@@ -149,9 +149,9 @@ def test_update_of_hundreds_of_cases_is_kept_after_reopening(folder: Any) -> Non
         assert {h.case.id: h.relevance for h in store.search("q 7", 600)} == before
 
 
-def test_binary_and_absent_components_survive_an_update(place: str) -> None:
+def test_binary_and_absent_components_survive_an_update(location: str) -> None:
     schema = CaseSchema("plain", (vector_facet("a", 3), vector_facet("b", 2)))
-    with CaseStore(schema, place) as store:
+    with CaseStore(schema, location) as store:
         problem = {"a": [1, 2, 3], "picture": Binary("image/png", bytes(range(256)))}
         (case_id,) = store.add([Case(problem, 1)])
         (before,) = store.search({"a": [3, 2, 1], "b": [1, 1]})

@@ -23,8 +23,8 @@ def is_true_for(condition: Any, value: Any) -> bool:
     values = value if isinstance(value, list) else [value]
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
     if not isinstance(condition, dict):
-        wanted = condition if isinstance(condition, list) else [condition]
-        return any(type(v) is type(w) and v == w for v in values for w in wanted)
+        allowed = condition if isinstance(condition, list) else [condition]
+        return any(type(v) is type(w) and v == w for v in values for w in allowed)
     if "not" in condition:
         return not is_true_for(condition["not"], value)
     comparisons = {
@@ -134,9 +134,9 @@ def test_where_refuses_invalid_ranges_and_field_names(store: CaseStore, filled: 
     if filled:
         store.add([note("n", metadata={"f": 1})])
     fields: list[Any] = ["", 'a"b', '"', 1, None, ("a",)]
-    wheres = [{"f": condition} for condition in INVALID_CONDITIONS]
-    wheres += [{field: condition} for field in fields for condition in (1, {"gte": 1}, {"not": 1})]
-    for where in wheres:
+    invalid = [{"f": condition} for condition in INVALID_CONDITIONS]
+    invalid += [{field: condition} for field in fields for condition in (1, {"gte": 1}, {"not": 1})]
+    for where in invalid:
         for read in (
             store.count,
             store.all,

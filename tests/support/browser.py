@@ -47,42 +47,42 @@ class Tab:
     Attributes:
         page: Playwright's page.
         host: The only host to which the page may send requests.
-        troubles: Errors and warnings of the console, requests to other hosts, and dialogs.
+        problems: Errors and warnings of the console, requests to other hosts, and dialogs.
     """
 
     page: Page
     host: str
-    troubles: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
     def listen(self) -> None:
         def on_console(message: Any) -> None:
             if message.type in ("error", "warning"):
-                self.troubles.append(f"{message.type}: {message.text}")
+                self.problems.append(f"{message.type}: {message.text}")
 
         def on_request(request: Any) -> None:
             url = urlsplit(request.url)
             if url.scheme not in ("data", "blob") and url.netloc != self.host:
-                self.troubles.append(f"request: {request.url}")
+                self.problems.append(f"request: {request.url}")
 
         def on_dialog(dialog: Any) -> None:
-            self.troubles.append(f"dialog: {dialog.message}")
+            self.problems.append(f"dialog: {dialog.message}")
             dialog.dismiss()
 
         self.page.on("console", on_console)
-        self.page.on("pageerror", lambda error: self.troubles.append(f"thrown: {error}"))
+        self.page.on("pageerror", lambda error: self.problems.append(f"thrown: {error}"))
         self.page.on("request", on_request)
         self.page.on("dialog", on_dialog)
 
-    def forgive(self, pattern: str) -> None:
-        """Remove the troubles that a test caused on purpose; fail if there are none."""
-        expected = [trouble for trouble in self.troubles if re.search(pattern, trouble)]
-        assert expected, f"no {pattern!r} in {self.troubles}"
-        self.troubles = [trouble for trouble in self.troubles if trouble not in expected]
+    def remove_problems(self, pattern: str) -> None:
+        """Remove the problems that a test caused on purpose; fail if there are none."""
+        expected = [problem for problem in self.problems if re.search(pattern, problem)]
+        assert expected, f"no {pattern!r} in {self.problems}"
+        self.problems = [problem for problem in self.problems if problem not in expected]
 
 
 @contextmanager
 def opened(browser: Browser, url: str, **options: Any) -> Iterator[Tab]:
-    """Yield a tab with a page; fail at the end if the tab recorded troubles.
+    """Yield a tab with a page; fail at the end if the tab recorded problems.
 
     Args:
         browser: The browser.
@@ -96,4 +96,4 @@ def opened(browser: Browser, url: str, **options: Any) -> Iterator[Tab]:
         tab.listen()
         tab.page.goto(url)
         yield tab
-        assert tab.troubles == []
+        assert tab.problems == []

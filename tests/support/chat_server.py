@@ -16,7 +16,7 @@ USAGE = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
 
 
 @dataclass
-class Heard:
+class ReceivedRequest:
     """A received request, with methods to answer it.
 
     Attributes:
@@ -70,7 +70,7 @@ class Heard:
         self._handler.close_connection = True
 
 
-Answer = Callable[[Heard], None]
+Answer = Callable[[ReceivedRequest], None]
 
 
 @dataclass
@@ -80,12 +80,12 @@ class ChatServer:
     Attributes:
         url: The URL of its API.
         answer: A function that answers a request; a test may replace it.
-        heard: All requests so far.
+        requests: All requests so far.
     """
 
     url: str
     answer: Answer
-    heard: list[Heard] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
 
 
 @contextmanager
@@ -99,9 +99,9 @@ def chat_server(*answers: str) -> Iterator[ChatServer]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             key = self.headers.get("Authorization", "").removeprefix("Bearer ")
-            heard = Heard(body, key, released, self)
-            server.heard.append(heard)
-            server.answer(heard)
+            received = ReceivedRequest(body, key, released, self)
+            server.requests.append(received)
+            server.answer(received)
 
         def log_message(self, *arguments: Any) -> None:
             pass
@@ -112,8 +112,8 @@ def chat_server(*answers: str) -> Iterator[ChatServer]:
         def handle_error(self, *arguments: Any) -> None:
             """Print nothing for clients that disconnected."""
 
-    def in_order(heard: Heard) -> None:
-        heard.say(answers[min(len(server.heard), len(answers)) - 1])
+    def in_order(received: ReceivedRequest) -> None:
+        received.say(answers[min(len(server.requests), len(answers)) - 1])
 
     with Quiet(("127.0.0.1", 0), Handler) as http:
         server = ChatServer(f"http://127.0.0.1:{http.server_port}/v1", in_order)
@@ -126,7 +126,7 @@ def chat_server(*answers: str) -> Iterator[ChatServer]:
             http.shutdown()
 
 
-def nobody_there() -> str:
+def unused_url() -> str:
     """Return the URL of an API on a port on which no server listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

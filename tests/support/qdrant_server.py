@@ -108,11 +108,11 @@ class QdrantServer:
         """
         self._faults.append(Fault(status, times, path, after, headers or {}))
 
-    def lose(self, path: str, *, method: str) -> None:
+    def lose_answer(self, path: str, *, method: str) -> None:
         """Execute the next such request, but reset the connection instead of answering."""
         self._lost.append((method, path))
 
-    def asked(self, method: str, path: str) -> list[Request]:
+    def requests_to(self, method: str, path: str) -> list[Request]:
         """Return the requests of a method whose path ends with ``path``."""
         return [r for r in self.requests if r.method == method and r.path.endswith(path)]
 

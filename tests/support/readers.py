@@ -73,20 +73,20 @@ def bare(tool: dict[str, Any]) -> dict[str, Any]:
 
 def _rows() -> Iterator[tuple[str, str, dict[str, Any], list[dict[str, Any]]]]:
     """Yield the query, plan, context and extra tools of each record."""
-    for n, thing in enumerate(THINGS):
+    for n, item in enumerate(THINGS):
         trait = TRAITS[n % len(TRAITS)]
         other = THINGS[(n + 7) % len(THINGS)]
-        searched = f's1 = find(query="{thing}")'
-        owned = f's1 = own(query="{thing}")\ns2 = fact(item_id=s1.item_id, query=question)'
+        searched = f's1 = find(query="{item}")'
+        owned = f's1 = own(query="{item}")\ns2 = fact(item_id=s1.item_id, query=question)'
         fact = "s1 = fact(item_id=context.product_id, query=question)"
         page = {"product_id": f"p{n}"}
         distractor = [bare(TRAINS), COLOURS, POINTS, bare(WEATHER)][n % 4]
-        yield SEARCHES[n % 4].format(thing), searched, {}, [distractor]
-        yield SEARCHES[(n + 1) % 4].format(thing), searched, {}, []
-        yield OWNED[n % 3].format(thing, trait), owned, {}, []
-        yield OWNED[(n + 1) % 3].format(thing, trait), owned, {}, []
+        yield SEARCHES[n % 4].format(item), searched, {}, [distractor]
+        yield SEARCHES[(n + 1) % 4].format(item), searched, {}, []
+        yield OWNED[n % 3].format(item, trait), owned, {}, []
+        yield OWNED[(n + 1) % 3].format(item, trait), owned, {}, []
         yield PAGES[n % 3].format(trait), fact, page, []
-        for product, question in ((thing, PAGES[n % 3]), (other, PAGES[(n + 1) % 3])):
+        for product, question in ((item, PAGES[n % 3]), (other, PAGES[(n + 1) % 3])):
             two_requests = f"{question.format(trait)} And do you sell {product}?"
             yield two_requests, f'{fact}\ns2 = find(query="{product}")', page, []
     for n, town in enumerate(TOWNS):
@@ -98,8 +98,8 @@ def _rows() -> Iterator[tuple[str, str, dict[str, Any], list[dict[str, Any]]]]:
             page = {"product_id": f"p{n}"}
             colour = f"do you have this in {COLOURED[n]}"
             yield colour, "s1 = other_colours(item_id=context.product_id)", page, [COLOURS]
-            worth = f"how much are {n + 2}00 points worth to me"
-            yield worth, f"s1 = points_worth(amount={n + 2}00)", {}, [POINTS, TRAINS]
+            points = f"how much are {n + 2}00 points worth to me"
+            yield points, f"s1 = points_worth(amount={n + 2}00)", {}, [POINTS, TRAINS]
     for question in POLICIES:
         yield question, "s1 = desk(query=question)", {}, []
     for question in TALK:
@@ -140,7 +140,7 @@ def quick(epochs: int = 4, seed: int = 0) -> ReaderSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
+class Trained:
     """A trained reader with its training data and files.
 
     Attributes:
@@ -174,12 +174,12 @@ def train(
         torch.set_num_threads(threads)
 
 
-def taught(folder: Path) -> Taught:
+def train_and_save(folder: Path) -> Trained:
     """Train a reader on the toy queries and save it; return the reader with its training."""
     queries = toy_queries()
     network, card = train(queries, quick())
     save_reader(folder / "reader", network, card)
-    return Taught(queries, network, card, folder / "reader", Reader(folder / "reader"))
+    return Trained(queries, network, card, folder / "reader", Reader(folder / "reader"))
 
 
 def untrained(folder: Path) -> Reader:

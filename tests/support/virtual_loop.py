@@ -33,7 +33,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Run until all tasks wait for a timer or for the test."""
         self.run_until_complete(self._idle())
 
-    def let_pass(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         """Advance the clock, and run each timer at its time."""
         end = self.now + seconds
         self.settle()

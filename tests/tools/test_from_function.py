@@ -142,13 +142,13 @@ def test_parameter_type_that_json_cannot_hold_raises_tool_error(annotation: Any)
 
 
 def test_functions_with_variable_arguments_are_refused() -> None:
-    def many(*names: str) -> str:
+    def several(*names: str) -> str:
         return "".join(names)
 
     def named(**names: str) -> str:
         return "".join(names)
 
-    for function in (many, named):
+    for function in (several, named):
         with pytest.raises(ToolError, match="names"):
             tool_from_function(function)
 

@@ -35,12 +35,12 @@ def store() -> Iterator[CaseStore]:
 
 
 def search(
-    store: CaseStore, arguments: dict[str, Any], asker: dict[str, str] | None = None, **more: Any
+    store: CaseStore, arguments: dict[str, Any], user: dict[str, str] | None = None, **more: Any
 ) -> list[str]:
     more = {"results": {"title": "title"}, **more}
     tool = tool_from_store(store, name="find", description="Finds.", **more)
     assert tool.run is not None
-    hits = rows(tool, tool.run(arguments, CallContext(scope=asker or {})))
+    hits = rows(tool, tool.run(arguments, CallContext(scope=user or {})))
     return [row["title"] for row in hits]
 
 
@@ -103,11 +103,9 @@ def test_no_parameter_of_a_store_tool_can_widen_the_scope(store: CaseStore) -> N
         assert "blue kettle" not in titles
 
 
-@pytest.mark.parametrize("asker", [{}, {"tenant": "t"}, {"customer": ""}, {"customer": "eve"}])
-def test_store_tool_finds_nothing_without_the_scope(
-    store: CaseStore, asker: dict[str, str]
-) -> None:
-    assert search(store, {"query": "kettle"}, asker, scope=("customer",)) == []
+@pytest.mark.parametrize("user", [{}, {"tenant": "t"}, {"customer": ""}, {"customer": "eve"}])
+def test_store_tool_finds_nothing_without_the_scope(store: CaseStore, user: dict[str, str]) -> None:
+    assert search(store, {"query": "kettle"}, user, scope=("customer",)) == []
 
 
 def test_store_tool_omits_hits_below_min_relevance(store: CaseStore) -> None:

@@ -109,10 +109,10 @@ def test_feedback_rounds_of_code_search_are_reported_as_events(
     spec = with_loop(opened, Marks(("Store.add", "Splitter.split"))).toolbox["code_search"]
     assert spec.run is not None
     spec.run({"query": question}, CallContext(question=question, report=events.append))
-    *rounds, ended = events
+    *rounds, end_event = events
     assert [event["round"] for event in rounds] == list(range(1, len(rounds) + 1))
     assert len(rounds) > 1
-    assert ended["event"] == "feedback_ended"
+    assert end_event["event"] == "feedback_ended"
 
 
 def test_offline_judge_keeps_all_chunks_of_the_named_symbol(opened: OpenDomain) -> None:

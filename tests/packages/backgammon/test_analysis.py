@@ -184,11 +184,11 @@ def test_analysis_says_that_there_is_only_one_play_or_none() -> None:
     forced = replace(OPENING, candidates=OPENING.candidates[:1], played=0)
     assert "8/5 6/5 is the only play." in analysis_text(forced)
     no_play = (AnalysedPlay("cannot move", -0.5, (0.3, 0.1, 0.0, 0.2, 0.0)),)
-    stuck = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))
-    text = analysis_text(replace(forced, position=stuck, candidates=no_play))
+    blocked = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))
+    text = analysis_text(replace(forced, position=blocked, candidates=no_play))
     assert "no checker can move" in text
     assert best_play_of(text) == "cannot move"
-    assert analysis_flaws(text, replace(forced, position=stuck, candidates=no_play)) == []
+    assert analysis_flaws(text, replace(forced, position=blocked, candidates=no_play)) == []
 
 
 def test_names_of_errors_follow_the_engines_thresholds() -> None:

@@ -162,12 +162,12 @@ def test_case_whose_text_or_fields_contradict_its_decision_has_a_flaw() -> None:
     case = decision_case(SAMPLE)
     assert flaw_of(case) is None
     best = SAMPLE.best.play
-    wrong = Case(
+    wrong_case = Case(
         case.problem,
         str(case.solution).replace(f"Best play: {best}", f"Best play: {SAMPLE.candidates[1].play}"),
         metadata=case.metadata,
     )
-    assert flaw_of(wrong)
+    assert flaw_of(wrong_case)
     assert flaw_of(Case(case.problem, case.solution))
     for change in ({"board": START.id}, {"play": SAMPLE.candidates[1].play}, {"roll": "6-6"}):
         changed_case = Case({**case.problem, **change}, case.solution, metadata=case.metadata)

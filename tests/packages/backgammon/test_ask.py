@@ -152,17 +152,17 @@ def test_environment_variable_replaces_the_cases_by_own_decisions(
     rows = [entry for entry in shipped_decisions() if entry.dice == DECISION.dice][:5]
     file.write_text("".join(f"{json.dumps(entry.to_dict())}\n" for entry in rows), encoding="utf-8")
     monkeypatch.setenv("CASEWRIGHT_BACKGAMMON_CASES", str(file))
-    new = new_home(tmp_path / "home")
-    answer = result(run(new, *ASK, "--image", board, "--roll", ROLL, "--json"))
+    empty_home = new_home(tmp_path / "home")
+    answer = result(run(empty_home, *ASK, "--image", board, "--roll", ROLL, "--json"))
     assert {entry["position_id"] for entry in answer["cases"]} <= {
         entry.position.id for entry in rows
     }
     file.write_text("no decision\n", encoding="utf-8")
-    completed = run(new, *ASK, "--image", board, "--roll", ROLL)
+    completed = run(empty_home, *ASK, "--image", board, "--roll", ROLL)
     assert completed.returncode == 2
     assert "line 1" in completed.stderr
     file.unlink()
-    assert "not a file" in one_line_error(run(new, *ASK, "--image", board, "--roll", ROLL))
+    assert "not a file" in one_line_error(run(empty_home, *ASK, "--image", board, "--roll", ROLL))
 
 
 def test_ask_command_refuses_an_option_of_another_domain(home: Path, board: Path) -> None:

@@ -167,11 +167,11 @@ def test_loss_is_zero_for_the_own_decision_and_the_mean_for_equal_cosines() -> N
 
 
 def test_bert_score_is_one_for_the_same_words_and_less_for_others() -> None:
-    same, similar, other = bert_scores(
+    identical, similar, other = bert_scores(
         ["The best play is 8/5 6/5.", "He should make his five point.", "Rain fell all night."],
         ["The best play is 8/5 6/5.", "Making the five point is right.", "Make the five point."],
     )
-    assert same == pytest.approx(1)
+    assert identical == pytest.approx(1)
     assert 1 > similar > other
 
 

@@ -58,15 +58,15 @@ def test_engine_lists_legal_plays_up_to_the_given_number() -> None:
 
 @installed
 def test_engine_analyses_a_forced_play_no_play_and_the_last_play() -> None:
-    stuck = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))
+    blocked = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))
     forced = Position(side_of([(12, 1)]), side_of([(22, 2)]))
     last = Position(side_of([(1, 2)]), side_of([(3, 15)]))
-    no_play, one_play, won = GnuBackgammon().analyse(
-        [(stuck, (3, 1)), (forced, (5, 4)), (last, (6, 5))], 0
+    no_play, one_play, win = GnuBackgammon().analyse(
+        [(blocked, (3, 1)), (forced, (5, 4)), (last, (6, 5))], 0
     )
     assert [candidate.play for candidate in no_play] == ["cannot move"]
     assert [candidate.play for candidate in one_play] == ["12/7"]
-    assert (won[0].play, won[0].equity, won[0].chances) == ("1/off(2)", 2.0, (1, 1, 0, 0, 0))
+    assert (win[0].play, win[0].equity, win[0].chances) == ("1/off(2)", 2.0, (1, 1, 0, 0, 0))
 
 
 @installed
@@ -196,6 +196,6 @@ def test_engine_judge_lists_each_play_once() -> None:
     dice = (3, 3)
     played = legal_play(position, dice, "13/10(2) 6/3*(2)")
     decision = EngineJudge(GnuBackgammon()).analyse(position, dice, played, ())
-    afters = [decision.after(rank) for rank in range(len(decision.candidates))]
-    assert len(set(afters)) == len(afters)
+    later_positions = [decision.after(rank) for rank in range(len(decision.candidates))]
+    assert len(set(later_positions)) == len(later_positions)
     assert decision.candidates[decision.played_rank].play == played.text

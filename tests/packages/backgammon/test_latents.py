@@ -90,10 +90,10 @@ def test_flipped_chances_exchange_wins_and_losses() -> None:
 
 
 def test_finished_game_has_equity_1_2_or_3() -> None:
-    none = (0,) * 25
-    single = Position(none, (3, *(0,) * 24))
-    gammon = Position(none, (*(0,) * 6, 15, *(0,) * 18))
-    backgammon = Position(none, (14, *(0,) * 23, 1))
+    no_checkers = (0,) * 25
+    single = Position(no_checkers, (3, *(0,) * 24))
+    gammon = Position(no_checkers, (*(0,) * 6, 15, *(0,) * 18))
+    backgammon = Position(no_checkers, (14, *(0,) * 23, 1))
     equities = shipped_network().after_equities([single, gammon, backgammon])
     assert equities.tolist() == [1, 2, 3]
 
@@ -127,10 +127,10 @@ def test_invalid_line_of_the_position_pool_is_refused_with_its_number(
     tmp_path: Path, line: str
 ) -> None:
     chances = {"win": 0.5, "win_g": 0, "win_bg": 0, "lose_g": 0, "lose_bg": 0, "class": 10}
-    good = json.dumps({"position_id": START.id, "value": chances})
+    valid_line = json.dumps({"position_id": START.id, "value": chances})
     file = tmp_path / "pool.jsonl"
-    file.write_text(f"{good}\n{line}\n", encoding="utf-8")
+    file.write_text(f"{valid_line}\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match="line 2"):
         read_pool(file)
-    file.write_text(f"{good}\n", encoding="utf-8")
+    file.write_text(f"{valid_line}\n", encoding="utf-8")
     assert read_pool(file) == [(START, (0.5, 0, 0, 0, 0))]

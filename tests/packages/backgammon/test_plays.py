@@ -126,7 +126,7 @@ def test_legal_plays_equal_those_of_an_exhaustive_search(position: Position, dic
                 allowed = allowed and at_home and (end == 0 or not behind)
             if allowed and (end <= 0 or current.other[24 - end] < 2):
                 after = apply_step(current, start, max(end, 0))[0]
-                further += [(count + 1, reached) for count, reached in sequences(after, order[1:])]
+                further += [(count + 1, final) for count, final in sequences(after, order[1:])]
         return further or [(0, current)]
 
     orders = [dice * 2] if dice[0] == dice[1] else list(permutations(dice))

@@ -99,9 +99,9 @@ def test_answers_are_compared_with_and_without_cases(folder: Path) -> None:
             assert row["p"] < 0.001
         if setting.count == 1:
             assert row["cosine"] == pytest.approx(_cosine(folder, encoder))
-    none, three = rows["hotpotqa: no cases"], rows["hotpotqa: 3 × full case"]
-    assert none["cosine"] < 0.6
-    assert three["difference"] == pytest.approx(1 - none["cosine"])
+    without_cases, three = rows["hotpotqa: no cases"], rows["hotpotqa: 3 × full case"]
+    assert without_cases["cosine"] < 0.6
+    assert three["difference"] == pytest.approx(1 - without_cases["cosine"])
     figures = report.figures
     assert figures["anova_p_hotpotqa"] < 1e-6
     assert figures["cosine_three_full_cases_hotpotqa"] == pytest.approx(1)
@@ -136,9 +136,9 @@ def test_answers_with_cases_of_two_encoders_are_compared_question_by_question(fo
     assert len(rows) == len(SETTINGS) - 1
     # The same encoder finds the same cases.
     assert all(row["difference"] == pytest.approx(0) for row in rows)
-    ours = {setting.name: np.array([0.5, 0.6, 0.7]) for setting in SETTINGS}
-    theirs = {setting.name: np.array([0.4, 0.5, 0.5]) for setting in SETTINGS}
-    compared = compare_encoders(ours, theirs)["3 × full case"]
+    higher = {setting.name: np.array([0.5, 0.6, 0.7]) for setting in SETTINGS}
+    lower = {setting.name: np.array([0.4, 0.5, 0.5]) for setting in SETTINGS}
+    compared = compare_encoders(higher, lower)["3 × full case"]
     # Differences 0.1, 0.1, 0.2: mean 0.4/3, standard error 0.1/3.
     assert compared.difference == pytest.approx(0.4 / 3)
     assert compared.t == pytest.approx(4)

@@ -175,11 +175,11 @@ def test_plot_shows_each_weighting_and_the_papers_best_over_k(report: Report) ->
     axes = Figure().subplots()
     assert report.draw is not None
     report.draw(axes)
-    *ours, paper = axes.get_lines()
-    assert [line.get_label() for line in ours] == LABELS
+    *encoder_lines, paper = axes.get_lines()
+    assert [line.get_label() for line in encoder_lines] == LABELS
     assert paper.get_label() == "paper, AnglEBERT: 0.25 0.40 0.35"
     row = rows_by_ranking(report)[f"all sets: {LABELS[0]}"]
-    assert list(ours[0].get_ydata()) == [row[f"k{k}"] for k in KS]
+    assert list(encoder_lines[0].get_ydata()) == [row[f"k{k}"] for k in KS]
 
 
 def test_command_measures_and_draws_with_the_packaged_encoder(folder: Path, tmp_path: Path) -> None:

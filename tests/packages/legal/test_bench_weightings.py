@@ -78,15 +78,15 @@ def test_shuffled_labels_of_a_perfect_ranking_score_like_random_order() -> None:
 
 def test_interval_encloses_the_mean_difference_and_has_its_sign() -> None:
     rng = np.random.default_rng(2)
-    theirs = [rng.random(60), rng.random(40)]
-    ours = [part + 0.1 + 0.05 * rng.standard_normal(len(part)) for part in theirs]
-    interval = paired_difference(ours, theirs)
-    means = [float((a - b).mean()) for a, b in zip(ours, theirs, strict=True)]
+    base = [rng.random(60), rng.random(40)]
+    raised = [part + 0.1 + 0.05 * rng.standard_normal(len(part)) for part in base]
+    interval = paired_difference(raised, base)
+    means = [float((a - b).mean()) for a, b in zip(raised, base, strict=True)]
     assert interval.mean == pytest.approx(sum(means) / 2)
     assert 0.05 < interval.low < interval.mean < interval.high < 0.15
-    other = paired_difference(theirs, ours)
+    other = paired_difference(base, raised)
     assert (other.low, other.high) == pytest.approx((-interval.high, -interval.low), abs=2e-3)
-    assert paired_difference(ours, theirs) == interval
+    assert paired_difference(raised, base) == interval
 
 
 def test_interval_of_equal_scores_is_zero() -> None:

@@ -97,8 +97,8 @@ def test_cue_precedes_queries_of_inter_facets_but_no_case() -> None:
     encoder = CuedEncoder()
     store = CaseStore(qa_schema(encoder))
     store.add([BOND])
-    cued = [text for call in encoder.calls for text in call if text.startswith(encoder.cue)]
-    assert cued == []
+    cued_texts = [text for call in encoder.calls for text in call if text.startswith(encoder.cue)]
+    assert cued_texts == []
     encoder.calls.clear()
     store.search("Why was the bond kept?", 1)
     assert [text for call in encoder.calls for text in call] == [

@@ -56,8 +56,8 @@ def test_reply_is_read_in_any_known_format(reply: str) -> None:
 
 
 def test_entities_that_are_not_in_the_text_are_left_out_and_counted() -> None:
-    made_up = fake_model('["Holt", "AD-2021-001234", "STANNICK"]')
-    result = ChatEntityExtractor(made_up).extract(TEXT)
+    inventing_model = fake_model('["Holt", "AD-2021-001234", "STANNICK"]')
+    result = ChatEntityExtractor(inventing_model).extract(TEXT)
     assert result.entities == ["Holt", "STANNICK"]
     assert result.note == "1 of 3 entities are not in the text: left out."
 

@@ -58,9 +58,9 @@ def test_wrong_answer_is_followed_by_exactly_one_second_attempt(
         for p in [(3, 8, 11, 13), (1, 8, 10, 12), (5, 5, 5, 5)]
     }
     assert attempt_counts == {1, 2}
-    wrong = CardAnswerer(store, READER).answer(card_image((3, 8, 11, 13)))
-    assert [check.right for check in wrong.checks] == [False, False]
-    assert [check.why for check in wrong.checks] == [
+    wrong_answer = CardAnswerer(store, READER).answer(card_image((3, 8, 11, 13)))
+    assert [check.right for check in wrong_answer.checks] == [False, False]
+    assert [check.why for check in wrong_answer.checks] == [
         "The nearest case's plan gives no solution with these numbers.",
         "The next plan gives no solution with these numbers.",
     ]
@@ -129,9 +129,9 @@ def test_wrong_answer_or_invalid_card_is_not_retained() -> None:
 
 
 def test_store_refuses_a_case_with_a_wrong_solution(store: CaseStore) -> None:
-    good = puzzle_case((2, 3, 7, 8))
-    bad = {**good.solution, "expressions": ["(8 - 3) * (7 - 2)"]}
-    retained = store.retain(Case(good.problem, bad, metadata=good.metadata))
+    valid = puzzle_case((2, 3, 7, 8))
+    broken = {**valid.solution, "expressions": ["(8 - 3) * (7 - 2)"]}
+    retained = store.retain(Case(valid.problem, broken, metadata=valid.metadata))
     assert retained.outcome == "refused"
     assert "It is 25, not 24" in retained.reason
 
@@ -170,8 +170,8 @@ def test_latent_groups_puzzles_by_class_better_than_with_shuffled_labels(
         rows, queries = latent.vectors(known), latent.vectors(test)
         rows = rows / (rows**2).sum(1, keepdims=True) ** 0.5
         nearest = (queries @ rows.T).argmax(1)
-        same = [bool(classes(p) & labels[n]) for p, n in zip(test, nearest, strict=True)]
-        return sum(same) / len(same)
+        matches = [bool(classes(p) & labels[n]) for p, n in zip(test, nearest, strict=True)]
+        return sum(matches) / len(matches)
 
     learned = share(labels)
     assert learned > 0.5

@@ -56,7 +56,7 @@ def test_generator_option_selects_the_chat_model_that_answers(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         options = ("--generator", "openai:tiny", "--json")
         answer = result(run(home, "ask", "--domain", "math24", "--image", card, *options))
-        requests = [entry.body["messages"] for entry in server.heard]
+        requests = [entry.body["messages"] for entry in server.requests]
     assert [entry["right"] for entry in answer["attempts"]] == [False, True]
     assert answer["answered_by"] == "openai:tiny"
     assert "must use 1, 8, 10, 12" in requests[1][-1]["content"]

@@ -18,7 +18,7 @@ from casewright_math24 import bench as represent
 from casewright_math24.bench import NAMES, Puzzles, chat_answerer, read_puzzles, retrieval_figures
 from casewright_math24.decomposition import classes, decomposable_problems
 from casewright_math24.latent_training import train_contrastive_network, train_paper_network
-from tests.support.chat_server import chat_server, nobody_there
+from tests.support.chat_server import chat_server, unused_url
 
 
 @pytest.fixture(scope="module")
@@ -187,11 +187,11 @@ def test_chat_answerer_sends_hints_and_a_correction_and_reports_failures(
         answer = chat_answerer(chat_model("openai:tiny", base_url=server.url, api_key="none"))
         assert not answer((2, 3, 7, 8), "none", [], 1)
         assert answer((2, 3, 7, 8), "top", [(6, 0, 3)], 2)
-        requests = [entry.body["messages"] for entry in server.heard]
+        requests = [entry.body["messages"] for entry in server.requests]
     assert "hint" not in requests[0][-1]["content"]
     assert "Make 6 of 2 and 8" in requests[1][-1]["content"]
     assert "must use 2, 3, 7, 8" in requests[2][-1]["content"]
     with pytest.raises(InputError, match="failed"):
         chat_answerer(
-            chat_model("openai:tiny", base_url=nobody_there(), api_key="none", max_retries=0)
+            chat_model("openai:tiny", base_url=unused_url(), api_key="none", max_retries=0)
         )((2, 3, 7, 8), "none", [], 1)

@@ -109,11 +109,11 @@ def test_attempt_is_right_exactly_when_its_factor_can_be_made(
 
 def test_prompt_contains_no_hint_a_general_hint_or_the_plan_of_a_case() -> None:
     problem = (2, 3, 7, 8)
-    none, general, top = (prompt(problem, kind, [(24, 1, 3)]) for kind in CONTEXT_KINDS)
-    assert "hint" not in none
+    plain, general, top = (prompt(problem, kind, [(24, 1, 3)]) for kind in CONTEXT_KINDS)
+    assert "hint" not in plain
     assert "24, 12, 8, 6" in general
     assert "Make 24 of 3 and 8" in top
-    assert all("2 3 7 8" in text for text in (none, general, top))
+    assert all("2 3 7 8" in text for text in (plain, general, top))
     assert final_answer(ROLE) == "(13 + 9 + 2) * 1"
     message = correction(check("8 * 3", problem))
     assert "8 * 3 is not right" in message

@@ -41,11 +41,11 @@ def query(number: int, text: str, plan: str, label: str) -> AnnotatedQuery:
 BOTH = [
     query(
         number,
-        f"Any {thing} here? And may I bring it back?",
-        f's1 = find(query="{thing}")\ns2 = desk(query=question)',
+        f"Any {product} here? And may I bring it back?",
+        f's1 = find(query="{product}")\ns2 = desk(query=question)',
         "multi_step",
     )
-    for number, thing in enumerate(THINGS)
+    for number, product in enumerate(THINGS)
 ]
 #: Small talk, which needs no tool.
 TALK = [

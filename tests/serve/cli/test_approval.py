@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.helpers import Done, one_line_error, result, run
+from tests.serve.helpers import Output, one_line_error, result, run
 
 PLANT = '''
 from pathlib import Path
@@ -65,10 +65,10 @@ def plant(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ask(home: Path, plant: Path, *arguments: str, typed: str | None = None) -> Done:
+def ask(home: Path, plant: Path, *arguments: str, stdin: str | None = None) -> Output:
     # The default planner loads a language model if the plan parser is not sure.
     options = ["--domain", "plant.py:domain", "--planner", "parser"]
-    return run(home, "ask", *options, *arguments, folder=plant, typed=typed)
+    return run(home, "ask", *options, *arguments, folder=plant, stdin=stdin)
 
 
 def called_tools(plant: Path) -> list[str]:
@@ -87,13 +87,13 @@ def test_dry_run_prints_the_plan_with_its_price_and_calls_no_tool(home: Path, pl
 def test_budget_of_zero_calls_hides_the_tool_and_the_answer_reports_it(
     home: Path, plant: Path
 ) -> None:
-    answer = result(ask(home, plant, WARM, "--budget", "read_sensor=0", "--json", typed="7\n"))
+    answer = result(ask(home, plant, WARM, "--budget", "read_sensor=0", "--json", stdin="7\n"))
     assert "read_sensor was hidden from the planner" in answer["missing"][0]
     assert "read_sensor" not in called_tools(plant)
 
 
 def test_plan_runs_after_the_user_types_yes(home: Path, plant: Path) -> None:
-    completed = ask(home, plant, WARM, "--approve", "--json", typed="perhaps\nyes\n")
+    completed = ask(home, plant, WARM, "--approve", "--json", stdin="perhaps\nyes\n")
     assert [step["status"] for step in result(completed)["steps"]] == ["done", "done"]
     assert "cost at most 0.42" in completed.stderr
     assert called_tools(plant) == ["find_machine", "read_sensor"]
@@ -102,22 +102,22 @@ def test_plan_runs_after_the_user_types_yes(home: Path, plant: Path) -> None:
 def test_tool_that_declares_approval_waits_without_the_option_approve(
     home: Path, plant: Path
 ) -> None:
-    completed = ask(home, plant, STOP, "--json", typed="no\n")
+    completed = ask(home, plant, STOP, "--json", stdin="no\n")
     assert "Approval is declared by stop_machine." in completed.stderr
     assert "not approved" in result(completed)["text"]
     assert called_tools(plant) == []
 
 
 def test_edited_plan_is_validated_before_it_runs(home: Path, plant: Path) -> None:
-    typed = 'edit\ns1 = read_sensor(machine_id="M1")\n\nedit\ns1 = find_machine(query=question)\n\n'
-    completed = ask(home, plant, WARM, "--approve", "--json", typed=typed)
+    stdin = 'edit\ns1 = read_sensor(machine_id="M1")\n\nedit\ns1 = find_machine(query=question)\n\n'
+    completed = ask(home, plant, WARM, "--approve", "--json", stdin=stdin)
     assert "Not possible: s1: machine_id may not be" in completed.stderr
     assert result(completed)["planner"]["approval"] == "edited"
     assert called_tools(plant) == ["find_machine"]
 
 
 def test_no_tool_runs_when_the_input_ends_before_a_reply(home: Path, plant: Path) -> None:
-    completed = ask(home, plant, WARM, "--approve-above", "calls=1", typed="")
+    completed = ask(home, plant, WARM, "--approve-above", "calls=1", stdin="")
     assert completed.returncode == 2
     assert completed.stderr.splitlines()[-1].startswith("error: The input ended before the reply")
     assert called_tools(plant) == []
@@ -126,7 +126,7 @@ def test_no_tool_runs_when_the_input_ends_before_a_reply(home: Path, plant: Path
 def test_all_questions_of_tools_are_printed_before_the_replies_are_read(
     home: Path, plant: Path
 ) -> None:
-    completed = ask(home, plant, "which ones", "--json", typed="M7\nL2\n")
+    completed = ask(home, plant, "which ones", "--json", stdin="M7\nL2\n")
     assert [step["rows"][0]["evidence"] for step in result(completed)["steps"]] == [
         "It is M7",
         "It is L2",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from casewright.domains.shopping.data import records
-from tests.serve.helpers import GALAXY, Done, first_answer, result, run, run_process
+from tests.serve.helpers import GALAXY, Output, first_answer, result, run, run_process
 
 Answer = dict[str, Any]
 OWN_PHONE = next(
@@ -24,7 +24,7 @@ def galaxy(home: Path) -> Answer:
 
 
 @pytest.fixture(scope="module")
-def galaxy_text(home: Path) -> Done:
+def galaxy_text(home: Path) -> Output:
     """Return the printed answer of ``ask`` in a new process."""
     return run_process(home, "ask", GALAXY)
 
@@ -65,7 +65,7 @@ def test_json_answer_names_planner_and_generator_and_has_times(galaxy: Answer) -
     assert galaxy["missing"] == []
 
 
-def test_printed_answer_shows_plan_text_and_cited_evidence(galaxy_text: Done) -> None:
+def test_printed_answer_shows_plan_text_and_cited_evidence(galaxy_text: Output) -> None:
     assert galaxy_text.returncode == 0
     printed = " ".join(galaxy_text.stdout.split())
     assert printed.startswith("Plan ")
@@ -75,7 +75,7 @@ def test_printed_answer_shows_plan_text_and_cited_evidence(galaxy_text: Done) ->
     assert f"[E1] {OWN_PHONE} s1" in printed
 
 
-def test_answer_with_built_stores_leaves_stderr_empty(galaxy_text: Done) -> None:
+def test_answer_with_built_stores_leaves_stderr_empty(galaxy_text: Output) -> None:
     assert galaxy_text.stderr == ""
 
 

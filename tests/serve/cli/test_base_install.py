@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.helpers import GALAXY, run_this
+from tests.serve.helpers import GALAXY, run_argv
 
 #: Import names of the packages that only extras install.
 ABSENT = (
@@ -34,7 +34,7 @@ main()
 
 
 def run_base(home: Path, *arguments: str) -> tuple[int, str, str]:
-    completed = run_this(home, [sys.executable, "-c", PROGRAM, *arguments])
+    completed = run_argv(home, [sys.executable, "-c", PROGRAM, *arguments])
     return completed.returncode, completed.stdout, completed.stderr
 
 

@@ -12,21 +12,21 @@ from unittest.mock import patch
 import pytest
 
 from casewright.errors import InputError
-from tests.serve.helpers import REFUNDS, Done, one_line_error, result, run
+from tests.serve.helpers import REFUNDS, Output, one_line_error, result, run
 
 KEYBOARDS = "Do you have mechanical keyboards?"
 WARRANTY = "and its warranty?"
 
 
-def chat(home: Path, typed: str | bytes, *arguments: str) -> Done:
-    """Run ``casewright chat`` with ``typed`` piped into its stdin."""
-    raw = typed if isinstance(typed, bytes) else typed.encode()
+def chat(home: Path, stdin: str | bytes, *arguments: str) -> Output:
+    """Run ``casewright chat`` with this text on stdin."""
+    raw = stdin if isinstance(stdin, bytes) else stdin.encode()
     stream = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8")
     with patch.object(sys, "stdin", stream):
         return run(home, "chat", *arguments)
 
 
-def answers(completed: Done) -> list[dict[str, Any]]:
+def answers(completed: Output) -> list[dict[str, Any]]:
     assert completed.returncode == 0, (completed.stdout, completed.stderr)
     return [json.loads(line) for line in completed.stdout.splitlines()]
 
@@ -45,15 +45,15 @@ def test_chat_prints_answers_without_a_prompt_when_stdin_is_a_pipe(home: Path) -
     assert ">" not in completed.stdout
 
 
-@pytest.mark.parametrize("typed", ["", "\n", f"\n{REFUNDS}\n"])
-def test_end_of_input_or_an_empty_line_ends_chat(home: Path, typed: str) -> None:
-    completed = chat(home, typed)
+@pytest.mark.parametrize("stdin", ["", "\n", f"\n{REFUNDS}\n"])
+def test_end_of_input_or_an_empty_line_ends_chat(home: Path, stdin: str) -> None:
+    completed = chat(home, stdin)
     assert (completed.returncode, completed.stdout) == (0, "")
 
 
 def test_chat_prints_errors_and_answers_the_next_questions(home: Path) -> None:
-    typed = b"a\x00b\n\xff\n/context {\n" + f"{KEYBOARDS}\n{WARRANTY}\n".encode()
-    completed = chat(home, typed, "--json")
+    stdin = b"a\x00b\n\xff\n/context {\n" + f"{KEYBOARDS}\n{WARRANTY}\n".encode()
+    completed = chat(home, stdin, "--json")
     assert len(answers(completed)) == 2
     assert completed.stderr.count("error: ") == 3
     assert "Traceback" not in completed.stderr
@@ -76,8 +76,8 @@ def test_chat_prints_no_control_or_bidirectional_characters_of_answers_and_error
 
 def test_chat_command_context_changes_the_context_of_later_questions(home: Path) -> None:
     command = '/context {"product_id": "P028", "page": "product"}'
-    typed = f"{KEYBOARDS}\n{command}\nis it loud?\n/context\n"
-    assert "context.product_id" in answers(chat(home, typed, "--json"))[1]["plan"]
+    stdin = f"{KEYBOARDS}\n{command}\nis it loud?\n/context\n"
+    assert "context.product_id" in answers(chat(home, stdin, "--json"))[1]["plan"]
 
 
 def test_ask_takes_earlier_turns_from_a_file(home: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.domains.code.trees import source_tree
-from tests.serve.helpers import Done, new_home, one_line_error, result, run
+from tests.serve.helpers import Output, new_home, one_line_error, result, run
 
 SPLIT = "Show me the full split method of class Splitter"
 #: Arguments after the question, and a part of the error message.
@@ -36,13 +36,13 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(empty_home: Path) -> dict[str, Done]:
+def runs(empty_home: Path) -> dict[str, Output]:
     return {name: run(empty_home, "ask", SPLIT, *options) for name, (options, _) in INVALID.items()}
 
 
 @pytest.mark.parametrize("name", INVALID)
 def test_user_error_prints_one_line_and_creates_no_store(
-    runs: dict[str, Done], empty_home: Path, name: str
+    runs: dict[str, Output], empty_home: Path, name: str
 ) -> None:
     message = one_line_error(runs[name])
     assert INVALID[name][1] in message

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from casewright.domains import domain_names
-from tests.serve.helpers import Done, one_line_error, run
+from tests.serve.helpers import Output, one_line_error, run
 
 DOMAINS = f"Domains are: {', '.join(domain_names())}; name your own as FILE.py:NAME"
 #: Arguments, and a part of the error message.
@@ -50,7 +50,7 @@ INVALID: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.fixture(scope="module")
-def runs(home: Path) -> dict[str, Done]:
+def runs(home: Path) -> dict[str, Output]:
     """Return the result of each command with ``--json``."""
     return {
         name: run(home, *arguments, *(["--json"] if arguments != ["nope"] else []))
@@ -59,14 +59,14 @@ def runs(home: Path) -> dict[str, Done]:
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_user_error_prints_one_line(runs: dict[str, Done], name: str) -> None:
+def test_user_error_prints_one_line(runs: dict[str, Output], name: str) -> None:
     message = one_line_error(runs[name])
     assert INVALID[name][1] in message
     assert len(message) < 400
 
 
 @pytest.mark.parametrize("name", [name for name in INVALID if name != "unknown command"])
-def test_user_error_is_a_json_object_with_the_option_json(runs: dict[str, Done], name: str) -> None:
+def test_option_json_prints_a_user_error_as_an_object(runs: dict[str, Output], name: str) -> None:
     completed = runs[name]
     assert completed.returncode == 2
     error = json.loads(completed.stdout)["error"]

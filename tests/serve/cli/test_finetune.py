@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from casewright.planner import AnnotatedQuery, Reader
-from tests.serve.helpers import Done, new_home, one_line_error, result, run
+from tests.serve.helpers import Output, new_home, one_line_error, result, run
 from tests.support.readers import toy_queries
 
 #: Training is slow on a busy machine.
@@ -37,7 +37,7 @@ def home(folder: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def completed(home: Path, folder: Path) -> Done:
+def completed(home: Path, folder: Path) -> Output:
     source = write_queries(folder / "queries.jsonl", toy_queries()[:40])
     target = folder / "new" / "reader"
     options = ("--input", source, "--output", target, "--epochs", "1", "--seed", "5", "--json")
@@ -45,7 +45,7 @@ def completed(home: Path, folder: Path) -> Done:
 
 
 def test_finetune_reader_prints_folder_epochs_seed_and_number_of_queries(
-    completed: Done, folder: Path
+    completed: Output, folder: Path
 ) -> None:
     report: dict[str, Any] = result(completed)
     assert report["folder"] == str(folder / "new" / "reader")
@@ -54,7 +54,7 @@ def test_finetune_reader_prints_folder_epochs_seed_and_number_of_queries(
     assert completed.stderr == ""
 
 
-def test_finetune_reader_writes_a_reader_that_can_be_opened(completed: Done, folder: Path) -> None:
+def test_finetune_reader_writes_a_reader_that_opens(completed: Output, folder: Path) -> None:
     target = folder / "new" / "reader"
     assert {file.name for file in target.iterdir()} == {"reader.json", "reader.safetensors"}
     reader = Reader(target)

@@ -15,7 +15,15 @@ from casewright.finetune.examples.training_set import read_training_set
 from casewright.finetune.examples.ttg import TASK_NAMES
 from casewright.tools import toolbox_to_records
 from tests.planner.helpers import SHOP
-from tests.serve.helpers import Done, built_home, new_home, one_line_error, result, run, run_process
+from tests.serve.helpers import (
+    Output,
+    built_home,
+    new_home,
+    one_line_error,
+    result,
+    run,
+    run_process,
+)
 from tests.support.instruction_files import function, leaderboard
 from tests.support.readers import toy_queries
 
@@ -78,11 +86,11 @@ def home(folder: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def completed(home: Path, folder: Path) -> Done:
+def completed(home: Path, folder: Path) -> Output:
     return build_data(home, folder, "--output", folder / "set", "--json")
 
 
-def build_data(home: Path, folder: Path, *arguments: str | Path) -> Done:
+def build_data(home: Path, folder: Path, *arguments: str | Path) -> Output:
     return run(home, "finetune", "data", "--recipe", folder / "recipe.toml", *arguments)
 
 
@@ -90,24 +98,19 @@ def file_contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def test_finetune_data_writes_a_readable_training_set(completed: Done, folder: Path) -> None:
+def test_finetune_data_writes_a_readable_training_set(completed: Output, folder: Path) -> None:
     report = result(completed)
     training_set = read_training_set(folder / "set")
     assert report == {"folder": str(folder / "set"), "manifest": training_set.manifest}
-    assert {file.name for file in (folder / "set").iterdir()} == {
-        "manifest.json",
-        "train.jsonl",
-        "validation.jsonl",
-    }
+    names = {"manifest.json", "train.jsonl", "validation.jsonl"}
+    assert set(file_contents(folder / "set")) == names
     plans = [example for example in training_set.examples if example.task == "plan"]
     assert {example.source for example in plans} == {f"t{n}" for n in range(len(toy_queries()))}
     assert any("search_shop" in example.completion for example in plans)
     assert training_set.validation
 
 
-def test_manifest_records_number_share_and_licences_of_the_instructions(
-    completed: Done, folder: Path
-) -> None:
+def test_manifest_has_number_and_licences_of_instructions(completed: Output, folder: Path) -> None:
     manifest = result(completed)["manifest"]
     examples = read_training_set(folder / "set").examples
     generic = [example for example in examples if example.source.startswith("hugging_face:")]
@@ -118,7 +121,7 @@ def test_manifest_records_number_share_and_licences_of_the_instructions(
     assert list(instructions["licences"]) == ["instructions.jsonl"]
 
 
-def test_manifest_contains_no_absolute_path(completed: Done, folder: Path) -> None:
+def test_manifest_contains_no_absolute_path(completed: Output, folder: Path) -> None:
     manifest = result(completed)["manifest"]
     assert str(folder) not in json.dumps(manifest)
     assert manifest["data"]["queries"] == "queries.jsonl"
@@ -126,7 +129,7 @@ def test_manifest_contains_no_absolute_path(completed: Done, folder: Path) -> No
 
 
 def test_same_seed_makes_the_same_bytes_in_another_process_and_folder(
-    completed: Done, home: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    completed: Output, home: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = tmp_path / "other"
     copy.mkdir()
@@ -167,10 +170,8 @@ def test_option_sample_prints_initial_queries_and_added_queries_separately(
     recipe.write_text(RECIPE + sampling, encoding="utf-8")
     arguments = ("finetune", "data", "--recipe", recipe, "--sample", "3")
     samples = result(run(home, *arguments, "--json"))["queries"]
-    assert {name: len(queries) for name, queries in samples.items()} == {
-        "initial pool": 3,
-        "added by dqs": 3,
-    }
+    counts = {name: len(queries) for name, queries in samples.items()}
+    assert counts == {"initial pool": 3, "added by dqs": 3}
     assert not set(samples["initial pool"]) & set(samples["added by dqs"])
     completed = run(home, *arguments)
     assert completed.returncode == 0, completed.stderr
@@ -209,9 +210,7 @@ def test_finetune_data_prints_counts_of_examples_and_queries(
     assert f"Of {len(toy_queries())} queries {len(toy_queries())} were taken" in completed.stdout
 
 
-def test_existing_training_set_is_replaced_only_with_the_option_force(
-    home: Path, folder: Path, completed: Done
-) -> None:
+def test_option_force_replaces_a_training_set(home: Path, folder: Path, completed: Output) -> None:
     before = file_contents(folder / "set")
     assert "--force" in one_line_error(build_data(home, folder, "--output", folder / "set"))
     assert file_contents(folder / "set") == before

@@ -12,7 +12,7 @@ import pytest
 from casewright import domains
 from casewright.domains import find_domain
 from tests.finetune.evaluating import FACT, FIND, NOTHING
-from tests.serve.helpers import Done, new_home, one_line_error, result, run
+from tests.serve.helpers import Output, new_home, one_line_error, result, run
 from tests.support.tiny_mistral import save_tiny
 
 TOOLS = [
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def evaluate(folder: Path, *arguments: str | Path) -> Done:
+def evaluate(folder: Path, *arguments: str | Path) -> Output:
     defaults = ("--toolbox", folder / "tools.json", "--input", folder / "asked.jsonl")
     return run(folder / "home", "finetune", "eval", *defaults, *arguments)
 

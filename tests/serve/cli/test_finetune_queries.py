@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from casewright.planner import read_annotated
-from tests.serve.helpers import Done, new_home, one_line_error, result, run
+from tests.serve.helpers import Output, new_home, one_line_error, result, run
 
 TOOLS = [
     {
@@ -26,7 +26,7 @@ TOOLS = [
     },
 ]
 ROOM = 's1 = find_room(town="Bremen")'
-POOL = [f"a {kind} {thing}" for kind in ("big", "red", "old") for thing in ("bed", "mug", "rug")]
+POOL = [f"a {kind} {item}" for kind in ("big", "red", "old") for item in ("bed", "mug", "rug")]
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +48,12 @@ def write_sheet(folder: Path, *records: dict[str, Any]) -> Path:
     return file
 
 
-def run_sample(home: Path, folder: Path, *arguments: str | Path) -> Done:
+def run_sample(home: Path, folder: Path, *arguments: str | Path) -> Output:
     options = ("--initial", folder / "initial.txt", "--pool", folder / "pool.json", *arguments)
     return run(home, "finetune", "sample", *options, "--output", folder / "out.jsonl")
 
 
-def run_annotate(home: Path, folder: Path, source: Path, *arguments: str | Path) -> Done:
+def run_annotate(home: Path, folder: Path, source: Path, *arguments: str | Path) -> Output:
     options = ("--toolbox", folder / "tools.json", "--output", folder / "out.jsonl")
     return run(home, "finetune", "annotate", "--input", source, *options, *arguments)
 

@@ -55,9 +55,9 @@ def test_ingested_documents_answer_questions_and_off_topic_questions_are_refused
     answer = result(run(home, "ask", "-d", "documents", "How often must I descale?", "--json"))
     assert answer["plan"] == "s1 = document_search(query=question)"
     assert answer["evidence"][0]["source"] == "manuals/coffee.md, lines 1-3 (Coffee machine)"
-    off_topic = result(run(home, "ask", "-d", "documents", "Who won the world cup?", "--json"))
-    assert (off_topic["refused"], off_topic["citations"], answer["refused"]) == (True, [], False)
-    assert off_topic["text"].startswith("Nothing found about “Who won the world cup?”. Nearest: ")
+    refusal = result(run(home, "ask", "-d", "documents", "Who won the world cup?", "--json"))
+    assert (refusal["refused"], refusal["citations"], answer["refused"]) == (True, [], False)
+    assert refusal["text"].startswith("Nothing found about “Who won the world cup?”. Nearest: ")
     counts = result(run(home, "domains", "--build", "documents", "--json"))["cases"]
     assert counts["documents"] == 5
     domains = result(run(home, "domains", "--json"))
@@ -136,12 +136,12 @@ def test_first_line_of_ingest_counts_files_in_singular_or_plural(
 
 
 def test_ingest_names_at_most_five_skipped_files_of_each_reason(home: Path, tmp_path: Path) -> None:
-    few = write(tmp_path / "few", {"a.txt": "Tea.\n", "blank.txt": "", "blob.bin": b"\x80\0"})
-    output = run(home, "ingest", few).stdout
+    mixed = write(tmp_path / "few", {"a.txt": "Tea.\n", "blank.txt": "", "blob.bin": b"\x80\0"})
+    output = run(home, "ingest", mixed).stdout
     assert "Skipped 1 file, since it has no text: blank.txt\n" in output
     assert "unknown type: blob.bin\n" in output
-    many = write(tmp_path / "many", {f"{n}.txt": "" for n in range(7)})
-    output = run(home, "ingest", many).stdout
+    texts = write(tmp_path / "many", {f"{n}.txt": "" for n in range(7)})
+    output = run(home, "ingest", texts).stdout
     names = "0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 2 more"
     assert f"Skipped 7 files, since it has no text: {names}\n" in output
 

@@ -43,8 +43,8 @@ def plant(home: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_for_plant(home: Path, plant: Path, *arguments: str, typed: str | None = None) -> Any:
-    return run(home, *arguments, "--domain", "plant.py:domain", folder=plant, typed=typed)
+def run_for_plant(home: Path, plant: Path, *arguments: str, stdin: str | None = None) -> Any:
+    return run(home, *arguments, "--domain", "plant.py:domain", folder=plant, stdin=stdin)
 
 
 def test_new_writes_a_domain_that_answers_and_prints_the_next_commands(
@@ -71,7 +71,7 @@ def test_draft_proposes_valid_dissimilar_messages_and_keeps_the_accepted_ones(
     home: Path, plant: Path
 ) -> None:
     draft = ("draft", "--output", "learn.jsonl", "--json")
-    report = result(run_for_plant(home, plant, *draft, typed="y\nn\nwhat\ny\nq\n"))
+    report = result(run_for_plant(home, plant, *draft, stdin="y\nn\nwhat\ny\nq\n"))
     assert (report["kept"], report["messages"]) == (2, 2)
     accepted = read_annotated(plant / "learn.jsonl")
     second_report = result(run_for_plant(home, plant, *draft, "--yes"))
@@ -92,7 +92,7 @@ def test_draft_proposes_valid_dissimilar_messages_and_keeps_the_accepted_ones(
 
 
 def test_draft_ends_at_the_end_of_input_and_writes_no_file(home: Path, plant: Path) -> None:
-    completed = run_for_plant(home, plant, "draft", "--output", "learn.jsonl", typed="")
+    completed = run_for_plant(home, plant, "draft", "--output", "learn.jsonl", stdin="")
     assert completed.returncode == 0
     assert "0 of" in completed.stdout
     assert not (plant / "learn.jsonl").exists()
@@ -153,8 +153,8 @@ def test_correction_replaces_only_the_earlier_one_of_the_same_question_and_conte
 ) -> None:
     (plant / "learn.jsonl").write_text(message_lines(MESSAGES), encoding="utf-8")
     correct = ("correct", "How hot is  the lathe", "--output", "learn.jsonl", "--json")
-    typed_plan = 's1 = find_machine(query="lathe")\n\nnot read'
-    report = result(run_for_plant(home, plant, *correct, typed=typed_plan))
+    plan_input = 's1 = find_machine(query="lathe")\n\nnot read'
+    report = result(run_for_plant(home, plant, *correct, stdin=plan_input))
     assert report["outcome"] == "replaced"
     assert report["message"]["plan"] == 's1 = find_machine(query="lathe")'
     queries = read_annotated(plant / "learn.jsonl")
@@ -170,7 +170,7 @@ def test_correct_reads_the_question_from_a_saved_run(home: Path, plant: Path) ->
     assert run_for_plant(home, plant, *ask).returncode == 0
     plan = PLAN.format("saw", "vibration")
     correct = ("correct", "--run", "run.json", "--output", "learn.jsonl")
-    assert run_for_plant(home, plant, *correct, typed=plan).returncode == 0
+    assert run_for_plant(home, plant, *correct, stdin=plan).returncode == 0
     assert read_annotated(plant / "learn.jsonl")[0].query == "does the saw vibrate"
 
 

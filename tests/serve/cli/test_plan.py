@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.helpers import Done, result, run
+from tests.serve.helpers import Output, result, run
 
 TABLET = 's1 = order_lookup(query="tablet")\ns2 = shipment_status(order_id=s1.order_id)\n'
 
@@ -31,11 +31,11 @@ def test_plan_takes_the_product_from_the_given_context(home: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def refused_runs(home: Path) -> list[Done]:
+def refused_runs(home: Path) -> list[Output]:
     return [run(home, "plan"), run(home, "plan", "Where is it?", "--input", "queries.jsonl")]
 
 
-def test_neither_or_both_of_question_and_input_are_refused(refused_runs: list[Done]) -> None:
+def test_neither_or_both_of_question_and_input_are_refused(refused_runs: list[Output]) -> None:
     for completed in refused_runs:
         assert completed.returncode == 2
         assert completed.stderr == "error: Give either a question or --input FILE.\n"

@@ -9,7 +9,7 @@ import pytest
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.planner import QueryRecord, parse_plan
 from casewright.stores import CaseStore
-from tests.serve.helpers import Done, one_line_error, run
+from tests.serve.helpers import Output, one_line_error, run
 from tests.stores.helpers import note_schema
 from tests.support.shipped import shop_queries
 
@@ -53,7 +53,7 @@ INVALID: list[tuple[bytes, Any, str]] = [
 ]
 
 
-def read_lines(completed: Done) -> list[dict[str, Any]]:
+def read_lines(completed: Output) -> list[dict[str, Any]]:
     return [json.loads(line) for line in completed.stdout.splitlines()]
 
 
@@ -68,12 +68,12 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def completed(home: Path, source: Path) -> Done:
+def completed(home: Path, source: Path) -> Output:
     return run(home, "plan", "--input", source, "--output", source.with_name("plans.jsonl"))
 
 
 @pytest.fixture(scope="module")
-def answers(completed: Done, source: Path) -> list[dict[str, Any]]:
+def answers(completed: Output, source: Path) -> list[dict[str, Any]]:
     text = source.with_name("plans.jsonl").read_text(encoding="utf-8")
     assert text.endswith("\n")
     return [json.loads(line) for line in text.removesuffix("\n").split("\n")]
@@ -127,7 +127,7 @@ def test_every_invalid_record_gets_an_error_and_an_empty_plan(
         assert (answer["plan"], answer["id"], answer["attempts"]) == ("", record_id, 0)
 
 
-def test_plan_ends_with_an_error_that_counts_the_invalid_records(completed: Done) -> None:
+def test_plan_ends_with_an_error_that_counts_the_invalid_records(completed: Output) -> None:
     message = one_line_error(completed)
     assert message.startswith(f"{len(INVALID)} of {len(INVALID) + len(VALID)} records")
     assert completed.stdout == ""

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.serve.cli.test_own_domain import PLANT, WARM
-from tests.serve.helpers import run, run_this
+from tests.serve.helpers import run, run_argv
 
 PROGRAM = """
 import sys
@@ -25,7 +25,7 @@ def test_a_plan_of_the_parser_imports_no_torch(home: Path, tmp_path: Path) -> No
     arguments = ["plan", WARM, "--domain", f"{file}:domain"]
     # The first plan exports the encoder of plan cases, which needs torch.
     assert run(home, *arguments).returncode == 0
-    completed = run_this(home, [sys.executable, "-c", PROGRAM, *arguments, "--planner", "parser"])
+    completed = run_argv(home, [sys.executable, "-c", PROGRAM, *arguments, "--planner", "parser"])
     assert completed.returncode == 0, completed.stderr
     assert "find_machine" in completed.stdout
     assert completed.stdout.endswith("\n[]\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.serve.cli.test_approval import PLANT, STOP, WARM
-from tests.serve.helpers import Done, new_home, one_line_error, result, run
+from tests.serve.helpers import Output, new_home, one_line_error, result, run
 
 DOMAIN = ("--domain", "plant.py:domain")
 
@@ -21,8 +21,8 @@ def plant(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_plans(plant: Path, *arguments: str, typed: str | None = None) -> Done:
-    return run(plant / "home", "plans", *arguments, folder=plant, typed=typed)
+def run_plans(plant: Path, *arguments: str, stdin: str | None = None) -> Output:
+    return run(plant / "home", "plans", *arguments, folder=plant, stdin=stdin)
 
 
 def test_pinned_plan_is_listed_and_runs_as_its_edited_file_says(plant: Path) -> None:
@@ -54,7 +54,7 @@ def test_plans_run_takes_the_options_dry_run_budget_approve_and_save(plant: Path
         run_plans(plant, "run", "warmth", *DOMAIN, "--dry-run", "--budget", "calls=1", "--json")
     )
     assert report["planner"]["left_out"]
-    answer = result(run_plans(plant, "run", "warmth", *DOMAIN, "--approve", "--json", typed="no\n"))
+    answer = result(run_plans(plant, "run", "warmth", *DOMAIN, "--approve", "--json", stdin="no\n"))
     assert [step["status"] for step in answer["steps"]] == ["skipped", "skipped"]
     assert not (plant / "called").exists()
     run_plans(plant, "run", "warmth", *DOMAIN, "--save", "run.json")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from casewright.errors import InputError
 from casewright.graph import Answer
 from casewright.graph.run_file import read_run, save_run
-from tests.serve.helpers import GALAXY, Done, one_line_error, result, run
+from tests.serve.helpers import GALAXY, Output, one_line_error, result, run
 from tests.support.examples import at_most
 
 TEXTS = st.text()
@@ -114,7 +114,7 @@ ANSWER = Answer(
 
 
 @pytest.fixture(scope="module")
-def saved(home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+def saved(home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Output]:
     file = tmp_path_factory.mktemp("runs") / "galaxy.json"
     return file, run(home, "ask", GALAXY, "--save", file, "--json")
 
@@ -137,7 +137,7 @@ def test_run_that_was_saved_without_its_question_is_read_and_shown(tmp_path: Pat
     assert run(tmp_path, "show", file).stdout.startswith("Plan\n")
 
 
-def test_show_json_prints_the_same_as_ask_json(saved: tuple[Path, Done], tmp_path: Path) -> None:
+def test_show_json_prints_the_same_as_ask_json(saved: tuple[Path, Output], tmp_path: Path) -> None:
     file, ask_result = saved
     completed = run(tmp_path, "show", file, "--json")
     assert (completed.returncode, completed.stdout) == (0, ask_result.stdout)

@@ -8,7 +8,7 @@ import pytest
 
 import casewright
 from casewright.domains import domain_names
-from tests.serve.helpers import GALAXY, command, environment, run, run_process, run_this
+from tests.serve.helpers import GALAXY, command, environment, run, run_argv, run_process
 
 PROGRAM = """
 import sys
@@ -27,12 +27,12 @@ print("loaded", sorted(heavy & set(sys.modules)))
 def test_help_version_and_domains_load_no_model_and_no_store(
     home: Path, arguments: list[str]
 ) -> None:
-    completed = run_this(home, [sys.executable, "-c", PROGRAM, *arguments])
+    completed = run_argv(home, [sys.executable, "-c", PROGRAM, *arguments])
     assert "loaded []" in completed.stdout, completed.stdout[-500:] + completed.stderr
 
 
 def test_ask_loads_no_torch_after_the_encoder_is_exported(home: Path) -> None:
-    completed = run_this(home, [sys.executable, "-c", PROGRAM, "ask", GALAXY])
+    completed = run_argv(home, [sys.executable, "-c", PROGRAM, "ask", GALAXY])
     assert "loaded ['langgraph', 'onnxruntime', 'qdrant_edge']" in completed.stdout, (
         completed.stderr
     )
@@ -54,7 +54,7 @@ def test_option_version_prints_the_version_of_the_package(home: Path) -> None:
 
 
 def test_python_m_casewright_prints_the_same_as_the_console_script(home: Path) -> None:
-    completed = run_this(home, [sys.executable, "-m", "casewright", "domains"])
+    completed = run_argv(home, [sys.executable, "-m", "casewright", "domains"])
     assert completed.stdout == run_process(home, "domains").stdout != ""
 
 
@@ -82,7 +82,7 @@ def test_command_writes_no_error_when_its_stdout_is_closed(
 
 def test_output_of_domains_can_be_piped_into_head(home: Path) -> None:
     pipeline = "set -o pipefail; " + " ".join(command()) + " domains | head -1"
-    completed = run_this(home, ["bash", "-c", pipeline])
+    completed = run_argv(home, ["bash", "-c", pipeline])
     assert completed.stdout.startswith(f"{domain_names()[0]}: ")
     assert completed.stdout.count("\n") == 1
     assert completed.stderr == ""

@@ -43,4 +43,4 @@ def test_option_tenant_sets_the_tenant_of_tools(own_home: Path) -> None:
 
 def test_chat_passes_the_option_tenant_to_tools(own_home: Path) -> None:
     chat = ("chat", "--domain", "rows.py:domain", "--json", "--tenant", "bolt")
-    assert "bolt's row" in run(own_home, *chat, typed="which row\n").stdout
+    assert "bolt's row" in run(own_home, *chat, stdin="which row\n").stdout

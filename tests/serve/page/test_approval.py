@@ -29,27 +29,27 @@ def ask_for_approval(tab: Tab) -> None:
 def test_waiting_plan_shows_its_price_and_is_approved_with_the_keyboard(
     tab: Tab, plans: Served
 ) -> None:
-    before = plans.did("quick")
+    before = plans.count_events("quick")
     ask_for_approval(tab)
     card = tab.page.locator("#waiting-card")
     expect(card).to_contain_text("s2 = quick(a=s1.value)")
     expect(card).to_contain_text("Price: 2 calls (quick ×2)")
-    assert plans.did("quick") == before
+    assert plans.count_events("quick") == before
     tab.page.get_by_role("button", name="Yes, run it").focus()
     tab.page.keyboard.press("Enter")
     wait_for_state(tab, "answered")
     expect(node(tab, "s2")).to_have_attribute("data-status", "done")
     expect(tab.page.locator("#price")).to_contain_text("2 calls")
-    assert plans.did("quick") == before + 2
+    assert plans.count_events("quick") == before + 2
 
 
 def test_plan_that_is_not_approved_calls_no_tool(tab: Tab, plans: Served) -> None:
-    before = plans.did("quick")
+    before = plans.count_events("quick")
     ask_for_approval(tab)
     tab.page.get_by_role("button", name="No", exact=True).click()
     wait_for_state(tab, "answered")
     expect(tab.page.locator("#missing")).to_contain_text("not approved")
-    assert plans.did("quick") == before
+    assert plans.count_events("quick") == before
 
 
 def focus(tab: Tab, element: Locator) -> None:
@@ -70,7 +70,7 @@ def choose_option(tab: Tab, label: str, typed: str) -> None:
 
 
 def test_waiting_plan_is_edited_in_form_fields_with_the_keyboard(tab: Tab, plans: Served) -> None:
-    before = plans.did("quick")
+    before = plans.count_events("quick")
     ask_for_approval(tab)
     focus(tab, tab.page.get_by_text("Edit the plan"))
     tab.page.keyboard.press("Enter")
@@ -89,7 +89,7 @@ def test_waiting_plan_is_edited_in_form_fields_with_the_keyboard(tab: Tab, plans
     expect(calls).to_have_text(
         ['quick(a="a \\"lamp\\"")', "quick(a=s1.value)", "films(query=s2.value)"]
     )
-    assert plans.did("quick") == before + 2
+    assert plans.count_events("quick") == before + 2
 
 
 def test_plan_editor_offers_only_valid_values_and_keeps_references_valid(tab: Tab) -> None:

@@ -107,13 +107,13 @@ def test_tool_that_waits_for_a_reply_gets_it_from_the_page(tab: Tab) -> None:
 
 
 def test_stop_button_cancels_the_run_in_the_service(tab: Tab, plans: Served) -> None:
-    before = plans.did("cancelled")
+    before = plans.count_events("cancelled")
     ask(tab, "plan: s1 = slow(b=30)", wait=False)
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     tab.page.get_by_role("button", name="Stop").click()
     wait_for_state(tab, "stopped")
     expect(node(tab, "s1")).to_contain_text("stopped")
-    until(lambda: plans.did("cancelled") > before, 10)
+    until(lambda: plans.count_events("cancelled") > before, 10)
     ask(tab, "and after it?")
     expect(tab.page.locator("#answer")).to_contain_text("found for")
 
@@ -126,7 +126,7 @@ def test_page_shows_why_a_context_is_refused(tab: Tab) -> None:
     tab.page.get_by_label("Context, a JSON object").fill("[1]")
     ask(tab, "what?")
     expect(tab.page.get_by_role("alert")).to_contain_text("context: Input should be")
-    tab.forgive("status of 422")
+    tab.remove_problems("status of 422")
     tab.page.get_by_label("Context, a JSON object").fill("")
     ask(tab, "what now?")
     expect(tab.page.get_by_role("alert")).to_be_hidden()

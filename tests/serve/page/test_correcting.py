@@ -21,7 +21,7 @@ def test_page_stores_a_corrected_plan_as_an_annotated_message(tab: Tab, plans: S
     field.fill("s1 = gone()")
     button.click()
     expect(tab.page.get_by_role("alert")).to_contain_text("gone")
-    tab.forgive("status of 4")
+    tab.remove_problems("status of 4")
     field.fill("s1 = quick(a=question)")
     button.click()
     expect(tab.page.locator("#corrected")).to_have_text("As an annotated message: added.")

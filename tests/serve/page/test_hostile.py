@@ -69,7 +69,7 @@ def test_hostile_saved_run_is_refused_or_shown_as_text(tab: Tab) -> None:
         )
         expect(tab.page.get_by_role("alert")).to_contain_text("The file is")
         expect(tab.page.locator("#asked")).to_have_text(question)
-    tab.forgive("status of 422")
+    tab.remove_problems("status of 422")
 
 
 def test_page_allows_no_other_host_no_inline_script_and_no_html_from_text(
@@ -84,10 +84,10 @@ def test_page_allows_no_other_host_no_inline_script_and_no_html_from_text(
         return element.innerHTML;
     }"""
     assert tab.page.evaluate(set_html) == "TypeError"
-    tab.forgive("TrustedHTML")
+    tab.remove_problems("TrustedHTML")
     fetch_other_host = "() => fetch('https://other.invalid/').catch(error => error.name)"
     assert tab.page.evaluate(fetch_other_host) == "TypeError"
-    tab.forgive("Content Security Policy|connect-src")
+    tab.remove_problems("Content Security Policy|connect-src")
 
 
 def test_page_asks_for_a_required_token_and_does_not_store_it(
@@ -113,4 +113,4 @@ def test_page_asks_for_a_required_token_and_does_not_store_it(
         assert ACME not in tab.page.url
         read_storage = "() => [localStorage.length, sessionStorage.length, document.cookie]"
         assert tab.page.evaluate(read_storage) == [0, 0, ""]
-        tab.forgive("status of 401")
+        tab.remove_problems("status of 401")

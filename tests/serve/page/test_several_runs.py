@@ -43,7 +43,7 @@ def test_failure_of_a_hidden_run_is_shown_only_with_that_run(
         expect(node(tab, "s2")).to_contain_text("not run")
         tab.page.get_by_role("button", name="Ask again").click()
         expect(tab.page.get_by_role("alert")).to_contain_text("cannot be reached")
-        tab.forgive("ERR_")
+        tab.remove_problems("ERR_")
 
 
 def test_second_question_is_refused_while_the_first_runs(tab: Tab) -> None:

@@ -28,11 +28,11 @@ from langgraph.store.sqlite.aio import AsyncSqliteStore
 from tests.serve.service.helpers import plan
 from tests.serve.service.in_process import service_client
 
-ASKED = {**plan("s1 = quick(); s2 = quick(a=s1.value); s3 = quick(a=s2.value)"), "thread_id": "t"}
-ASKS = {**plan("s1 = quick(); s2 = twice(a=s1.value); s3 = quick(a=s2.value)"), "thread_id": "t"}
+QUICK_REQUEST = plan("s1 = quick(); s2 = quick(a=s1.value); s3 = quick(a=s2.value)")
+ASKING_REQUEST = plan("s1 = quick(); s2 = twice(a=s1.value); s3 = quick(a=s2.value)")
 KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
 #: Ways to continue a thread: resume it, or send the same request again.
-WAYS = ("resume", "repeat")
+CONTINUATIONS = ("resume", "repeat")
 Request = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 
 
@@ -45,11 +45,11 @@ async def ask_earlier(client: httpx.AsyncClient) -> None:
 
 
 async def ask_waiting(client: httpx.AsyncClient) -> None:
-    assert (await client.post("/ask", json=ASKS)).status_code == 202
+    assert (await client.post("/ask", json={**ASKING_REQUEST, "thread_id": "t"})).status_code == 202
 
 
 async def ask(client: httpx.AsyncClient) -> httpx.Response:
-    return await client.post("/ask", json=ASKED, headers=KEY)
+    return await client.post("/ask", json={**QUICK_REQUEST, "thread_id": "t"}, headers=KEY)
 
 
 async def reply(client: httpx.AsyncClient) -> httpx.Response:
@@ -125,12 +125,12 @@ async def report_after_kill(folder: Path, name: str, how: str) -> dict[str, Any]
             reply_answer = (await client.post("/threads/t/resume", json=body)).json()
         later = await client.post("/ask", json={"question": "later", "thread_id": "t"})
     return {
-        "told": [state.status_code, state.json()],
-        "ended": [response.status_code, response.json()],
-        "same": (repeated.status_code, repeated.text) == (response.status_code, response.text),
-        "last": reply_answer,
+        "thread": [state.status_code, state.json()],
+        "response": [response.status_code, response.json()],
+        "unchanged": (repeated.status_code, repeated.text) == (response.status_code, response.text),
+        "final_answer": reply_answer,
         "later": later.status_code,
-        "begun": earlier_calls,
+        "earlier_calls": earlier_calls,
         "calls": logged_calls(folder)[len(earlier_calls) :],
     }
 
@@ -177,7 +177,7 @@ def main(root: Path, name: str) -> None:
         folder = root / str(writes)
         if not run_killed(base, folder, name, writes):
             return
-        for how in WAYS:
+        for how in CONTINUATIONS:
             assert run_in_child(partial(print_report, folder, name, writes, how)) == 0
 
 

@@ -65,7 +65,7 @@ class Served:
         """Return the lines of the tools' log: event, step, tenant and process."""
         return self.log.read_text().splitlines() if self.log.exists() else []
 
-    def did(self, event: str) -> int:
+    def count_events(self, event: str) -> int:
         return sum(line.startswith(f"{event} ") for line in self.lines())
 
     def stop(self, signal_number: signal.Signals = signal.SIGTERM) -> int | None:

@@ -43,8 +43,8 @@ def test_stream_sends_plan_steps_tokens_and_the_whole_answer(service: Served) ->
         ("s2", "slow", "started"),
         ("s2", "slow", "done"),
     ]
-    ends = [data for name, data in events if name == "step" and data["status"] == "done"]
-    assert ends[1]["milliseconds"] > 9
+    finished = [data for name, data in events if name == "step" and data["status"] == "done"]
+    assert finished[1]["milliseconds"] > 9
     text = "".join(data["text"] for name, data in events if name == "token")
     assert text == events[-1][1]["text"]
     assert names.count("token") > 1

@@ -48,9 +48,9 @@ def test_thread_in_memory_keeps_only_its_last_run(tmp_path: Path) -> None:
         runs.close()
         return counts
 
-    first, *later = asyncio.run(count_checkpoints())
+    first, *later_counts = asyncio.run(count_checkpoints())
     assert first > 1
-    assert later == [first, first]
+    assert later_counts == [first, first]
 
 
 def test_thread_deleted_while_it_runs_is_unknown_afterwards(tmp_path: Path) -> None:

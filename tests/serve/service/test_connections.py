@@ -136,7 +136,7 @@ def test_connection_with_an_incomplete_request_is_closed_although_bytes_arrive(
     impatient_service: Served, data: bytes
 ) -> None:
     with open_connection(impatient_service, data) as connection:
-        began = time.monotonic()
+        start = time.monotonic()
 
         def is_closed_after_a_byte() -> bool:
             try:
@@ -146,7 +146,7 @@ def test_connection_with_an_incomplete_request_is_closed_although_bytes_arrive(
             return is_closed(connection)
 
         until(is_closed_after_a_byte, 6)
-        assert time.monotonic() - began > 0.5
+        assert time.monotonic() - start > 0.5
 
 
 def test_connection_of_a_running_request_is_not_closed(impatient_service: Served) -> None:
@@ -161,10 +161,10 @@ def test_address_above_its_limit_loses_an_idle_connection_and_no_running_request
     head = f"POST /ask HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ACME}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     request = head.encode() + body
-    before = impatient_service.did("slow")
+    before = impatient_service.count_events("slow")
     with ExitStack() as stack:
         running = stack.enter_context(open_connection(impatient_service, request))
-        until(lambda: impatient_service.did("slow") == before + 1)
+        until(lambda: impatient_service.count_events("slow") == before + 1)
         older = stack.enter_context(open_connection(impatient_service))
         newer = stack.enter_context(open_connection(impatient_service))
         stack.enter_context(open_connection(impatient_service))
@@ -172,7 +172,7 @@ def test_address_above_its_limit_loses_an_idle_connection_and_no_running_request
         assert not is_closed(newer)
         for _ in range(2):
             stack.enter_context(open_connection(impatient_service, request))
-        until(lambda: impatient_service.did("slow") == before + 3)
+        until(lambda: impatient_service.count_events("slow") == before + 3)
         refused = stack.enter_context(open_connection(impatient_service, b""))
         assert refused.recv(100).startswith(b"HTTP/1.1 503 ")
         running.settimeout(5)

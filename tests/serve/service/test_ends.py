@@ -33,7 +33,7 @@ def test_service_finishes_running_requests_after_sigterm(tmp_path: Path) -> None
             return str(answer["steps"][0]["rows"][0]["value"])
 
         answers = [pool.submit(ask, number) for number in range(REQUESTS)]
-        until(lambda: server.did("slow") == REQUESTS)
+        until(lambda: server.count_events("slow") == REQUESTS)
         server.process.send_signal(signal.SIGTERM)
         assert [answer.result() for answer in answers] == ["slept"] * REQUESTS
         assert server.process.wait(10) == 0
@@ -48,7 +48,7 @@ def test_run_of_a_killed_service_resumes_and_repeats_no_finished_step(tmp_path: 
         with server.client() as client:
             client.post("/ask", json={"question": QUICK, "thread_id": "before"})
             request = pool.submit(client.post, "/ask", json={**body, "thread_id": "killed"})
-            until(lambda: server.did("slow") == 1)
+            until(lambda: server.count_events("slow") == 1)
             # The next step may start before the result of this one is written.
             until(lambda: client.get("/threads/killed").json()["steps"])
             server.stop(signal.SIGKILL)

@@ -31,7 +31,7 @@ from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.routes import reply
 from casewright.serve.service.runs import Runs, Waiting
 from casewright.tools import CallContext, Toolbox
-from tests.graph.helpers import Given, tool
+from tests.graph.helpers import Arguments, tool
 from tests.serve.service.server_process import QuestionPlanner
 from tests.support.examples import at_most
 from tests.support.faulty_saver import Disk, FaultySaver
@@ -87,7 +87,7 @@ class Clients(RuleBasedStateMachine):
         options = ServiceOptions(max_concurrency=SLOTS, threads_file=Path("none"))
         self.runs = Runs(parts, options, FaultySaver(self.disk), None)
 
-    async def _works(self, arguments: Given, context: CallContext) -> str:
+    async def _works(self, arguments: Arguments, context: CallContext) -> str:
         values = [row["value"] for step in self.disk.finished for row in step["rows"]]
         repeated = any(value.startswith(f"{context.key}|") for value in values)
         assert not repeated, "a finished step was repeated"
@@ -97,7 +97,7 @@ class Clients(RuleBasedStateMachine):
         self.calls.append(call)
         return await call.result
 
-    async def _asks(self, arguments: Given, context: CallContext) -> str:
+    async def _asks(self, arguments: Arguments, context: CallContext) -> str:
         value = await self._works(arguments, context)
         return f"{value}, {interrupt(context.step)}"
 
@@ -171,7 +171,7 @@ class Clients(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.1, 25.0]))
     def time_passes(self, seconds: float) -> None:
-        self.loop.let_pass(seconds)
+        self.loop.advance(seconds)
         self._settle()
 
     @rule(writes=st.integers(0, 6))
@@ -191,9 +191,9 @@ class Clients(RuleBasedStateMachine):
 
     def _settle(self) -> None:
         self.loop.settle()
-        ended = [request for request in self.requests if request.task.done()]
+        completed = [request for request in self.requests if request.task.done()]
         self.requests = self.unanswered
-        for request in ended:
+        for request in completed:
             if request.task.cancelled():
                 continue
             if (error := request.task.exception()) is None:
@@ -223,7 +223,7 @@ class Clients(RuleBasedStateMachine):
         self.disk.fails_in = -1
         for request in self.unanswered:
             request.task.cancel()
-        self.loop.let_pass(1)
+        self.loop.advance(1)
         self._settle()
         assert not self.pending, "a call was left behind"
         assert not self.runs.locks.keys, "a thread was left locked"
@@ -235,7 +235,7 @@ class Clients(RuleBasedStateMachine):
         assert len(self.pending) == SLOTS, "a slot was not freed"
         for request in self.unanswered:
             request.task.cancel()
-        self.loop.let_pass(1)
+        self.loop.advance(1)
         self.runs.close()
         self.loop.close()
 

@@ -74,9 +74,9 @@ async def status_of(runs: Runs, thread: str) -> str:
     return str(state["status"])
 
 
-async def wait_until(ready: Callable[[], Any], seconds: float = 20.0) -> None:
+async def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
     async with asyncio.timeout(seconds):
-        while not ready():
+        while not condition():
             await asyncio.sleep(0.02)
 
 

@@ -52,27 +52,27 @@ def test_langserve_client_cannot_set_the_tenant_in_its_config(service: Served) -
 
 
 def test_langserve_batch_has_at_most_32_questions_and_runs_four_at_once(service: Served) -> None:
-    slow, before = plan("s1 = slow(b=0.6)"), service.did("slow")
+    slow, before = plan("s1 = slow(b=0.6)"), service.count_events("slow")
     with service.client() as client, ThreadPoolExecutor(1) as pool:
         response = client.post("/casewright/batch", json={"inputs": [{"question": QUICK}] * 33})
         assert response.status_code == 422
         assert "at most 32 questions" in response.json()["detail"]
         batch = pool.submit(client.post, "/casewright/batch", json={"inputs": [slow] * 8})
-        until(lambda: service.did("slow") > before)
+        until(lambda: service.count_events("slow") > before)
         time.sleep(0.2)
-        assert service.did("slow") == before + 4
+        assert service.count_events("slow") == before + 4
         assert len(batch.result().json()["output"]) == 8
 
 
 def test_langserve_batch_is_cancelled_when_one_question_fails(service: Served) -> None:
-    before = service.did("cancelled")
+    before = service.count_events("cancelled")
     failing = plan("s1 = slow(b=0.5); s2 = asks(a=s1.value)")
     questions = [plan("s1 = slow(b=30)"), plan("s1 = slow(b=30)"), failing]
     with service.client() as client:
         response = client.post("/casewright/batch", json={"inputs": questions})
     assert response.status_code == 409
     # The other questions end before the response is sent.
-    assert service.did("cancelled") == before + 2
+    assert service.count_events("cancelled") == before + 2
 
 
 @pytest.mark.parametrize("question", [{"question": ""}, {"question": QUICK, "tenant": "other"}, 7])

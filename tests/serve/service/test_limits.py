@@ -72,7 +72,7 @@ def test_request_with_expect_100_continue_receives_413_before_its_body(service: 
 
 
 def test_request_above_its_time_limit_receives_504_and_is_cancelled(limited: Served) -> None:
-    before = limited.did("cancelled")
+    before = limited.count_events("cancelled")
     with limited.client() as client:
         response = client.post("/ask", json=plan("s1 = slow(b=30)"))
         assert response.status_code == 504
@@ -80,14 +80,14 @@ def test_request_above_its_time_limit_receives_504_and_is_cancelled(limited: Ser
             events = events_of(stream)
     assert events[-1][0] == "error"
     assert events[-1][1]["status"] == 504
-    until(lambda: limited.did("cancelled") == before + 2)
+    until(lambda: limited.count_events("cancelled") == before + 2)
 
 
 def test_request_above_the_concurrency_limit_receives_503_with_retry_after(limited: Served) -> None:
     with limited.client() as client, ThreadPoolExecutor(3) as pool:
-        before = limited.did("slow")
+        before = limited.count_events("slow")
         first = pool.submit(client.post, "/ask", json=plan("s1 = slow(b=1)"))
-        until(lambda: limited.did("slow") > before)
+        until(lambda: limited.count_events("slow") > before)
         others = [pool.submit(client.post, "/ask", json={"question": QUICK}) for _ in range(2)]
         codes = sorted(other.result().status_code for other in others)
         assert [first.result().status_code, *codes] == [200, 200, 503]
@@ -99,7 +99,7 @@ def test_request_above_the_concurrency_limit_receives_503_with_retry_after(limit
 
 @pytest.mark.parametrize("path", ["/ask", "/ask/stream"])
 def test_run_is_cancelled_when_its_client_disconnects(limited: Served, path: str) -> None:
-    before = limited.did("cancelled"), limited.did("slow")
+    before = limited.count_events("cancelled"), limited.count_events("slow")
     client = limited.client()
     with (
         pytest.raises(httpx.ReadTimeout),
@@ -109,8 +109,8 @@ def test_run_is_cancelled_when_its_client_disconnects(limited: Served, path: str
     ):
         response.read()
     client.close()
-    until(lambda: limited.did("cancelled") == before[0] + 2)
-    assert limited.did("slow") == before[1] + 2
+    until(lambda: limited.count_events("cancelled") == before[0] + 2)
+    assert limited.count_events("slow") == before[1] + 2
     with limited.client() as other:
         # The slot is free again.
         assert other.post("/ask", json={"question": QUICK}).status_code == 200
@@ -122,10 +122,10 @@ def test_run_whose_client_disconnected_can_be_resumed(limited: Served) -> None:
         with pytest.raises(httpx.ReadTimeout):
             client.post("/ask", json=body, timeout=0.4)
         until(lambda: client.get("/threads/left").json().get("status") == "interrupted")
-        before = limited.did("quick")
+        before = limited.count_events("quick")
         answer = client.post("/threads/left/resume", json={}).json()
         assert [step["status"] for step in answer["steps"]] == ["done", "done"]
-        assert limited.did("quick") == before
+        assert limited.count_events("quick") == before
 
 
 def test_blocking_tool_delays_neither_its_504_nor_the_next_request(limited: Served) -> None:
@@ -138,10 +138,10 @@ def test_blocking_tool_delays_neither_its_504_nor_the_next_request(limited: Serv
 
 def test_busy_thread_refuses_a_second_question_and_its_deletion(service: Served) -> None:
     with service.client() as client, ThreadPoolExecutor(1) as pool:
-        before = service.did("slow")
+        before = service.count_events("slow")
         body = {**plan("s1 = slow(b=0.5)"), "thread_id": "busy"}
         first = pool.submit(client.post, "/ask", json=body)
-        until(lambda: service.did("slow") > before)
+        until(lambda: service.count_events("slow") > before)
         assert client.get("/threads/busy").json()["status"] == "running"
         assert client.post("/ask", json={**body, "question": QUICK}).status_code == 409
         assert client.delete("/threads/busy").status_code == 409

@@ -150,15 +150,15 @@ async def test_mcp_refuses_unknown_methods_wrong_parameters_and_missing_tokens(
 
 
 async def test_mcp_call_is_cancelled_when_its_client_disconnects(mcp_service: Served) -> None:
-    before = mcp_service.did("slow")
+    before = mcp_service.count_events("slow")
     async with open_session(mcp_service) as session, asyncio.timeout(30):
         call = asyncio.ensure_future(session.call_tool("ask", plan("s1 = slow(b=4)")))
-        while mcp_service.did("slow") == before:
+        while mcp_service.count_events("slow") == before:
             await asyncio.sleep(0.02)
-        cancelled = mcp_service.did("cancelled")
+        cancelled = mcp_service.count_events("cancelled")
         call.cancel()
     async with asyncio.timeout(3):
-        while mcp_service.did("cancelled") == cancelled:
+        while mcp_service.count_events("cancelled") == cancelled:
             await asyncio.sleep(0.02)
 
 

@@ -47,8 +47,8 @@ def test_run_ends_at_its_deadline_with_the_available_evidence(service: Served) -
     assert answer["missing"] == [
         "s2 (slow) took too long. The run's deadline passed before the step ended."
     ]
-    ends = [data for name, data in events if name == "step" and data["status"] == "done"]
-    assert ends[0]["sentences"] == ["found for acme:"]
+    finished = [data for name, data in events if name == "step" and data["status"] == "done"]
+    assert finished[0]["sentences"] == ["found for acme:"]
 
 
 @pytest.mark.parametrize("deadline", ["0", "-1", '"5"', "1e999"])
@@ -71,7 +71,7 @@ def test_run_killed_while_it_is_mended_resumes_and_repeats_no_finished_step(tmp_
     with served(tmp_path, threads_file=file) as server:
         client_thread = threading.Thread(target=ask, args=(server,))
         client_thread.start()
-        until(lambda: server.did("slept"))
+        until(lambda: server.count_events("slept"))
         with server.client() as client:
             until(lambda: len(client.get("/threads/visit").json()["steps"]) == 3)
             steps = client.get("/threads/visit").json()["steps"]

@@ -74,8 +74,8 @@ async def test_a_repeated_question_returns_the_first_answer_and_calls_no_tool(
         assert count_log_lines(tmp_path) == 2
         # Without this key, the request is a new one.
         for headers in ({}, {"Idempotency-Key": '"another"'}):
-            new = await client.post("/ask", json={**TWO_STEPS, **thread}, headers=headers)
-            assert new.json()["run_id"] != first.json()["run_id"]
+            unkeyed = await client.post("/ask", json={**TWO_STEPS, **thread}, headers=headers)
+            assert unkeyed.json()["run_id"] != first.json()["run_id"]
 
 
 @DURABLE

@@ -52,12 +52,12 @@ def test_three_services_share_a_port_and_resume_runs_of_a_killed_one(tmp_path: P
             return send_request(server, "GET", "/threads/killed").json()
 
         request = pool.submit(send_request, server, "POST", "/ask", json=body)
-        until(lambda: server.did("slow") == 1)
+        until(lambda: server.count_events("slow") == 1)
         until(lambda: thread_state()["steps"])
         # Every service reports that one of them runs the thread.
         assert [thread_state()["status"] for _ in range(12)] == ["running"] * 12
-        tries = [send_request(server, "POST", "/threads/killed/resume", json={}) for _ in range(6)]
-        assert [response.status_code for response in tries] == [409] * 6
+        posts = [send_request(server, "POST", "/threads/killed/resume", json={}) for _ in range(6)]
+        assert [response.status_code for response in posts] == [409] * 6
 
         killed = int(server.lines()[0].split()[-1])
         os.kill(killed, signal.SIGKILL)

@@ -74,11 +74,11 @@ def test_later_question_reuses_the_approved_plan_of_the_same_tenant_only(
     with service.client() as acme, service.client(OTHER) as other:
         run = acme.post("/ask", json={"question": first}).json()
         retained = acme.post(f"/runs/{run['run_id']}/approve").json()
-        later = first.replace("please ", "please, ")
-        answer = acme.post("/ask", json={"question": later}).json()
+        similar_question = first.replace("please ", "please, ")
+        answer = acme.post("/ask", json={"question": similar_question}).json()
         assert answer["planner"]["name"] == f"earlier:{retained['id']}"
         assert answer["plan"] == run["plan"]
-        answer = other.post("/ask", json={"question": later}).json()
+        answer = other.post("/ask", json={"question": similar_question}).json()
         assert answer["planner"]["name"] == "question"
         different = acme.post("/ask", json={"question": "something else entirely"}).json()
         assert different["planner"]["name"] == "question"
@@ -86,7 +86,7 @@ def test_later_question_reuses_the_approved_plan_of_the_same_tenant_only(
             {"history": [{"question": "a", "answer": "b"}]},
             {"context": {"product": "P1"}},
         ):
-            answer = acme.post("/ask", json={"question": later, **fields}).json()
+            answer = acme.post("/ask", json={"question": similar_question, **fields}).json()
             assert answer["planner"]["name"] == "question"
             assert acme.post(f"/runs/{answer['run_id']}/approve").status_code == 404
         acme.delete(f"/cases/{retained['id']}")

@@ -10,7 +10,7 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.extensions import extension, extensions
-from tests.serve.helpers import Done, command, new_home, one_line_error, result, run_this
+from tests.serve.helpers import Output, command, new_home, one_line_error, result, run_argv
 
 ROOT = Path(__file__).parents[3]
 KINDS = ("planner", "generator", "judge", "encoder", "domain")
@@ -98,10 +98,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return new_home(tmp_path_factory.mktemp("extended") / "home")
 
 
-def run(site: Path, home: Path, *arguments: str) -> Done:
+def run(site: Path, home: Path, *arguments: str) -> Output:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join((str(site), str(ROOT))))
-        return run_this(home, [*command(), *arguments])
+        return run_argv(home, [*command(), *arguments])
 
 
 def test_ask_uses_planner_generator_encoder_and_domain_of_another_package_by_name(
@@ -136,7 +136,7 @@ def test_judge_of_another_package_is_made_by_name(site: Path, home: Path) -> Non
     code = "from casewright.graph.named import make_judge; print(type(make_judge('kind')).__name__)"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join((str(site), str(ROOT))))
-        completed = run_this(home, [sys.executable, "-c", code])
+        completed = run_argv(home, [sys.executable, "-c", code])
     assert completed.stdout == "Kind\n", completed.stderr
 
 

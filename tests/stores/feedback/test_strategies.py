@@ -64,8 +64,8 @@ def store() -> Iterator[CaseStore]:
 
 
 @pytest.fixture(scope="module")
-def other_store(shared_place: str) -> Iterator[CaseStore]:
-    with fill_store(CaseStore(schema(), shared_place)) as case_store:
+def other_store(shared_location: str) -> Iterator[CaseStore]:
+    with fill_store(CaseStore(schema(), shared_location)) as case_store:
         yield case_store
 
 
@@ -227,8 +227,8 @@ def test_sentence_strategy_encodes_and_ranks_all_sentences_in_one_batch(
     encoder = HashingEncoder()
     with fill_store(CaseStore(schema(encoder))) as store:
         question = make_question(store)
-        *early, late = make_feedback(question, 3).relevant
-        feedback = Feedback([*early, replace(late, round=2)])
+        *early, last_hit = make_feedback(question, 3).relevant
+        feedback = Feedback([*early, replace(last_hit, round=2)])
         engine = question.finder.engine
         rank, batch_sizes = engine.rank, []
 
@@ -241,7 +241,7 @@ def test_sentence_strategy_encodes_and_ranks_all_sentences_in_one_batch(
         SentenceStrategy(sentences=2, texts=2).search(question, feedback, 5)
         assert batch_sizes == [len(encoder.calls[0])] == [4]
         # The sentences of the latest relevant case come first.
-        assert encoder.calls[0][0] == f"{QUESTION} {late.text.split('.')[0]}."
+        assert encoder.calls[0][0] == f"{QUESTION} {last_hit.text.split('.')[0]}."
         assert all(query.startswith(f"{QUESTION} ") for query in encoder.calls[0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.serve.helpers import GALAXY, run_this
+from tests.serve.helpers import GALAXY, run_argv
 
 PROGRAM = """
 import sys
@@ -37,7 +37,7 @@ finally:
 
 
 def test_ask_runs_few_modules_of_serve_and_looks_up_its_domain_once(home: Path) -> None:
-    completed = run_this(home, [sys.executable, "-c", PROGRAM, "ask", GALAXY])
+    completed = run_argv(home, [sys.executable, "-c", PROGRAM, "ask", GALAXY])
     executed, imported, *domains = completed.stderr.partition("counted")[2].split()
     # The lower bound shows that the profiler sees the calls.
     assert 5 < int(executed) <= 20, completed.stderr

@@ -61,7 +61,7 @@ def test_answered_thread_is_opened_by_its_name(tab: Tab, plans: Served) -> None:
     name.fill("unknown")
     name.press("Enter")
     expect(tab.page.get_by_role("alert")).not_to_be_empty()
-    tab.forgive("status of 4")
+    tab.remove_problems("status of 4")
 
 
 def test_page_opens_a_waiting_thread_and_sends_its_reply(tab: Tab, plans: Served) -> None:
@@ -110,7 +110,7 @@ def test_reply_stays_in_its_field_when_the_service_refuses_it(tab: Tab, plans: S
     tab.page.get_by_label("Reply").press("Enter")
     expect(tab.page.get_by_role("alert")).to_contain_text("no such thread")
     expect(tab.page.get_by_label("Reply")).to_have_value("a long reply")
-    tab.forgive("status of 404")
+    tab.remove_problems("status of 404")
 
 
 def test_page_shows_and_saves_large_integers_unchanged(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from casewright.domains import store_opening
-from tests.serve.helpers import GALAXY, Done, environment, one_line_error, result, run, run_process
+from tests.serve.helpers import GALAXY, environment, one_line_error, result, run, run_process
 from tests.support.sparse import contents
 
 HOLDER = """
@@ -45,7 +45,7 @@ def locked_by_another_process(home: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def run_with_short_wait(home: Path, *arguments: str) -> Done:
+def run_with_short_wait(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command that waits half a second for a locked folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_opening, "LOCK_SECONDS", 0.5)
