@@ -121,7 +121,7 @@ def test_held_out_tree_without_questions_is_an_input_error(tmp_path: Path) -> No
         )
 
 
-def test_states_are_those_of_transformers_and_nearly_so_in_eight_bits(small: Path) -> None:
+def test_states_are_those_of_transformers_and_nearly_so_in_integers(small: Path) -> None:
     ids = [0, *range(2000, 2150), 2]
     weights = read_weights(small)
     config = transformers.MPNetConfig(

@@ -68,6 +68,7 @@ def test_margin_is_zero_if_demonstrations_change_no_probability(
 ) -> None:
     measures = measure(right, wrong, right, wrong)
     assert measures.margin == 0.0
+    assert 0 <= measures.mass <= 1
     assert measures.preference == pytest.approx(-LOG(2))
 
 

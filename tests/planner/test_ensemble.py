@@ -120,6 +120,7 @@ def test_ensemble_takes_the_plan_with_the_highest_weighted_sum(
     assert result.plan == PLANS[likeliest]
     assert result.planner == "ensemble"
     assert result.confidence is not None
+    assert 0 <= result.confidence <= 1
     assert PLANS[likeliest] not in result.alternatives
     for plan in result.alternatives:
         plan_request().validate(plan)

@@ -45,6 +45,7 @@ def test_parser_planner_returns_valid_plans_with_a_confidence(folder: Path) -> N
     assert result.planner == f"parser:{folder}"
     assert not result.fallback
     assert result.confidence is not None
+    assert 0 <= result.confidence <= 1
 
 
 def test_parser_planner_gives_a_message_without_words_the_fallback_plan(folder: Path) -> None:

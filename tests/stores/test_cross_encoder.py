@@ -23,6 +23,7 @@ from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.mpnet_weights import read_weights
 from tests.support.encoders import HashingEncoder
 
+FACTORS = "encoder.layer.0.output.factors"
 NORM_BIAS = "encoder.layer.11.output.LayerNorm.bias"
 QUESTION = "how many processes does a worker start by default"
 ANSWER = "The number of worker processes is set by --workers and defaults to the number of CPUs."
@@ -41,7 +42,7 @@ def test_sentence_that_answers_has_the_highest_logit(
     first, second = cross_encoder.answer_logits(QUESTION, PASSAGES)
     assert [len(first), len(second)] == [3, 2]
     assert first.argmax() == 1
-    assert log_sum(first) > log_sum(second) + 1
+    assert log_sum(first) > log_sum(second) + 1.5
 
 
 def test_passages_that_do_not_answer_have_logits_below_no_answer(
@@ -60,7 +61,7 @@ def test_logits_do_not_depend_on_earlier_calls_or_repetitions(cross_encoder: Cro
 
 
 def test_long_passage_is_read_in_windows_up_to_their_maximum(cross_encoder: CrossEncoder) -> None:
-    filler = [f"{OTHERS[1]} " * (MAX_PARTS // 8)] * (MAX_WINDOWS - 1)
+    filler = [f"{OTHERS[1]} " * (MAX_PARTS // 7)] * (MAX_WINDOWS - 1)
     passages = [["", ""], ["Workers", *filler, ANSWER, *filler, ANSWER], ["Bare heading"]]
     empty, long, heading_only = cross_encoder.answer_logits(QUESTION, passages)
     assert empty.tolist() == [UNREAD]
@@ -95,21 +96,18 @@ def test_missing_or_damaged_weights_are_an_input_error(tmp_path: Path) -> None:
             CrossEncoder(file).answer_logits(QUESTION, PASSAGES)
 
 
-FACTORS = "encoder.layer.0.output.factors"
-
-
 @pytest.mark.parametrize(
     ("name", "array", "reason"),
     [
-        (NORM_BIAS, np.zeros(5, np.float32), "not an array"),
-        (NORM_BIAS, np.zeros(768, np.float64), "not an array"),
-        (NORM_BIAS, np.full(768, np.nan, np.float32), "not finite"),
-        (FACTORS, np.zeros(3072, np.float32), "not positive"),
+        (NORM_BIAS, np.zeros(5, np.float32), f"{NORM_BIAS} is not an array"),
+        (NORM_BIAS, np.zeros(768, np.float64), f"{NORM_BIAS} is not an array"),
+        (NORM_BIAS, np.full(768, np.nan, np.float32), f"{NORM_BIAS} is not finite"),
+        (FACTORS, np.zeros(3072, np.float32), f"{FACTORS} is not positive"),
         ("encoder.layer.12.intermediate.dense.bias", np.zeros(3072, np.float32), "13 layers"),
         ("other", np.zeros(5, np.float32), "the network has no other"),
     ],
 )
-def test_file_with_a_wrong_array_is_an_input_error_with_its_name(
+def test_file_with_a_wrong_array_is_an_input_error_with_the_reason(
     tmp_path: Path, name: str, array: np.ndarray[Any, Any], reason: str
 ) -> None:
     file = tmp_path / "w.safetensors"

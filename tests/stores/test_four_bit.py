@@ -8,7 +8,7 @@ import pytest
 from casewright.stores.encoders.four_bit import BLOCK, pack, unpack
 
 
-def test_error_of_random_numbers_is_a_twelfth_of_their_deviation() -> None:
+def test_error_of_random_numbers_is_about_a_twelfth_of_their_deviation() -> None:
     matrix = np.random.default_rng(0).standard_normal((200, 4 * BLOCK)).astype(np.float32)
     error = unpack(*pack(matrix)) - matrix
     # With the largest scales only, which clip no number, it is 0.0865.

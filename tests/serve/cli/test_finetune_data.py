@@ -210,10 +210,14 @@ def test_finetune_data_prints_counts_of_examples_and_queries(
     assert f"Of {len(toy_queries())} queries {len(toy_queries())} were taken" in completed.stdout
 
 
-def test_option_force_replaces_a_training_set(home: Path, folder: Path, completed: Output) -> None:
+def test_training_set_is_replaced_only_with_option_force(
+    home: Path, folder: Path, completed: Output
+) -> None:
     before = file_contents(folder / "set")
+    (folder / "set" / "train.jsonl").write_text("other", encoding="utf-8")
+    changed = file_contents(folder / "set")
     assert "--force" in one_line_error(build_data(home, folder, "--output", folder / "set"))
-    assert file_contents(folder / "set") == before
+    assert file_contents(folder / "set") == changed
     replaced = build_data(home, folder, "--output", folder / "set", "--force")
     assert replaced.returncode == 0, replaced.stderr
     assert file_contents(folder / "set") == before

@@ -93,6 +93,7 @@ def test_every_line_of_a_plan_file_has_exactly_the_expected_keys(
     assert all(list(answer) == keys for answer in answers)
     for answer in answers:
         assert (answer["confidence"] is None) == (answer["error"] is not None)
+        assert 0 <= (answer["confidence"] or 0) <= 1
         assert answer["plan"] not in answer["alternatives"]
         assert all(parse_plan(plan) for plan in answer["alternatives"])
 
