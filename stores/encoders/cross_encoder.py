@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright.stores.encoders.encoder import Encoder
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.mpnet import END, ID_OFFSET, START, MPNet
 from casewright.stores.encoders.mpnet_weights import PASSAGE, TOKEN, read_weights
-from casewright.stores.encoders.onnx_graph import fitting_bits
+from casewright.stores.encoders.onnx_graph import Floats, fitting_bits
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -43,9 +42,9 @@ UNREAD = -20.0
 MAX_TOKEN_CHARACTERS = 20
 #: Number of passages whose logits are kept.
 MAX_KEPT = 256
-Floats = NDArray[np.float32]
-#: The weights (WIDTH,) and the bias of the logit of a passage, and of that of a token.
-Heads = Sequence[tuple[Floats, np.float32]]
+
+#: Weights (WIDTH,) and bias of the affine map to a passage's logit, then to a token's.
+AffineMaps = Sequence[tuple[Floats, np.float32]]
 #: A heading, which may be empty, and the parts below it.
 Passage = Sequence[str]
 
@@ -72,7 +71,7 @@ class CrossEncoder:
     def __init__(self, weights: Path = WEIGHTS) -> None:
         self._file = weights
         self._lock, self._model_lock = threading.Lock(), threading.Lock()
-        self._model: tuple[MPNet, Heads] | None = None
+        self._model: tuple[MPNet, AffineMaps] | None = None
         self._logits: OrderedDict[bytes, Floats] = OrderedDict()
 
     def answer_logits(self, question: str, passages: Sequence[Passage]) -> list[Floats]:
@@ -104,9 +103,9 @@ class CrossEncoder:
         return logits
 
     def _read(self, pair: Pair) -> Floats:
-        network, heads = self._load()
+        network, maps = self._load()
         states = network.read(pair.ids)
-        passage, tokens = logits = np.array([states @ weight + bias for weight, bias in heads])
+        passage, tokens = logits = np.array([states @ weight + bias for weight, bias in maps])
         if not np.isfinite(logits).all():
             raise InputError(
                 f"The cross-encoder's weights {self._file} give logits that are not finite. Train "
@@ -120,15 +119,15 @@ class CrossEncoder:
         ]
         return np.array(parts, np.float32)
 
-    def _load(self) -> tuple[MPNet, Heads]:
+    def _load(self) -> tuple[MPNet, AffineMaps]:
         with self._model_lock:
             if self._model is None:
                 weights = read_weights(self._file)
-                heads = [
+                maps = [
                     (weights[f"{name}.weight"][0], weights[f"{name}.bias"][0])
                     for name in (PASSAGE, TOKEN)
                 ]
-                self._model = MPNet(weights, fitting_bits()), heads
+                self._model = MPNet(weights, fitting_bits()), maps
             return self._model
 
 

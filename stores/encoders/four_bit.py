@@ -11,6 +11,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.stores.encoders.onnx_graph import Floats
+
 #: Number of columns of a block, and the integer of the number 0.
 BLOCK, ZERO = 32, 8
 #: Factors of a block's largest scale; the one with the smallest squared error is taken.
@@ -18,7 +20,6 @@ FACTORS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)
 #: A block of smaller numbers becomes zeros, since float16 could not hold its scale.
 SMALLEST = 1e-4
 
-Floats = NDArray[np.float32]
 Packed: TypeAlias = NDArray[np.uint8]
 Scales: TypeAlias = NDArray[np.float16]
 

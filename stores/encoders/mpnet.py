@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from casewright.stores.encoders.four_bit import unpack
 from casewright.stores.encoders.mpnet_weights import (
+    ATTENTION_HEADS,
     BUCKETS,
     DISTANCES,
-    HEADS,
     MAX_TOKENS,
     NORM,
     POSITIONS,
@@ -49,7 +49,7 @@ class MPNet:
         for number in range(count_layers(weights)):
             layer = f"encoder.layer.{number}"
             parts = [f"{layer}.attention.attn.{part}" for part in "qkv"]
-            attended = graph.attention(states, "", HEADS, *parts, bias="bias")
+            attended = graph.attention(states, "", ATTENTION_HEADS, *parts, bias="bias")
             norm = f"{layer}.attention.LayerNorm"
             states, _ = graph.residual(states, attended, f"{layer}.attention.attn.o", norm)
             inner = graph.gelu(states, f"{layer}.intermediate.dense")

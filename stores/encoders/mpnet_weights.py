@@ -14,7 +14,7 @@ from casewright.stores.encoders.four_bit import BLOCK, pack, unpack
 from casewright.stores.encoders.onnx_graph import Floats
 
 #: The dimension of the states, and the numbers of attention heads and of words.
-WIDTH, HEADS, VOCABULARY = 768, 12, 30_527
+WIDTH, ATTENTION_HEADS, VOCABULARY = 768, 12, 30_527
 MAX_LAYERS = 12
 #: Maximum number of tokens; the first position embeddings are not used.
 MAX_TOKENS, UNUSED_POSITIONS = 512, 2
@@ -121,7 +121,7 @@ def _kinds(layers: int, names: Collection[str]) -> dict[str, tuple[str, tuple[in
         norms += [f"{layer}.attention.LayerNorm", f"{layer}.output.LayerNorm"]
     floats: dict[str, tuple[int, ...]] = {
         POSITIONS: (MAX_TOKENS + UNUSED_POSITIONS, WIDTH),
-        DISTANCES: (2 * BUCKETS, HEADS),
+        DISTANCES: (2 * BUCKETS, ATTENTION_HEADS),
         **{f"{name}.weight": (1, WIDTH) for name in (PASSAGE, TOKEN)},
         **{f"{name}.bias": (1,) for name in (PASSAGE, TOKEN)},
         **{f"encoder.layer.{n}.output{SMOOTHING}": (4 * WIDTH,) for n in range(layers)},
