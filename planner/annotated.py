@@ -58,7 +58,7 @@ class QueryRecord(BaseModel):
             extended = toolbox.with_(*map(tool_from_record, self.tools_extra))
         except ToolError as error:
             raise InputError(f"tools_extra: {error}") from error
-        # ``alias`` would change the names of some tools, such as get_xml.
+        # A tool's own name is kept, because ``alias`` would change names such as get_xml.
         removed = [name if name in extended else alias(name) for name in self.tools_removed]
         if unknown := [name for name in removed if name not in extended]:
             raise InputError(
@@ -116,7 +116,7 @@ class Conversation:
 
     Attributes:
         turns: The turns, the earliest first; the history of a turn is the turns before it.
-        kinds: How each turn depends on earlier turns: ``first``, ``pronoun``, ``ellipsis``, ….
+        kinds: How each turn depends on earlier turns: ``first``, ``pronoun``, ``ellipsis``, and others.
         scope: The user's scope during the conversation.
         measuring: True for test data, which must not be used for training or tuning.
     """
@@ -151,7 +151,7 @@ class Conversation:
 
     @property
     def follow_ups(self) -> list[tuple[str, AnnotatedQuery]]:
-        """Turns after the first, each with its kind."""
+        """Pairs of a kind and a turn, for the turns after the first."""
         return list(zip(self.kinds, self.turns, strict=True))[1:]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from casewright.planner.plan import Plan, Step
 from casewright.tools import NO_EVIDENCE
 
-#: Function that returns a sentence on how a plan exceeds a budget, or "" if the plan fits.
+#: Returns a sentence that says how a plan exceeds a budget, or "" if the plan does not exceed it.
 BudgetCheck = Callable[[Plan], str]
 
 
@@ -17,7 +17,7 @@ def unbounded(plan: Plan) -> str:
 
 
 def max_calls(tool: str, excess: BudgetCheck, limit: int) -> int:
-    """Return how many calls a budget allows in a plan of a single tool, at most ``limit``."""
+    """Return how many calls of ``tool`` alone a budget allows in a plan, at most ``limit``."""
     counts = range(limit, 0, -1)
     return next((n for n in counts if not excess(Plan((Step(tool),) * n))), 0)
 
@@ -34,9 +34,9 @@ def trimmed(plan: Plan, excess: BudgetCheck) -> tuple[Plan, list[str]]:
     new_numbers: dict[int, int] = {}
     notes: list[str] = []
     for number, step in enumerate(plan.steps, 1):
-        missing = [ref.step for ref in step.references() if ref.step not in new_numbers]
+        removed = [ref.step for ref in step.references() if ref.step not in new_numbers]
         extended = [*steps, step.renumbered(new_numbers)]
-        problem = f"it needs s{missing[0]}" if missing else excess(Plan(tuple(extended)))
+        problem = f"it needs s{removed[0]}" if removed else excess(Plan(tuple(extended)))
         if problem:
             notes.append(f"s{number} ({step.tool}) was left out for the budget: {problem}.")
         else:

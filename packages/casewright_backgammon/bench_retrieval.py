@@ -28,7 +28,7 @@ from casewright_backgammon.play_features import PlayFeatures, phase, play_featur
 from casewright_backgammon.position import Position
 from casewright_backgammon.training import choice_loss
 from casewright_mcbr.layers import UNITS, Floats, unit_rows
-from casewright_mcbr.ranking import KS, NAMES, ranking_figures
+from casewright_mcbr.ranking import FIGURE_NAMES, KS, ranking_figures
 
 ENCODING = "encoding"
 SHUFFLED = "control: latent (1, 0), worth shuffled"
@@ -42,7 +42,7 @@ MEAN_FIGURES = "3: mean over the labels, with the paper's figures"
 TABLES = (MEAN_FIGURES, COMBINED, POSITIONS_ONLY, WITH_PLAY)
 #: Number of nearest cases; a figure is the mean of its values for the first 1, 2, … cases.
 NEAREST = KS[-1]
-#: Figures of the paper's Table 3, in the order of ``NAMES``; the paper's labels are chapters.
+#: Figures of the paper's Table 3, in the order of ``FIGURE_NAMES``; its labels are chapters.
 TABLE_3 = {
     ENCODING: (0.353, 0.025, 0.044, 0.366, 0.466),
     "latent (0, 1)": (0.366, 0.026, 0.046, 0.380, 0.479),
@@ -234,12 +234,12 @@ def _figures_row(
     """Return a representation's figures, means over the labels, and the paper's figures."""
     order = nearest_cases(measured, queries, cases, NEAREST, same_roll=False)
     figures = np.mean(list(figures_by_label(measured, order).values()), axis=0)
-    published = TABLE_3.get(representation.name, (None,) * len(NAMES))
+    published = TABLE_3.get(representation.name, (None,) * len(FIGURE_NAMES))
     return {
         "table": MEAN_FIGURES,
         "compared by": representation.name,
-        **dict(zip(NAMES, map(float, figures), strict=True)),
-        **{f"paper {name}": value for name, value in zip(NAMES, published, strict=True)},
+        **dict(zip(FIGURE_NAMES, map(float, figures), strict=True)),
+        **{f"paper {name}": value for name, value in zip(FIGURE_NAMES, published, strict=True)},
     }
 
 
@@ -284,7 +284,7 @@ def _rows_without_cases(
 
 
 def figures_by_label(measured: MeasuredSplit, order: Indices) -> dict[str, NDArray[np.float64]]:
-    """Return the figures of ``NAMES`` by label; a case is relevant if it has the query's value.
+    """Return ``FIGURE_NAMES``' figures by label; a case is relevant if it has the query's value.
 
     Each value of a label has the same weight, even if it is rare, so the precision of random cases
     is 1 / (number of values).

@@ -10,7 +10,7 @@ import typer
 from casewright.errors import InputError
 from casewright.serve.cli.bench.report import show
 from casewright.serve.cli.options import AsJson, Plot
-from casewright_mcbr.commands import ChatModel, OutputFolder, check_folder, show_trained
+from casewright_mcbr.commands import ChatModel, OutputFolder, check_folder, print_training_figures
 
 AnalysedGames = Annotated[
     Path,
@@ -79,7 +79,7 @@ def finetune_backgammon(
     # Read the shipped figures first: the output may be their folder.
     shipped = read_figures(NETWORK_FILE.parent)
     figures = train_backgammon(target, data, seed=seed)
-    show_trained(figures, shipped, target, as_json=as_json)
+    print_training_figures(figures, shipped, target, as_json=as_json)
 
 
 def finetune_backgammon_cases(

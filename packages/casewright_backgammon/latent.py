@@ -21,7 +21,7 @@ from casewright_mcbr.layers import (
     Floats,
     Layer,
     forward,
-    other_network,
+    other_network_error,
     read_arrays,
     write_arrays,
 )
@@ -100,7 +100,7 @@ def load_network(file: Path = NETWORK_FILE) -> PositionNetwork:
     except (KeyError, IndexError):
         fits = False
     if not fits:
-        raise other_network(file, "backgammon")
+        raise other_network_error(file, "backgammon")
     return network
 
 

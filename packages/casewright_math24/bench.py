@@ -34,14 +34,14 @@ from casewright_math24.answer import check
 from casewright_math24.decomposition import LARGER_FACTORS, PAIRS, Class, attempts, classes
 from casewright_math24.latent import LatentNetwork, features
 from casewright_math24.latent_training import (
-    Contrast,
+    ContrastSettings,
     train_contrastive_network,
     train_paper_network,
 )
 from casewright_math24.prompts import CONTEXT_KINDS, ContextKind, chat_attempts, prompt
 from casewright_math24.puzzle import Problem, problem_of
 from casewright_mcbr.layers import UNITS, unit_rows
-from casewright_mcbr.ranking import KS, NAMES, Floats, ranking_figures
+from casewright_mcbr.ranking import FIGURE_NAMES, KS, Floats, ranking_figures
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -67,12 +67,12 @@ CONTROLS: dict[str, Sequence[Class]] = {
     "control: factor 6, then 12": ((6, *PAIRS[0]), (12, *PAIRS[0])),
 }
 #: The settings from which ``--nested`` chooses.
-GRID = [Contrast(*settings) for settings in product((0.05, 0.1, 0.2), (0.7, 1.0))]
+GRID = [ContrastSettings(*settings) for settings in product((0.05, 0.1, 0.2), (0.7, 1.0))]
 #: The shares of right answers: over all puzzles, with a right context, and with a wrong context.
 SHARES = ("accuracy", "faithfulness", "negative rejection")
 #: The paper's names of these representations; the last one corresponds to its latent.
 _PAPER_NAMES = {FEATURES: "features", PAPER: "latent", CONTRASTIVE: "latent"}
-#: The paper's Table 1: figures in the order of ``NAMES``, means over k from 1 to 5 and ten runs.
+#: The paper's Table 1: in the order of ``FIGURE_NAMES``, the means over k from 1 to 5 and ten runs.
 TABLE_1 = {
     ("features", "SCO"): (0.719, 0.015, 0.029, 0.726, 0.815),
     ("latent", "SCO"): (0.820, 0.018, 0.034, 0.824, 0.872),
@@ -211,10 +211,10 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
         held_out = np.random.default_rng(run).permutation(len(training))[: len(training) // 4]
         inner_split = Puzzles(training, labels, {run: held_out.tolist()})
 
-        def precision(contrast: Contrast) -> float:
+        def precision(contrast: ContrastSettings) -> float:
             train = partial(train_contrastive_network, contrast=contrast)
             figures = retrieval_figures(inner_split, latents_by(train, training), [run])
-            return float(figures["SCD"][:, NAMES.index("precision")].mean())
+            return float(figures["SCD"][:, FIGURE_NAMES.index("precision")].mean())
 
         train = partial(train_contrastive_network, contrast=max(GRID, key=precision))
         return latents_by(train, problems)(indices, labels, run)
@@ -314,10 +314,10 @@ def _retrieval_rows(
                     lines += zip(KS, figures, strict=True)
                 for k, line in lines:
                     row: dict[str, Any] = {"table": "1", "cases by": name, "relevant": label}
-                    row |= {"k": k, **dict(zip(NAMES, map(float, line), strict=True))}
+                    row |= {"k": k, **dict(zip(FIGURE_NAMES, map(float, line), strict=True))}
                     # The paper has only means over k.
-                    values = published if published and k is None else (None,) * len(NAMES)
-                    paper = zip(NAMES, values, strict=True)
+                    values = published if published and k is None else (None,) * len(FIGURE_NAMES)
+                    paper = zip(FIGURE_NAMES, values, strict=True)
                     rows.append(row | {f"paper {figure}": value for figure, value in paper})
             advance(1)
     return rows
@@ -391,7 +391,7 @@ def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
         f"{row['relevant'].lower()}_{figure.lower()}_{slugs[row['cases by']]}": row[figure]
         for row in rows
         if row["table"] == "1" and row["k"] is None and row["cases by"] in slugs
-        for figure in NAMES
+        for figure in FIGURE_NAMES
     }
     reuse = [row for row in rows if row["table"] == "2" and row["answered by"] == REUSE]
     accuracy = {row["attempts"]: row["accuracy"] for row in reuse if row["context"] == "top"}

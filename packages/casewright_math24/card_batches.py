@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from casewright_math24.card_reader import INPUT_SIDE, card_input
 from casewright_math24.cards import COUNT, CardStyle, draw_style, render_card, render_texts
-from casewright_math24.non_cards import TRAINED, Fonts, draw_non_card, strange_text
+from casewright_math24.non_cards import TRAINED_KINDS, Fonts, draw_non_card, strange_text
 from casewright_math24.puzzle import LARGEST
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
         _input_bytes(render_card(row, draw_style(rng, fonts) if rng.random() >= 0.1 else None))
         for row in numbers.tolist()
     ]
-    non_cards = [_input_bytes(draw_non_card(TRAINED, rng, fonts)) for _ in range(NON_CARDS)]
+    non_cards = [_input_bytes(draw_non_card(TRAINED_KINDS, rng, fonts)) for _ in range(NON_CARDS)]
     cells = [_cells(rng, fonts) for _ in range(STYLES)]
     return Pools(np.stack(cells), np.stack(cards), numbers - 1, np.stack(non_cards))
 

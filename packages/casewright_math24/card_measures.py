@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from casewright_math24.card_reader import CardReader
 from casewright_math24.cards import COUNT, draw_style, render_card
-from casewright_math24.non_cards import TRAINED, UNSEEN, Fonts, Kind, draw_non_card
+from casewright_math24.non_cards import TRAINED_KINDS, UNSEEN_KINDS, Draw, Fonts, draw_non_card
 from casewright_math24.puzzle import LARGEST
 from casewright_mcbr.fonts import training_fonts, unseen_fonts
 
@@ -44,8 +44,8 @@ def measure(
     unseen_right, card_confidences = _read_cards(reader, rng, unseen, cards)
     confidences = {
         "cards_refused": card_confidences,
-        "non_cards_refused": _non_card_confidences(reader, TRAINED, rng, unseen, cards),
-        "unseen_kinds_refused": _non_card_confidences(reader, UNSEEN, rng, unseen, cards),
+        "non_cards_refused": _non_card_confidences(reader, TRAINED_KINDS, rng, unseen, cards),
+        "unseen_kinds_refused": _non_card_confidences(reader, UNSEEN_KINDS, rng, unseen, cards),
     }
     return {
         "plain": plain_right,
@@ -63,7 +63,7 @@ def choose_threshold(target: Path, *, seed: int = 0, count: int = 3000) -> float
     fonts, which have a lower confidence.
     """
     rng, fonts = np.random.default_rng(seed), [None, *training_fonts()]
-    confidences = _non_card_confidences(CardReader(target), TRAINED, rng, fonts, count)
+    confidences = _non_card_confidences(CardReader(target), TRAINED_KINDS, rng, fonts, count)
     return float(np.quantile(confidences, REFUSED_SHARE).clip(MIN_THRESHOLD, MAX_THRESHOLD))
 
 
@@ -85,7 +85,7 @@ def _read_cards(
 
 def _non_card_confidences(
     reader: CardReader,
-    kinds: Mapping[str, Kind],
+    kinds: Mapping[str, Draw],
     rng: np.random.Generator,
     fonts: Fonts,
     count: int,

@@ -9,7 +9,7 @@ import typer
 
 from casewright.serve.cli.bench.report import show
 from casewright.serve.cli.options import AsJson, Plot
-from casewright_mcbr.commands import ChatModel, OutputFolder, check_folder, show_trained
+from casewright_mcbr.commands import ChatModel, OutputFolder, check_folder, print_training_figures
 
 
 def bench_math24(
@@ -65,4 +65,4 @@ def finetune_math24(
     # Read the shipped figures first: the output may be their folder.
     shipped = read_figures(FILE.parent)
     figures = train_math24(target, seed=seed, steps=steps)
-    show_trained(figures, shipped, target, as_json=as_json)
+    print_training_figures(figures, shipped, target, as_json=as_json)

@@ -24,7 +24,7 @@ from casewright_mcbr.layers import (
     Floats,
     Layer,
     forward,
-    other_network,
+    other_network_error,
     read_arrays,
     write_arrays,
 )
@@ -92,7 +92,7 @@ def load_network(file: Path = FILE) -> LatentNetwork:
     except (KeyError, IndexError):
         fits = False
     if not fits:
-        raise other_network(file, "math24")
+        raise other_network_error(file, "math24")
     return network
 
 

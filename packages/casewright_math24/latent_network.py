@@ -15,7 +15,7 @@ WIDTH = 256
 class PaperNetwork(nn.Module):
     """The paper's network: a hidden layer of 64 units, the latent, and an output for each flag.
 
-    ``latent_training.FLAGS`` describes the flags.
+    ``latent_training.FLAG_COUNT`` describes the flags.
     """
 
     def __init__(self, flags: int, dropout: float) -> None:

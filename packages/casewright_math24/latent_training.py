@@ -1,4 +1,4 @@
-"""Trains the networks that compute latents, with the paper's loss or a contrastive loss."""
+"""Trains networks that compute latents (vectors of puzzles), with one of two losses."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from casewright_mcbr.training import arrays_of, seeded, step
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Number of flags. Each larger factor has five: for the factor, and for each of the four indices in
-#: the pairs that make it.
-FLAGS = 5 * len(LARGER_FACTORS)
-#: The paper's settings, or the middle of its ranges; ``PENALTY`` is the weight of an L2 penalty.
-EPOCHS, BATCH, RATE, PENALTY, DROPOUT = 500, 64, 0.01, 0.001, 0.1
-#: Settings of the contrastive training; ``NOISE`` is the standard deviation of noise on inputs.
+#: Number of flags of a problem's classes. Each larger factor has five: one for the factor, and one
+#: for each of the four numbers, which may be in a pair that makes the factor.
+FLAG_COUNT = 5 * len(LARGER_FACTORS)
+#: The paper's settings, or the middle of its ranges. ``L2_WEIGHT`` is the weight of an L2 penalty.
+EPOCHS, BATCH_SIZE, LEARNING_RATE, L2_WEIGHT, DROPOUT = 500, 64, 0.01, 0.001, 0.1
+#: Settings of the contrastive training. ``NOISE`` is the standard deviation of noise on inputs.
 STEPS, CONTRASTIVE_RATE, DECAY, CONTRASTIVE_DROPOUT, NOISE = 1000, 3e-3, 1e-2, 0.2, 0.03
 
 #: The classes of each problem.
@@ -30,16 +30,16 @@ Labels = Sequence[Collection[Class]]
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
+class ContrastSettings:
     """Settings of the contrastive loss.
 
     The defaults were chosen on the training puzzles of all published splits. A test puzzle of one
-    split is a training puzzle of others, so it influenced this choice. ``bench math24 --nested``
-    chooses the settings in each split, without its test puzzles.
+    split is a training puzzle of other splits, so it influenced this choice. ``bench math24
+    --nested`` chooses the settings in each split, without its test puzzles.
     """
 
     temperature: float = 0.1  # temperature of the softmax over similarities
-    same_class: float = 0.7  # weight of the loss for common classes; the rest is for factors
+    class_weight: float = 0.7  # weight of the loss for classes; the loss for factors has the rest
 
 
 def train_paper_network(
@@ -47,7 +47,7 @@ def train_paper_network(
 ) -> LatentNetwork:
     """Train the paper's network to predict flags of the classes (MCBR-RAG, section 5.1).
 
-    The paper lowers the learning rate by the loss on its test puzzles. Here the rate follows a
+    In the paper, the loss on test puzzles controls the learning rate. Here the rate follows a
     cosine schedule, and no test puzzle is used.
     """
     import torch
@@ -56,16 +56,16 @@ def train_paper_network(
     from casewright_math24.latent_network import PaperNetwork
 
     with seeded(seed):
-        network = PaperNetwork(FLAGS, DROPOUT)
+        network = PaperNetwork(FLAG_COUNT, DROPOUT)
         encoded = torch.tensor(np.stack([inputs(problem) for problem in problems]))
         targets = torch.tensor(np.stack([_flags(classes) for classes in labels]))
-        steps = epochs * -(-len(problems) // BATCH)
-        optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, RATE / 100)
+        steps = epochs * -(-len(problems) // BATCH_SIZE)
+        optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, LEARNING_RATE / 100)
         for _ in range(epochs):
-            for batch in torch.randperm(len(problems)).split(BATCH):
+            for batch in torch.randperm(len(problems)).split(BATCH_SIZE):
                 loss = binary_cross_entropy_with_logits(network(encoded[batch]), targets[batch])
-                loss = loss + PENALTY * network.hidden.weight.square().sum()
+                loss = loss + L2_WEIGHT * network.hidden.weight.square().sum()
                 step(loss, optimizer, schedule)
     return LatentNetwork([arrays_of(network.hidden)], f"math24-paper-{seed}", ends_in_relu=True)
 
@@ -76,7 +76,7 @@ def train_contrastive_network(
     *,
     seed: int = 0,
     steps: int = STEPS,
-    contrast: Contrast = Contrast(),
+    contrast: ContrastSettings = ContrastSettings(),
 ) -> LatentNetwork:
     """Train a network whose latents are similar for problems with a common class.
 
@@ -89,8 +89,8 @@ def train_contrastive_network(
     from casewright_math24.latent_network import ContrastiveNetwork
 
     all_classes = sorted(set().union(*labels))
-    same_class = _have_common_element([set(classes) for classes in labels])
-    same_factor = _have_common_element([{larger for larger, *_ in row} for row in labels])
+    same_class = _common_element_mask([set(classes) for classes in labels])
+    same_factor = _common_element_mask([{larger for larger, *_ in row} for row in labels])
     with seeded(seed):
         network = ContrastiveNetwork(len(all_classes), CONTRASTIVE_DROPOUT)
         encoded = torch.tensor(np.stack([inputs(problem) for problem in problems]))
@@ -101,7 +101,7 @@ def train_contrastive_network(
             latents, logits = network(encoded + NOISE * torch.randn_like(encoded))
             class_loss = _contrastive_loss(latents, same_class, contrast.temperature)
             factor_loss = _contrastive_loss(latents, same_factor, contrast.temperature)
-            loss = contrast.same_class * class_loss + (1 - contrast.same_class) * factor_loss
+            loss = contrast.class_weight * class_loss + (1 - contrast.class_weight) * factor_loss
             loss = loss + binary_cross_entropy_with_logits(logits, targets) / 2
             step(loss, optimizer, schedule)
     layers = [arrays_of(network.first), arrays_of(network.latent)]
@@ -115,12 +115,13 @@ def _contrastive_loss(latents: Tensor, positives: Tensor, temperature: float) ->
     diagonal = torch.eye(len(latents), dtype=torch.bool)
     similarities = (latents @ latents.T / temperature).masked_fill(diagonal, -torch.inf)
     log_softmax = similarities.log_softmax(1).masked_fill(diagonal, 0)
-    counts = positives.sum(1)
-    losses = -(log_softmax * positives).sum(1)[counts > 0] / counts[counts > 0]
+    positive_counts = positives.sum(1)
+    has_positive = positive_counts > 0
+    losses = -(log_softmax * positives).sum(1)[has_positive] / positive_counts[has_positive]
     return losses.mean()
 
 
-def _have_common_element(sets: Sequence[set[Any]]) -> Tensor:
+def _common_element_mask(sets: Sequence[set[Any]]) -> Tensor:
     """Return a tensor (n, n) that is True for two different sets with a common element."""
     import torch
 
@@ -131,7 +132,7 @@ def _have_common_element(sets: Sequence[set[Any]]) -> Tensor:
 
 def _flags(classes: Collection[Class]) -> NDArray[np.float32]:
     """Return the flags of a problem's classes, as (20,)."""
-    flags = np.zeros(FLAGS, dtype=np.float32)
+    flags = np.zeros(FLAG_COUNT, dtype=np.float32)
     for larger, first, second in classes:
         start = 5 * LARGER_FACTORS.index(larger)
         flags[[start, start + 1 + first, start + 1 + second]] = 1

@@ -1,7 +1,7 @@
 """Draws images without a card, which the card reader is trained to refuse.
 
-The training uses the ``TRAINED`` kinds (outlier exposure, Hendrycks et al. 2019). The share of the
-``UNSEEN`` kinds that the reader refuses is an estimate for images of any other kind.
+The training uses ``TRAINED_KINDS`` (outlier exposure, Hendrycks et al. 2019). The share of images
+of ``UNSEEN_KINDS`` that the reader refuses is an estimate for images of any other kind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Font files; None is Pillow's default font.
 Fonts = Sequence[Path | None]
 #: A function that draws an image of a kind; some kinds ignore the style.
-Kind = Callable[[np.random.Generator, CardStyle], "Image.Image"]
+Draw = Callable[[np.random.Generator, CardStyle], "Image.Image"]
 
 #: The rows and columns of grids that differ from a card's 2×2.
 GRIDS = ((1, 2), (2, 1), (1, 4), (4, 1), (2, 3), (3, 2), (3, 3), (4, 4), (1, 3), (3, 1))
@@ -30,7 +30,7 @@ GRIDS = ((1, 2), (2, 1), (1, 4), (4, 1), (2, 3), (3, 2), (3, 3), (4, 4), (1, 3),
 LETTERS = "ACDEFHJKLMNPQRTUVWXYacdefhjkmnprtuvwxy"
 
 
-def draw_non_card(kinds: Mapping[str, Kind], rng: np.random.Generator, fonts: Fonts) -> Image.Image:
+def draw_non_card(kinds: Mapping[str, Draw], rng: np.random.Generator, fonts: Fonts) -> Image.Image:
     """Return an image of a random kind: grey (mode "L"), 180×180 pixels."""
     return kinds[str(rng.choice(list(kinds)))](rng, draw_style(rng, fonts))
 
@@ -134,8 +134,8 @@ def _strange_cells(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _checkers(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    count = int(rng.integers(2, 12))
-    cells = np.arange(SIDE) * count // SIDE
+    fields_per_side = int(rng.integers(2, 12))
+    cells = np.arange(SIDE) * fields_per_side // SIDE
     return apply_effects(_to_image((cells[:, None] + cells) % 2 * 1.0), style)
 
 
@@ -164,7 +164,7 @@ def _faces(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     return apply_effects(image, style)
 
 
-TRAINED: dict[str, Kind] = {
+TRAINED_KINDS: dict[str, Draw] = {
     "blank": _blank,
     "noise": _noise,
     "gradient": _gradient,
@@ -176,7 +176,7 @@ TRAINED: dict[str, Kind] = {
     "scattered numbers": _scattered,
     "strange cells": _strange_cells,
 }
-UNSEEN: dict[str, Kind] = {"checkers": _checkers, "bar chart": _bars, "faces": _faces}
+UNSEEN_KINDS: dict[str, Draw] = {"checkers": _checkers, "bar chart": _bars, "faces": _faces}
 
 
 def _random_numbers(rng: np.random.Generator, count: int) -> list[str]:

@@ -1,6 +1,7 @@
-"""Prompts for a puzzle: without context, with a general hint, or with the nearest cases' plans.
+"""Prompts for a puzzle: without a hint, with a general hint, or with plans of the nearest cases.
 
-The three contexts are those of MCBR-RAG (section 5.1, Table 2), in words of this project.
+A plan is the class of a case: a larger factor of 24, and the pair of numbers that makes it. The
+three contexts are those of MCBR-RAG (section 5.1, Table 2), but not in the paper's words.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ def correction(verdict: Check) -> str:
 
 
 def chat_attempts(chat: Chat, query: str, problem: Problem) -> Iterator[str]:
-    """Yield the expressions of a chat model's answers without end; an expression may be empty.
+    """Yield without end the expressions of a chat model's answers; an expression may be empty.
 
-    The model gets the prompt ``query``, and after each answer the message of ``correction``.
+    The model gets the prompt ``query``, and after each answer the text that ``correction`` returns.
     """
 
     def correct(answer: str) -> str:

@@ -1,4 +1,4 @@
-"""Puzzles of Math-24: four numbers from 1 to 13 with which to make 24."""
+"""Puzzles of Math-24: four numbers from 1 to 13 that are to make 24."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from casewright.errors import InputError
 
-#: The goal of a puzzle.
+#: The number that the four numbers are to make.
 GOAL = 24
 #: The largest number on a card, a king.
 LARGEST = 13

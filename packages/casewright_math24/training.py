@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from casewright_math24.card_network import CardNetwork
 
 #: Maximum learning rate of the card reader.
-RATE = 4e-3
+MAX_RATE = 4e-3
 #: Weight of the loss on cells without a number, as in outlier exposure (Hendrycks et al. 2019).
 OUTLIER_WEIGHT = 0.5
 
@@ -38,12 +38,12 @@ def train_math24(
     math24`` trains other networks to measure them on held-out puzzles.
 
     Args:
-        steps: Training steps of the card reader, with 64 images each; one core makes 4 in a second.
+        steps: Training steps of the card reader, with 64 images each; one core does 4 in a second.
         progress: Whether to show a progress bar; see ``progress_bar``.
 
     Returns:
-        ``latent_nearest_case_same_class``: the share of cases whose nearest other case has a common
-        class; and the figures of ``card_measures.measure`` with the prefix ``cards_``.
+        ``latent_nearest_case_same_class``: the share of cases that have a class in common with the
+        nearest other case. ``cards_…``: the figures of ``card_measures.measure``.
 
     Raises:
         DependencyError: matplotlib, which has the fonts, is not installed.
@@ -62,7 +62,7 @@ def train_math24(
 
 
 def _same_class_share(network: LatentNetwork) -> float:
-    """Return the share of cases whose nearest other case has a common class."""
+    """Return the share of cases that have a class in common with the nearest other case."""
     problems = decomposable_problems()
     units = unit_rows(network.vectors(problems).astype(np.float64))
     cosines = units @ units.T
@@ -91,12 +91,12 @@ def _train_card_reader(
         images, labels = draw_batch(pools, rng)
         logits, is_none = network(images), labels == NONE
         number_loss = functional.cross_entropy(logits[~is_none], labels[~is_none])
-        # The cross-entropy with the uniform distribution lowers the confidence in other cells.
+        # The cross-entropy with the uniform distribution lowers the confidence without a number.
         mean_log = functional.log_softmax(logits[is_none], dim=-1).mean()
         return number_loss - OUTLIER_WEIGHT * mean_log
 
     label = "Training the card reader"
-    network = train_one_cycle(CardNetwork, loss, RATE, steps, seed, label, progress)
+    network = train_one_cycle(CardNetwork, loss, MAX_RATE, steps, seed, label, progress)
     shape = (INPUT_SIDE, INPUT_SIDE)
     export_batched(Probabilities(network), shape, target, "images", ["probabilities"])
     # The threshold is chosen on the training's fonts and kinds, and not on those of the test.

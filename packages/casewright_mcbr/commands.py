@@ -30,7 +30,7 @@ def check_folder(target: Path) -> None:
         raise InputError(f"--output {target} is a file. Give a folder.")
 
 
-def show_trained(
+def print_training_figures(
     figures: Mapping[str, float], shipped: Mapping[str, float], target: Path, *, as_json: bool
 ) -> None:
     """Print the figures of new and shipped networks, and whether they agree within ``TOLERANCE``.
@@ -48,4 +48,4 @@ def show_trained(
     rows = [[name, value, shipped.get(name)] for name, value in figures.items()]
     print_table(["figure", "trained now", "as shipped"], rows, str(target))
     verdict = "All" if are_close else "Not all"
-    typer.echo(f"{verdict} are within {TOLERANCE} of those that ship.")
+    typer.echo(f"{verdict} figures differ by at most {TOLERANCE} from the shipped figures.")

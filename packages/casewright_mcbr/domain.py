@@ -1,4 +1,4 @@
-"""Domains with one tool and one case store, whose ``ask`` also accepts an image."""
+"""Domains with one tool and one case store, in which a question may have an image."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def one_tool_domain(
         sources: Returns the files on which the cases depend; the store is rebuilt if one changes.
         evidence: Returns the lines that answer a question, the most important first.
         options: Options that the domain adds to ``casewright ask``.
-        answer: Returns the answer to a request with such options.
+        answer: Returns the answer to a request that uses the added options.
     """
     plan = f"s1 = {tool}(query=question)"
 
@@ -79,12 +79,13 @@ def one_tool_domain(
         return Toolbox([spec])
 
     def open_stores(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
-        schemas = {
+        contents_by_store = {
             name: (schema(), cases),
             "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
         }
-        expected = digest(sources(), [store_schema for store_schema, _ in schemas.values()])
-        stores = open_built(folder, name, expected, schemas, rebuild=rebuild)
+        store_schemas = [store_schema for store_schema, _ in contents_by_store.values()]
+        expected_digest = digest(sources(), store_schemas)
+        stores = open_built(folder, name, expected_digest, contents_by_store, rebuild=rebuild)
         return OpenDomain(toolbox(stores[name]), stores["plans"], stores)
 
     return Domain(

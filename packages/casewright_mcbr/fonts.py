@@ -19,6 +19,7 @@ from casewright.errors import DependencyError, InputError
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
+#: Names of font files, without ``.ttf``.
 _TRAINING = (
     "DejaVuSans DejaVuSans-Bold DejaVuSans-Oblique DejaVuSans-BoldOblique "
     "DejaVuSansMono DejaVuSansMono-Bold DejaVuSansMono-Oblique DejaVuSansMono-BoldOblique "
@@ -50,7 +51,7 @@ def _files(names: str) -> list[Path]:
 
 @lru_cache(maxsize=1024)
 def font_of(file: Path | None, size: int) -> FreeTypeFont | ImageFont:
-    """Return a file's font, or Pillow's, at a size in pixels; ``InputError`` for another file."""
+    """Return the font of a font file, or Pillow's default font, at a size in pixels."""
     from PIL import ImageFont
 
     if file is None:

@@ -58,7 +58,7 @@ def read_arrays(file: Path, content: str, domain: str) -> dict[str, NDArray[Any]
         ) from error
 
 
-def other_network(file: Path, domain: str) -> InputError:
+def other_network_error(file: Path, domain: str) -> InputError:
     """Return the error for an archive whose arrays have unexpected names or shapes."""
     return InputError(f"{file} belongs to another network. Train it: casewright finetune {domain}")
 

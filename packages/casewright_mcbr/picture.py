@@ -30,7 +30,7 @@ class ExpectedPicture:
 
 
 def open_picture(picture: bytes | Path | Image.Image, expected: ExpectedPicture) -> Image.Image:
-    """Return a decoded picture: a file's bytes or path, or an open image.
+    """Decode a picture, which is given as a file's bytes, as its path, or as an open image.
 
     The EXIF orientation is applied, transparent parts become white, and grey levels of more than 8
     bits are scaled to the range from 0 to 255.
@@ -106,7 +106,7 @@ def _too_large(name: str) -> InputError:
 
 def _check_and_decode(image: Image.Image, name: str, expected: ExpectedPicture) -> Image.Image:
     width, height = image.size
-    # The size is checked before any pixel is decoded, because a small file can hold a huge image.
+    # The size is checked before the pixels are decoded: a small file can contain a huge image.
     if width * height > MAX_PIXELS:
         raise _too_large(name)
     if min(width, height) < expected.min_side:
@@ -138,13 +138,13 @@ def _decode(image: Image.Image) -> Image.Image:
         levels = np.asarray(upright, dtype=np.float64)
         levels = np.nan_to_num(levels, posinf=0.0, neginf=0.0)
         low, high = levels.min(), levels.max()
-        # The file does not say if levels have 10, 12 or 16 bits, so their range gives the scale.
+        # The file does not say if levels have 10, 12 or 16 bits, so their range is the scale.
         return Image.fromarray(
             ((levels - low) * (255 / max(high - low, 1e-9))).round().astype(np.uint8)
         )
     if upright.has_transparency_data:
         background = Image.new("RGBA", upright.size, "white")
         return Image.alpha_composite(background, upright.convert("RGBA"))
-    # This conversion lets an unknown mode fail here, as a damaged image.
+    # This conversion raises an error for an unknown mode, and the image counts as damaged.
     upright.convert("L")
     return upright

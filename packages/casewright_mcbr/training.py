@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Network = TypeVar("Network", bound="nn.Module")
 #: Name of the file with the figures of a training, in the folder of its networks.
-FIGURES = "figures.json"
+FIGURES_FILE = "figures.json"
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def export_batched(
     Args:
         shape: The shape of one example, without the batch dimension.
         name: The name of the network's only input.
-        outputs: The names of its outputs.
+        outputs: The names of the network's outputs.
     """
     import torch
 
@@ -111,9 +111,9 @@ def export_batched(
 
 def write_figures(folder: Path, figures: Mapping[str, float]) -> None:
     """Write the figures of a training to the folder of its networks."""
-    (folder / FIGURES).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    (folder / FIGURES_FILE).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 def read_figures(folder: Path) -> dict[str, float]:
     """Return the figures that ``write_figures`` wrote."""
-    return dict(json.loads((folder / FIGURES).read_text(encoding="utf-8")))
+    return dict(json.loads((folder / FIGURES_FILE).read_text(encoding="utf-8")))

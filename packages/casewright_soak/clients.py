@@ -15,11 +15,11 @@ import httpx
 from casewright.bench.harness import serving
 from casewright_soak.trials import Bounds, Counts
 
-CLIENTS = 64
+CLIENT_COUNT = 64
 #: The status codes that a service under load may return; others, such as 500, are faults.
 ALLOWED_CODES = {200, 400, 404, 405, 409, 413, 415, 422, 429, 431, 503, 504}
-#: A domain with slow tools.
-DOMAIN = '''\
+#: The text of a Python file with a domain whose tools are slow.
+DOMAIN_CODE = '''\
 import time
 
 from casewright.domains import own_domain
@@ -52,10 +52,10 @@ domain = own_domain("plant", toolbox, [AnnotatedQuery.read(case)])
 
 
 def kills_with_clients(bounds: Bounds, folder: Path) -> Counts:
-    """Ask with 64 clients, kill the service and restart it: no answer in a thread may be lost."""
+    """Let 64 clients ask, kill the service and restart it; no answer in a thread may be lost."""
     counts = Counts("64 clients, and the service killed")
     deadline = time.monotonic() + bounds.seconds
-    (folder / "plant.py").write_text(DOMAIN)
+    (folder / "plant.py").write_text(DOMAIN_CODE)
     command = (f"{folder / 'plant.py'}:domain", "--threads", str(folder / "t.db"))
     clients = _Clients(counts)
     for number in bounds.trials(counts):
@@ -69,16 +69,16 @@ def kills_with_clients(bounds: Bounds, folder: Path) -> Counts:
 
 
 class _Clients:
-    """Concurrent clients of a service, with the answers that they have received, by thread."""
+    """Concurrent clients of a service, and the answers that they have received."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
-        self._answers: dict[str, str] = {}
+        self._answer_by_thread: dict[str, str] = {}
 
     async def compare_threads(self, url: str) -> None:
         """Compare the answers in the latest threads with the answers that clients have received."""
         async with httpx.AsyncClient(base_url=url, timeout=90) as client:
-            for thread, answer in list(self._answers.items())[-200:]:
+            for thread, answer in list(self._answer_by_thread.items())[-200:]:
                 reply = await client.get(f"/threads/{thread}")
                 is_found = reply.status_code == 200
                 text = reply.json().get("answer", {}).get("text") if is_found else None
@@ -89,7 +89,7 @@ class _Clients:
     async def ask_and_kill(self, url: str, pid: int, seconds: float, rng: random.Random) -> None:
         """Compare the threads, ask for ``seconds``, and kill the service under load."""
         await self.compare_threads(url)
-        limits = httpx.Limits(max_connections=CLIENTS + 1)
+        limits = httpx.Limits(max_connections=CLIENT_COUNT + 1)
         async with httpx.AsyncClient(base_url=url, timeout=90, limits=limits) as client:
             killed = asyncio.Event()
 
@@ -104,7 +104,7 @@ class _Clients:
                         outcome = "sound"
                     self._counts.add(outcome, kind)
 
-            tasks = [asyncio.create_task(ask(number)) for number in range(CLIENTS)]
+            tasks = [asyncio.create_task(ask(number)) for number in range(CLIENT_COUNT)]
             await asyncio.sleep(seconds)
             async with httpx.AsyncClient(base_url=url, timeout=60) as monitor:
                 code = (await monitor.get("/healthz")).status_code
@@ -114,10 +114,10 @@ class _Clients:
             await asyncio.gather(*tasks)
 
     async def _request(self, client: httpx.AsyncClient, kind: str, rng: random.Random) -> str:
-        """Send a request of a kind, and return its outcome.
+        """Send a request of a kind, and return an outcome for ``Counts.add``.
 
-        ``ask`` waits for an answer, ``thread`` for an answer in a thread. ``leave`` disconnects
-        before the answer, ``cut`` during its stream. ``invalid`` is an invalid request.
+        ``ask`` waits for an answer, and ``thread`` for an answer in a thread. ``leave`` disconnects
+        before the answer, and ``cut`` during the answer's stream. ``invalid`` is not a valid body.
         """
         body: dict[str, Any] = {"question": f"how warm is the lathe {rng.randrange(1000)}"}
         if kind == "leave":
@@ -138,7 +138,7 @@ class _Clients:
                 body["thread_id"] = f"t{rng.randrange(10**9)}"
             reply = await client.post("/ask", json=body)
             if kind == "thread" and reply.status_code == 200:
-                self._answers[body["thread_id"]] = reply.json()["text"]
+                self._answer_by_thread[body["thread_id"]] = reply.json()["text"]
         if reply.status_code == 200:
             return "sound"
         is_allowed = reply.status_code in ALLOWED_CODES

@@ -19,18 +19,19 @@ from casewright.stores.engines.upkeep import repair_folder
 from casewright_soak import workload
 from casewright_soak.trials import Bounds, Counts, in_child
 
-#: A damaged store is also repaired in one of so many trials.
+#: A damaged store is also repaired in every fifth trial.
 REPAIR_EVERY = 5
 TEXTS = [f"text {number}" for number in range(50)]
-#: A function from a trial's number, original folder, damaged copy and damage to the outcome.
+#: Returns the outcome of a trial; the arguments are the trial's number, the original folder, the
+#: damaged copy, and the description of the damage.
 Judge = Callable[[int, Path, Path, str], str]
 
 
-def damage_copy(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge) -> Counts:
-    """Damage a copy of one of the subfolders ``kinds`` in every trial, and count the outcomes."""
+def damage_copy(bounds: Bounds, counts: Counts, folder: Path, *names: str, judge: Judge) -> Counts:
+    """Damage a copy of one of the subfolders ``names`` in every trial, and count the outcomes."""
     rng = random.Random(bounds.seed)
     for number in bounds.trials(counts):
-        original = folder / rng.choice(kinds)
+        original = folder / rng.choice(names)
         copy = copy_files(original, folder / "trial")
         description = damage(copy, rng)
         outcome = judge(number, original, copy, description)
@@ -70,17 +71,18 @@ def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
     with CaseStore(workload.schema(), folder / "edge") as store:
         store.delete(store.add(workload.notes(900, 901)))
         copy_files(folder / "edge", folder / "killed")
-    right = workload.store_contents(folder / "edge")
+    right_contents = workload.store_contents(folder / "edge")
 
-    def judge(number: int, original: Path, copy: Path, damage: str) -> str:
-        outcome, result = in_child(workload.store_contents, copy)
-        if outcome == "done" and result == right:
+    def judge(number: int, original: Path, copy: Path, description: str) -> str:
+        outcome, contents = in_child(workload.store_contents, copy)
+        if outcome == "done" and contents == right_contents:
             return "sound"
-        if outcome == "told" and ("Damaged" in result or "InputError" in result):
-            return _repair_outcome(copy, right, counts) if number % REPAIR_EVERY == 0 else "told"
-        if isinstance(result, dict):
-            result = [name for name in right if result.get(name) != right[name]]
-        return f"{outcome}, differences: {result!r:.200}"
+        if outcome == "told" and ("Damaged" in contents or "InputError" in contents):
+            is_repaired = number % REPAIR_EVERY == 0
+            return _repair_outcome(copy, right_contents, counts) if is_repaired else "told"
+        if isinstance(contents, dict):
+            contents = [n for n in right_contents if contents.get(n) != right_contents[n]]
+        return f"{outcome}, differences: {contents!r:.200}"
 
     return damage_copy(bounds, counts, folder, "edge", "killed", judge=judge)
 
@@ -89,24 +91,24 @@ def _repair_outcome(copy: Path, before: Mapping[str, Any], counts: Counts) -> st
     """Repair a store; return ``told`` if no case changed and all lost cases were reported."""
     outcome, repairs = in_child(repair_folder, copy)
     if outcome == "told":
-        # The settings of the collection are damaged too.
+        # The settings of the collection are also damaged, so a repair is impossible.
         return "told"
     outcome_after, after = in_child(workload.store_contents, copy)
     if outcome != "done" or outcome_after != "done":
         return f"repair {outcome} {repairs!r:.200}, then {outcome_after} {after!r:.200}"
     if not repairs:
-        # Only the engine's records were damaged, and no case.
+        # Only records of the engine were damaged, and no case.
         return "told" if after == before else "repair reports no damage"
     (repair,) = repairs
-    lost = len(before["cases"].keys() - after["cases"].keys())
-    restored = len(after["cases"].keys() - before["cases"].keys())
+    lost_count = len(before["cases"].keys() - after["cases"].keys())
+    restored_count = len(after["cases"].keys() - before["cases"].keys())
     if any(case != before["cases"].get(id_, case) for id_, case in after["cases"].items()):
         return "repaired, cases have changed"
-    if repair.back is not None and repair.back - repair.lost < restored - lost:
-        return f"repaired, {restored} deleted cases are back: {repair}"
-    if repair.lost is not None and repair.lost - repair.back < lost - restored:
-        counts.lost += lost
-        return f"repaired, {lost} cases are lost: {repair}"
+    if repair.back is not None and repair.back - repair.lost < restored_count - lost_count:
+        return f"repaired, {restored_count} deleted cases are back: {repair}"
+    if repair.lost is not None and repair.lost - repair.back < lost_count - restored_count:
+        counts.lost += lost_count
+        return f"repaired, {lost_count} cases are lost: {repair}"
     return "told"
 
 
@@ -115,7 +117,7 @@ def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
     cached_vectors(folder / "vectors")
     right = workload.WordEncoder().embed(TEXTS).tobytes()
 
-    def judge(number: int, original: Path, copy: Path, damage: str) -> str:
+    def judge(number: int, original: Path, copy: Path, description: str) -> str:
         outcome, vectors = in_child(cached_vectors, copy)
         is_right = outcome == "done" and vectors == right
         return "sound" if is_right else f"{outcome} {vectors!r:.200}"
@@ -128,34 +130,34 @@ def cached_vectors(folder: Path) -> bytes:
     return np.asarray(CachedEncoder(workload.WordEncoder(), folder).embed(TEXTS)).tobytes()
 
 
-#: Bytes of the small disk.
+#: Size of the small disk in bytes.
 DISK_SIZE = 64_000_000
 
 
 def full_disks(bounds: Bounds, folder: Path) -> Counts:
-    """Ingest with little free space, then with enough, after which the store must be complete."""
+    """Ingest with little free space, then with enough; the second ingestion must be complete."""
     counts, rng = Counts("full disk"), random.Random(bounds.seed)
     documents = workload.write_documents(folder / "documents")
     right = workload.ingest_and_read(folder / "whole", documents)
     try:
         with _small_disk(folder / "disk") as disk:
             for number in bounds.trials(counts):
-                free = rng.randrange(0, 30_000_000)
+                free_bytes = rng.randrange(0, 30_000_000)
                 filler = disk / "filler"
                 with filler.open("wb") as file:
-                    size = shutil.disk_usage(disk).free - free
+                    size = shutil.disk_usage(disk).free - free_bytes
                     os.posix_fallocate(file.fileno(), 0, max(1, size))
-                first, error = in_child(workload.ingest_and_read, disk / "store", documents)
+                first_outcome, error = in_child(workload.ingest_and_read, disk / "store", documents)
                 filler.unlink()
-                second, result = in_child(workload.ingest_and_read, disk / "store", documents)
-                if second != "done" or result != right:
+                last_outcome, result = in_child(workload.ingest_and_read, disk / "store", documents)
+                if last_outcome != "done" or result != right:
                     counts.lost += 1
-                    outcome = f"then {second} {result!r:.200}"
-                elif first == "told" and "DiskFullError" in error:
+                    outcome = f"then {last_outcome} {result!r:.200}"
+                elif first_outcome == "told" and "DiskFullError" in error:
                     outcome = "told"
                 else:
-                    outcome = "sound" if first == "done" else f"{first} {error}"
-                counts.add(outcome, f"{bounds.seed}.{number}, {free} bytes")
+                    outcome = "sound" if first_outcome == "done" else f"{first_outcome} {error}"
+                counts.add(outcome, f"{bounds.seed}.{number}, {free_bytes} bytes")
                 shutil.rmtree(disk / "store")
     except PermissionError as error:
         counts.skipped = str(error)

@@ -17,10 +17,9 @@ from casewright.stores.documents.splitter import split
 from casewright.tools import Toolbox
 from casewright_soak.trials import Bounds, Counts
 
-#: Number of inputs in a trial.
-BATCH = 200
-#: Valid texts, which ``_hostile_text`` changes; texts that it inserts; and the file names by which
-#: the result is read as a document.
+#: Number of inputs between two checks of the bounds.
+BATCH_SIZE = 200
+#: Valid texts, which ``_hostile_text`` changes.
 TEXTS = (
     's1 = find(query="mill")\ns2 = read(id=s1.id, n=3)',
     "<div><h1>A</h1><pre>x</pre><table><tr><td>1</table><!-- c --><a href='x'>",
@@ -29,9 +28,11 @@ TEXTS = (
     '{"id": "1", "query": "where", "plan": "s1 = find(query=question)", "context": {"a": [1]}}',
     "%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\nxref\n0 1\ntrailer<</Root 1 0 R>>",
 )
+#: Texts that ``_hostile_text`` inserts.
 INSERTIONS = ["\0", "\ud800", "\u202e", "[" * 50, "(" * 50, '"', "'", "\\", "<", "9" * 400]
 INSERTIONS += ["\n", "𝔸", "﷽"]
-NAMES = ("a.md", "a.html", "a.txt", "a.py", "a.js", "a.json", "a.csv", "a.pdf")
+#: File names, whose endings choose how a hostile text is read as a document.
+FILE_NAMES = ("a.md", "a.html", "a.txt", "a.py", "a.js", "a.json", "a.csv", "a.pdf")
 
 
 def fuzz_parsers(bounds: Bounds, folder: Path) -> Counts:
@@ -42,12 +43,12 @@ def fuzz_parsers(bounds: Bounds, folder: Path) -> Counts:
         "question": lambda text: PlanRequest(text, Toolbox([])),
         "context": lambda text: PlanRequest("where", Toolbox([]), {"text": text, text: [text]}),
         "annotated": _read_annotated,
-        **{name: partial(_split_document, name) for name in NAMES},
+        **{name: partial(_split_document, name) for name in FILE_NAMES},
     }
     # Documents take a hundred times as long as plans and requests, so they are rarer.
-    weights = [60, 30, 30, 20, *(1 for _ in NAMES)]
+    weights = [60, 30, 30, 20, *(1 for _ in FILE_NAMES)]
     for _ in bounds.trials(counts):
-        for name in rng.choices(list(parsers), weights, k=BATCH):
+        for name in rng.choices(list(parsers), weights, k=BATCH_SIZE):
             text = _hostile_text(rng)
             try:
                 parsers[name](text)
@@ -63,8 +64,8 @@ def _hostile_text(rng: random.Random) -> str:
     text = rng.choice(TEXTS)
     for _ in range(rng.randrange(1, 6)):
         start, end = sorted(rng.choices(range(len(text) + 1), k=2))
-        copy, letter = text[start:end], chr(rng.randrange(0x3000))
-        inserted = rng.choice((rng.choice(INSERTIONS), copy, letter, ""))
+        repeated, character = text[start:end], chr(rng.randrange(0x3000))
+        inserted = rng.choice((rng.choice(INSERTIONS), repeated, character, ""))
         text = text[:start] + inserted + text[rng.choice((start, end)) :]
     return text
 

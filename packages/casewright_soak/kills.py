@@ -19,11 +19,11 @@ from casewright.stores import CaseStore
 from casewright_soak import workload
 from casewright_soak.trials import Bounds, Counts, child_running, in_child
 
-#: A process is killed at every seventh step, so that few trials cover all of its work. If the work
-#: ends before the kill, the next round starts one step later.
+#: A process is killed at every seventh step, so that few trials cover all of the work. If the work
+#: ends before the kill, the next round of trials starts one step later.
 STRIDE = 7
 #: The steps: Python's audit events for changes of files; ``open`` counts only for writing.
-STEPS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
+STEP_EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
 
 
 def random_kills(bounds: Bounds, folder: Path) -> Counts:
@@ -31,13 +31,13 @@ def random_kills(bounds: Bounds, folder: Path) -> Counts:
     counts, rng = Counts("killed at any moment"), random.Random(bounds.seed)
     for number in bounds.trials(counts):
         store = folder / f"random{number // 4}"
-        acknowledged = _kill_writer(store, rng.uniform(0, 0.2))
+        note_count = _kill_writer(store, rng.uniform(0, 0.2))
         outcome, numbers = in_child(stored_numbers, store)
-        if outcome == "done" and set(range(acknowledged)) <= set(numbers):
+        if outcome == "done" and set(range(note_count)) <= set(numbers):
             counts.add("sound", str(number))
         else:
-            counts.lost += max(0, acknowledged - len(numbers)) if outcome == "done" else 0
-            counts.add(f"{outcome} {numbers!r:.300}, acknowledged {acknowledged}", str(number))
+            counts.lost += max(0, note_count - len(numbers)) if outcome == "done" else 0
+            counts.add(f"{outcome} {numbers!r:.300}, acknowledged {note_count}", str(number))
         if number % 4 == 3:
             shutil.rmtree(store)
     return counts
@@ -49,26 +49,26 @@ def stored_numbers(folder: Path) -> list[int]:
         return sorted(case.metadata["number"] for case in store.all())
 
 
-def write_until_killed(acknowledged: Connection, folder: Path) -> None:
+def write_until_killed(pipe: Connection, folder: Path) -> None:
     """Add notes to a store without end; after each batch, send the number of notes."""
     with CaseStore(workload.schema(), folder, lock_seconds=10) as store:
         # The store may also have some or all notes of a batch that was not acknowledged.
-        first = store.count() // workload.BATCH * workload.BATCH
+        first = store.count() // workload.BATCH_SIZE * workload.BATCH_SIZE
         while True:
-            store.add(workload.notes(first, first + workload.BATCH), progress=False)
-            first += workload.BATCH
-            acknowledged.send(first)
+            store.add(workload.notes(first, first + workload.BATCH_SIZE), progress=False)
+            first += workload.BATCH_SIZE
+            pipe.send(first)
 
 
 def _kill_writer(folder: Path, delay: float) -> int:
     """Kill a writer after ``delay`` seconds; return the number of acknowledged notes."""
     count = 0
-    with child_running(write_until_killed, folder) as (acknowledged, process), suppress(EOFError):
-        count = acknowledged.recv()
+    with child_running(write_until_killed, folder) as (pipe, process), suppress(EOFError):
+        count = pipe.recv()
         time.sleep(delay)
         process.kill()
         while True:
-            count = acknowledged.recv()
+            count = pipe.recv()
     return count
 
 
@@ -116,19 +116,19 @@ def kill_at_steps(
 
 
 def run_until_step(step: int, folder: str, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of ``work``, or kill this process at a ``step`` of the work, from 0.
+    """Return the result of ``work``, or kill this process at step ``step`` of the work.
 
-    Only changes of files below ``folder`` count as steps.
+    Steps are counted from 0. Only changes of files below ``folder`` count as steps.
     """
     remaining = step
 
     def audit(event: str, values: tuple[Any, ...]) -> None:
         nonlocal remaining
-        if event not in STEPS or not isinstance(values[0], (str, bytes, os.PathLike)):
+        if event not in STEP_EVENTS or not isinstance(values[0], (str, bytes, os.PathLike)):
             return
         flags = values[2] if event == "open" else os.O_CREAT
-        writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        if writes and folder in os.fsdecode(values[0]):
+        is_write = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if is_write and folder in os.fsdecode(values[0]):
             if remaining == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             remaining -= 1

@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     run: Callable[[Bounds, Path], Counts]  # runs trials in a folder within the bounds
     share: float  # the kind's share of the time
     figure: str  # the name of the figure that counts the kind's trials
-    modules: Sequence[str] = ()  # modules that are added to ``PRELOADED``
+    modules: Sequence[str] = ()  # more modules that all child processes import
 
 
 NOTE = (
@@ -68,7 +68,7 @@ def soak(
     PRELOADED.extend(name for kind in selected.values() for name in kind.modules)
     results: list[Counts] = []
     rows: list[dict[str, Any]] = []
-    tried = Counter[str]()
+    tried_by_figure = Counter[str]()
     for name, kind in selected.items():
         bounds = Bounds(60 * minutes * kind.share / total_share, seed, max_trials)
         note(f"{name}: about {bounds.seconds:.0f} s …")
@@ -76,13 +76,13 @@ def soak(
         with TemporaryDirectory(prefix="casewright-soak-") as folder:
             counts = kind.run(bounds, Path(folder))
         results.append(counts)
-        tried[kind.figure] += counts.tried
+        tried_by_figure[kind.figure] += counts.tried
         row = {"trials": counts.name, **asdict(counts), "wrong": len(counts.wrong)}
         del row["name"], row["skipped"]
         rows.append({**row, "seconds": round(time.monotonic() - started)})
     wrong = [line for counts in results for line in counts.wrong]
     settings = {"minutes": minutes, "seed": seed, "kinds": list(selected), "most": max_trials}
-    figures = {figure: float(count) for figure, count in tried.items()}
+    figures = {figure: float(count) for figure, count in tried_by_figure.items()}
     figures |= {"lost": float(sum(counts.lost for counts in results)), "wrong": float(len(wrong))}
-    skipped = [f"{c.name}: not tried, {c.skipped}." for c in results if c.skipped]
+    skipped = [f"{c.name}: not tried_by_figure, {c.skipped}." for c in results if c.skipped]
     return Report("soak", settings, figures, rows, [NOTE, *skipped, *wrong[:MAX_DESCRIBED]])

@@ -1,4 +1,4 @@
-"""Trials that kill a service after a write of a request, and continue the run in a new service."""
+"""Trials that kill a service while it serves a request, and continue the run in a new service."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.tools import CallContext, Toolbox, tool_from_function
 from casewright_soak.trials import Bounds, Counts, in_child
 
-#: The requests: a thread's first question, its second question, or a reply to a tool.
-REQUESTS = ("first", "second", "reply")
-#: The ways to continue a killed run: resume the thread, or repeat the request.
-WAYS = ("resume", "repeat")
-KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
-#: A plan whose tools ask the user, and the replies.
-ASKING = ("s1 = look(text=question)", "s2 = ask(text=s1.value)", "s3 = ask(text=s2.value)")
+#: The kinds of requests: a thread's first question, its second question, or a reply to a tool.
+REQUEST_KINDS = ("first", "second", "reply")
+#: How a killed run is continued: resume the thread, or repeat the request.
+CONTINUATIONS = ("resume", "repeat")
+KEY_HEADER = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
+#: The lines of a plan whose last two steps ask the user, and the replies of the user.
+ASKING_PLAN = ("s1 = look(text=question)", "s2 = ask(text=s1.value)", "s3 = ask(text=s2.value)")
 REPLIES = ("red", "blue")
 #: The methods that write for a request; each trial kills the service after one of their calls.
 WRITES: tuple[tuple[Any, str], ...] = (
@@ -87,16 +87,16 @@ async def run_service(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
 def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
     """Kill a service after each write of a request in turn, and check how the run continues."""
     counts, rng = Counts("killed after each write of a request"), random.Random(bounds.seed)
-    request, writes = "", 0
-    plan: tuple[str, ...] = ASKING
+    kind, write_count = "", 0
+    plan: tuple[str, ...] = ASKING_PLAN
     for number in bounds.trials(counts):
-        if not request:
-            request, writes = rng.choice(REQUESTS), 0
-            plan = ASKING if request == "reply" else random_plan(rng)
+        if not kind:
+            kind, write_count = rng.choice(REQUEST_KINDS), 0
+            plan = ASKING_PLAN if kind == "reply" else random_plan(rng)
         trial_folder = folder / str(number)
         trial_folder.mkdir()
-        trial = ServiceTrial(trial_folder, request, plan, rng.choice(WAYS), writes)
-        name = f"{bounds.seed}.{number} {request} after {writes} writes, {trial.way}, "
+        trial = ServiceTrial(trial_folder, kind, plan, rng.choice(CONTINUATIONS), write_count)
+        name = f"{bounds.seed}.{number} {kind} after {write_count} writes, {trial.continuation}, "
         name += "; ".join(plan)
         in_child(trial.prepare)
         outcome, error = in_child(trial.serve_until_killed)
@@ -107,8 +107,10 @@ def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
             counts.lost += state_outcome == "done" and state.startswith("lost")
             counts.add(state if state_outcome == "done" else f"{state_outcome} {state}", name)
         shutil.rmtree(trial_folder)
-        # If the request ended before the kill, all of its writes were tried: take another request.
-        request, writes = ("" if outcome == "done" else request), writes + 1
+        # If the request ended before the kill, all of its writes were tried. Draw another kind.
+        write_count += 1
+        if outcome == "done":
+            kind = ""
     return counts
 
 
@@ -120,33 +122,33 @@ def random_plan(rng: random.Random) -> tuple[str, ...]:
 
 
 class ServiceTrial(NamedTuple):
-    """A request whose service is killed after some ``writes``; child processes run the methods."""
+    """A request during which the service is killed; child processes run the methods."""
 
     folder: Path
-    request: str
+    kind: str
     plan: tuple[str, ...]
-    way: str
-    writes: int
+    continuation: str
+    write_count: int
 
     @property
     def question(self) -> dict[str, str]:
-        """The body of the request with the question."""
+        """The JSON body of the request that sends the question."""
         return {"question": f"please plan: {'; '.join(self.plan)}", "thread_id": "t"}
 
     async def prepare(self) -> None:
-        """Ask the questions that must precede the request in its thread."""
-        if self.request == "first":
+        """Send the requests that must precede the trial's request in its thread."""
+        if self.kind == "first":
             return
         async with run_service(self.folder) as client:
-            if self.request == "second":
+            if self.kind == "second":
                 await client.post("/ask", json={"question": "before", "thread_id": "t"})
             else:
                 reply = await client.post("/ask", json=self.question)
                 (self.folder / "question_id").write_text(reply.json()["questions"][0]["id"])
 
     async def serve_until_killed(self) -> None:
-        """Serve the request, and kill this process after ``writes`` writes."""
-        remaining = self.writes
+        """Serve the request, and kill this process after ``write_count`` writes."""
+        remaining = self.write_count
 
         def kill_if_due() -> None:
             if remaining == 0:
@@ -176,12 +178,12 @@ class ServiceTrial(NamedTuple):
         async with run_service(self.folder) as client:
             thread = await client.get("/threads/t")
             if thread.status_code != 200:
-                was_not_written = not self.writes and self.request == "first"
+                was_not_written = not self.write_count and self.kind == "first"
                 return "sound" if was_not_written else f"lost: {thread.text}"
             state = thread.json()
-            if not self.writes and self.request == "second" and state["question"] == "before":
+            if not self.write_count and self.kind == "second" and state["question"] == "before":
                 return "sound"
-            if self.way == "repeat":
+            if self.continuation == "repeat":
                 first, second = await self._send(client), await self._send(client)
                 if (second.status_code, second.text) != (first.status_code, first.text):
                     return f"the repeated request returned {second.text}, not {first.text}"
@@ -198,20 +200,20 @@ class ServiceTrial(NamedTuple):
         return "sound" if (end_state["question"], values) == expected else f"lost: {end_state}"
 
     async def _send(self, client: httpx.AsyncClient) -> httpx.Response:
-        if self.request != "reply":
-            return await client.post("/ask", json=self.question, headers=KEY)
+        if self.kind != "reply":
+            return await client.post("/ask", json=self.question, headers=KEY_HEADER)
         body = {"replies": {(self.folder / "question_id").read_text(): REPLIES[0]}}
-        return await client.post("/threads/t/resume", json=body, headers=KEY)
+        return await client.post("/threads/t/resume", json=body, headers=KEY_HEADER)
 
     def expected_values(self) -> list[str]:
         """Return the values that the steps of the plan must have."""
-        values, replies = {"question": self.question["question"]}, iter(REPLIES)
+        value_by_name, replies = {"question": self.question["question"]}, iter(REPLIES)
         for line in self.plan:
             step, _, call = line.partition(" = ")
-            text = values[call.partition("text=")[2].rstrip(")").removesuffix(".value")]
+            text = value_by_name[call.partition("text=")[2].rstrip(")").removesuffix(".value")]
             is_ask = call.startswith("ask")
-            values[step] = f"told: {next(replies)}" if is_ask else f"seen: {text}"
-        return list(values.values())[1:]
+            value_by_name[step] = f"told: {next(replies)}" if is_ask else f"seen: {text}"
+        return list(value_by_name.values())[1:]
 
     def _logged_steps(self) -> list[str]:
         log = self.folder / "log"
@@ -225,6 +227,7 @@ async def _reply_to_all(client: httpx.AsyncClient) -> dict[str, Any]:
         if state["status"] != "waiting":
             break
         (question,) = state["questions"]
+        # The second question has the first reply as its text, after "told: ".
         reply = REPLIES[question["question"].startswith("told: ")]
         body = {"replies": {question["id"]: reply}}
         await client.post("/threads/t/resume", json=body)

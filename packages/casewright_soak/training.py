@@ -14,8 +14,8 @@ from casewright.tools import Toolbox
 from casewright_soak.kills import kill_at_steps
 from casewright_soak.trials import Bounds, Counts
 
-#: The numbers of training and validation examples.
-EXAMPLES = (8, 2)
+#: The numbers of training and of validation examples.
+TRAINING_COUNT, VALIDATION_COUNT = 8, 2
 _SHAPE = {"hidden": 16, "layers": 1, "heads": 2, "kv_heads": 1, "intermediate": 32}
 _NETWORK = training_section.NewModelSection(**_SHAPE, vocabulary=512, positions=2048, tied=False)
 MODEL = training_section.ModelSection(base="new", new=_NETWORK, device="cpu")
@@ -28,12 +28,13 @@ TRAINING = training_section.TrainingSection(
 def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
     """Kill a training at each step; the resumed training must end with the same weights."""
     examples = []
-    for number in range(sum(EXAMPLES)):
+    for number in range(TRAINING_COUNT + VALIDATION_COUNT):
         prompt = render_prompt(PlanRequest(f"where is machine {number}", Toolbox([])))
         plan = f's1 = find(query="machine {number}")'
         examples.append(TrainingExample(str(number), PLAN_TASK, str(number), prompt, plan))
     data = folder / "data"
-    write_training_set(TrainingSet.of(examples[: EXAMPLES[0]], examples[EXAMPLES[0] :]), data)
+    training_set = TrainingSet.of(examples[:TRAINING_COUNT], examples[TRAINING_COUNT:])
+    write_training_set(training_set, data)
     counts = Counts("killed at each step of a training")
     return kill_at_steps(bounds, folder, counts, train_and_hash, data)
 

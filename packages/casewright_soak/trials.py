@@ -26,7 +26,7 @@ from casewright.stores.engines import edge_child
 from casewright.stores.engines.edge_shard import ShardFolder
 from casewright.stores.progress import show_progress
 
-#: Maximum number of failures that a report describes; the others are only counted.
+#: Maximum number of failures that a report describes; more failures are only counted.
 MAX_DESCRIBED = 20
 
 
@@ -81,7 +81,8 @@ PRELOADED = [
     "qdrant_client.local.qdrant_local",
     "qdrant_edge",
 ]
-#: The kind of an outcome, and its result, its error, its signal or exit code, or the time limit.
+#: The kind of an outcome, and its details: the result if ``done``, the error if ``told`` or
+#: ``failed``, the signal or exit code if ``died``, or the time limit if ``late``.
 Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
 
 

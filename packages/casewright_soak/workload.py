@@ -26,8 +26,10 @@ from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
 from casewright.stores.documents.worker import Worker
 
-#: The numbers of notes in a batch, and in a store.
-BATCH, SIZE = 20, 60
+#: Number of notes in a batch.
+BATCH_SIZE = 20
+#: Number of notes in a store.
+NOTE_COUNT = 60
 QUESTIONS = ("note 7 of the red mill", "note 31", "the saw", "oil")
 THINGS = ("mill", "saw", "lathe", "drill", "press")
 COLOURS = ("red", "blue", "green")
@@ -55,26 +57,26 @@ def schema() -> CaseSchema:
     return CaseSchema("notes", facets)
 
 
-def notes(first: int, last: int) -> list[Case]:
-    """Return the notes with numbers from ``first`` to ``last`` - 1."""
+def notes(first: int, end: int) -> list[Case]:
+    """Return the notes with numbers from ``first`` to ``end`` - 1."""
     cases = []
-    for n in range(first, last):
+    for n in range(first, end):
         question = f"note {n} of the {COLOURS[n % 3]} {THINGS[n % 5]}"
         problem = {"question": question, "place": f"hall {n % 7}"}
         cases.append(Case(problem, f"answer {n}", metadata={"number": n}, quality=(n % 10) / 10))
     return cases
 
 
-def write_notes(folder: Path, size: int = SIZE) -> None:
+def write_notes(folder: Path, count: int = NOTE_COUNT) -> None:
     """Write notes in batches; reopen the store, and change and delete some notes."""
     with CaseStore(schema(), folder) as store:
-        for first in range(0, size, BATCH):
-            store.add(notes(first, first + BATCH))
+        for first in range(0, count, BATCH_SIZE):
+            store.add(notes(first, first + BATCH_SIZE))
     with CaseStore(schema(), folder) as store:
         ids = [case.id for case in store.all()]
         store.update({id_: Change(quality=0.5) for id_ in ids[:5]})
         store.delete(ids[5:10])
-        store.retain(notes(size, size + 1)[0])
+        store.retain(notes(count, count + 1)[0])
 
 
 def store_contents(folder: Path) -> dict[str, Any]:
@@ -89,10 +91,10 @@ def store_contents(folder: Path) -> dict[str, Any]:
         }
 
 
-def write_documents(folder: Path, files: int = 6) -> Path:
+def write_documents(folder: Path, file_count: int = 6) -> Path:
     """Write documents of several kinds, and return their folder."""
     folder.mkdir(parents=True)
-    for number in range(files):
+    for number in range(file_count):
         words = " ".join(f"word{number * n} of the {THINGS[n % 5]}." for n in range(120))
         ending, text = (
             ("md", f"# Part {number}\n\n{words}\n\n## More\n\n{words}\n"),
@@ -106,7 +108,7 @@ def write_documents(folder: Path, files: int = 6) -> Path:
 def ingest_and_read(folder: Path, documents: Path) -> dict[str, str]:
     """Ingest a folder of documents into a store, and return the store's chunks by id.
 
-    The documents are read in this process, since another process takes long to start.
+    The documents are read in this process, because the start of another process takes long.
     """
     store = CaseStore(document_schema(WordEncoder()), folder)
     with store, patch.object(Worker, "chunks", _chunks):

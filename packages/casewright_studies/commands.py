@@ -17,8 +17,8 @@ WorkFolder = Annotated[Path | None, Option(help="A folder from which a stopped r
 def bench_reaper(
     table: Annotated[list[str] | None, Option(help="1, 2 or 3; repeatable; default: all.")] = None,
     work: WorkFolder = None,
-    steps: Annotated[int | None, Option(min=1, help="Training steps; else the recipe's.")] = None,
-    planner: Annotated[Path | None, Option(help="Table 1's planner; else the shipped one.")] = None,
+    steps: Annotated[int | None, Option(min=1, help="Training steps; default: recipe's.")] = None,
+    planner: Annotated[Path | None, Option(help="Table 1's planner; default: shipped.")] = None,
     instructions: Annotated[
         Path | None, Option(help="A folder of generic instructions, for rows with a share of them.")
     ] = None,
@@ -30,7 +30,7 @@ def bench_reaper(
 ) -> None:
     """Print REAPER's tables for a small model; each row of Tables 2 and 3 is a training.
 
-    Hours the first time; --table and --steps shorten it. The same command continues a stopped run.
+    Takes hours; --table and --steps shorten it. The same command continues a stopped run.
     """
     from casewright_studies.reaper import TABLES, ReaperTrial, measure_reaper
 
@@ -69,7 +69,7 @@ def bench_small_talk(
 def bench_truthfulqa(
     data: Annotated[Path, Option(help="The folder with v1/mc_task.json.", metavar="DIR")],
     model: Annotated[
-        str, Option(help="mistral, smollm2 (its base), or a language model's name or folder.")
+        str, Option(help="mistral, smollm2 (mistral's base), or a language model's name or folder.")
     ] = "mistral",
     adapter: Adapter = None,
     device: Device = None,
@@ -77,7 +77,7 @@ def bench_truthfulqa(
     primer: Annotated[
         Path | None, Option(help="The fixed primer, JSON Lines: question, answer.", metavar="FILE")
     ] = None,
-    k: Annotated[int, Option("-k", min=2, help="Demonstrations shown.")] = 6,
+    k: Annotated[int, Option("-k", min=2, help="Demonstrations in a prompt.")] = 6,
     limit: Annotated[int | None, Option(min=2, help="Limit of questions, drawn at random.")] = None,
     work: WorkFolder = None,
     seed: Annotated[int, Option(min=0, help="The seed of the controls.")] = 0,
@@ -86,7 +86,7 @@ def bench_truthfulqa(
 ) -> None:
     """Measure a model's answers with six retrievers of demonstrations (RAGSys's study).
 
-    Some minutes on two cores with the model that ships.
+    With the shipped model it takes some minutes on two cores.
     """
     from casewright.stores import default_encoder
     from casewright_studies.truthfulqa import Study, measure_truthfulqa

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 Line = dict[str, Any]
 #: The paper's tables by the names that ``--table`` takes.
 TABLES = FIRST, SECOND, THIRD = "1", "2", "3"
-TRAINED, RANDOM, CASES = "trained", "random weights", "case planner"
+#: The labels of planners in the lines.
+TRAINED, RANDOM, CASE_PLANNER = "trained", "random weights", "case planner"
 SHIPPED, BASE = "shipped planner", "its base, not tuned"
 #: The columns of every line; a column without values is not printed.
 COLUMNS = (
@@ -60,13 +61,15 @@ COLUMNS = (
 )
 #: The suffix of the label of a planner without a grammar.
 NO_GRAMMAR = ", grammar off"
-#: Number of questions in a batch (1 if each plan is timed), and of networks with random weights.
-BATCH, SEEDS = 16, 3
+#: Number of questions in a batch; the batches of Table 1 have one question, to time each plan.
+BATCH_SIZE = 16
+#: Number of networks with random weights.
+RANDOM_COUNT = 3
 #: Limit of a plan's tokens for models that may never end; the longest annotated plan has 112.
 LOOP_TOKENS = 128
 UNCONSTRAINED: Mapping[str, Any] = {"constrained": False, "tokens": LOOP_TOKENS}
-#: The paper's best mixture, which the first row of Table 2 has: share of the generic instructions,
-#: and number of tasks for each query, planning included.
+#: The paper's best mixture, which the first row of Table 2 uses: the share of the generic
+#: instructions, and the number of tasks for each query, planning included.
 BEST_SHARE, BEST_TASKS = 1.0, 4
 #: A result's ``fallback`` contains this text if the planner raised an error.
 FAILED = "It failed"
@@ -76,19 +79,19 @@ NEW_TOOL_QUERIES, NEW_TOOL = Path(__file__).with_name("compatible.jsonl"), "comp
 NO_INSTRUCTIONS = "no instructions were given (--instructions FOLDER)"
 PAPER = published_tables("reaper")
 NOTES = (
-    "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
-    "arguments: share with every argument right too; arguments_paper: the same over plans with "
+    "tools: share of plans with the right tool sequence; low, high: its 95 % interval (Wilson); "
+    "arguments: share that also has the right arguments; arguments_paper: this over plans with "
     "prod_search or shipment_status. Plans of the fallback and invalid plans count as wrong. "
     "only_provided: share of plans that name only provided tools if a needed tool is removed and "
     "the grammar is off.",
     "No question took part in training or in the plan cases. The case planner has the row's plan "
     "cases and no reader; it plans with the plan parser, which was trained on all queries.",
-    f"{NEW_TOOL}: questions for a tool that is in no training data; all excludes them.",
+    f"{NEW_TOOL}: questions for a tool that is in no training data; the class all excludes them.",
     "published: REAPER's Tables 1 to 3 (Joshi et al. 2024) for a Mistral-7B on other data and 600 "
-    "other questions; its training data is in brackets. Its only_provided is 1 minus the share of "
-    "plans that call the removed prod_qna.",
+    "other questions; the training data is in brackets. The published only_provided is 1 minus the "
+    "share of plans that call the removed prod_qna.",
     "For each row of Tables 2 and 3 a planner is trained from the recipe's base, with fewer steps "
-    "than the shipped planner. examples and tokens are those of its training set.",
+    "than the shipped planner. examples and tokens are the counts of the training set.",
 )
 
 
@@ -96,7 +99,7 @@ NOTES = (
 class ReaperTrial:
     """The options of ``casewright bench reaper``; a stopped run continues from ``folder``.
 
-    Raise ``InputError`` if a table does not exist, or a number is too small.
+    Raise ``InputError`` if a table does not exist, or the limit is too small.
     """
 
     tables: tuple[str, ...] = TABLES
@@ -128,22 +131,22 @@ class Row(NamedTuple):
 def measure_reaper(trial: ReaperTrial) -> Report:
     """Measure the shipped planners, and train and measure a planner for each other row."""
     recipe = Recipe.read(find_recipe(trial.recipe))
-    name = recipe.data.domain
-    if name is None or recipe.data.queries is not None:
+    domain_name = recipe.data.domain
+    if domain_name is None or recipe.data.queries is not None:
         raise InputError(
             f"{trial.recipe}: only a domain has test queries. Set data.domain without data.queries."
         )
     if trial.steps is not None:
         section = recipe.training.model_copy(update={"steps": trial.steps, "epochs": None})
         recipe = recipe.model_copy(update={"training": section})
-    tested = load_domain(name)
-    frozen = items_of(tested.held_out_queries()[: trial.limit], tested.toolbox)
+    tested = load_domain(domain_name)
+    test_items = items_of(tested.held_out_queries()[: trial.limit], tested.toolbox)
     rows = [r for r in trained_rows(recipe.data, trial.instructions) if r.table in trial.tables]
-    lines = list(_first_table(trial, tested, frozen)) if FIRST in trial.tables else []
+    lines = list(_first_table(trial, tested, test_items)) if FIRST in trial.tables else []
     with show_progress("Training and measuring", len(rows), "rows") as advance:
         for row in rows:
             note(f"Table {row.table}: {row.name}.")
-            lines += _row_lines(row, trial, recipe, tested, frozen)
+            lines += _row_lines(row, trial, recipe, tested, test_items)
             advance(1)
     settings = {
         "domain": tested.domain.name,
@@ -151,7 +154,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
         "recipe": recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
         "steps": recipe.training.steps,
         "plan_cases_in_a_prompt": recipe.data.tevo.shots,
-        "frozen_questions": len(frozen),
+        "frozen_questions": len(test_items),
         "instructions": trial.instructions is not None,
         "seed": trial.seed,
     }
@@ -170,6 +173,7 @@ def trained_rows(data: DataSection, instructions: Path | None) -> list[Row]:
     def row(
         table: str, name: str, slug: str, paper: Mapping[str, Any], *, needed: bool, **parts: Any
     ) -> Row:
+        """Return a row; ``needed`` is True if the row cannot be trained without instructions."""
         section = mixture(data, sources, **parts) if sources or not needed else None
         return Row(table, name, slug, paper, section)
 
@@ -213,13 +217,13 @@ def mixture(
     sampled: bool = True,
     tools_evolved: bool = True,
 ) -> DataSection:
-    """Return the data section for a row: a recipe's without the parts whose flag is false.
+    """Return a recipe's data section ``data`` without the parts whose flag is false.
 
     Args:
         share: Share of the generic instructions.
         tasks: Number of tasks per query, planning included.
         evolved: Whether some instructions get constraints.
-        sampled: Whether the recipe's method samples the queries, instead of chance.
+        sampled: Whether the queries are sampled by the recipe's method, and not at random.
         tools_evolved: Whether the tools, their names and descriptions vary.
     """
     instructions: dict[str, Any] = {"sources": sources, "share": share if sources else 0.0}
@@ -238,7 +242,7 @@ def _row_lines(
     trial: ReaperTrial,
     recipe: Recipe,
     tested: TestedDomain,
-    frozen: Sequence[EvaluationItem],
+    test_items: Sequence[EvaluationItem],
 ) -> Iterator[Line]:
     """Yield the lines of a row's planner and of its controls; train the planner if necessary."""
     from casewright.finetune.training.train import train
@@ -275,14 +279,14 @@ def _row_lines(
     # The plan cases are the queries of the training set.
     cases = choose_queries(inputs.queries, row.data.sampling, tested.encoder, row.data.seed)
     with plan_store(cases, tested.uncached_encoder) as store:
-        shots = row.data.tevo.shots
-        planner_of = partial(model_planner, model, store, examples=shots, batch=BATCH)
+        example_count = row.data.tevo.shots
+        planner_of = partial(model_planner, model, store, examples=example_count, batch=BATCH_SIZE)
         planners: dict[str, Planner] = {
             TRAINED: planner_of(),
             TRAINED + NO_GRAMMAR: planner_of(**UNCONSTRAINED),
-            CASES: CasePlanner(store),
+            CASE_PLANNER: CasePlanner(store),
         }
-        for line in planner_lines(frozen, planners, trial.seed):
+        for line in planner_lines(test_items, planners, trial.seed):
             if line["class"] == "all":
                 if line["planner"] == TRAINED:
                     line |= training_cells | _published_cell(row.paper, line)
@@ -292,36 +296,36 @@ def _row_lines(
 def _training_inputs(tested: TestedDomain) -> TrainingInputs:
     """Return the inputs of training sets, without the held-out test queries."""
     domain, toolbox = tested.domain, tested.toolbox
-    test = [query.query for query in tested.held_out_queries()]
-    pool = query_pool(domain.queries(), toolbox, test).queries
+    test_questions = [query.query for query in tested.held_out_queries()]
+    pool = query_pool(domain.queries(), toolbox, test_questions).queries
     # items_of gives a class to queries without one.
     queries = [item.query for item in items_of(pool, toolbox)]
     tool_pools = read_pools(domain.tool_pools, toolbox) if domain.tool_pools else {}
-    return TrainingInputs(queries, toolbox, tool_pools, measuring=test)
+    return TrainingInputs(queries, toolbox, tool_pools, measuring=test_questions)
 
 
 def _first_table(
-    trial: ReaperTrial, tested: TestedDomain, frozen: Sequence[EvaluationItem]
+    trial: ReaperTrial, tested: TestedDomain, test_items: Sequence[EvaluationItem]
 ) -> Iterator[Line]:
     """Yield the lines of Table 1: the shipped planner, its base, and controls."""
     from casewright.planner.language_model import load_language_model
 
     folder = trial.planner if trial.planner is not None else adapter_folder()
-    shots = adapter_example_count(folder) if has_adapter(folder) else EXAMPLES
-    source, known = find_source(folder, None), tested.domain.queries()
+    example_count = adapter_example_count(folder) if has_adapter(folder) else EXAMPLES
+    source, queries = find_source(folder, None), tested.domain.queries()
     paper: Mapping[str, Any] = PAPER["table_1"]
     new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)
 
     def lines(name: str, planners: Mapping[str, Planner], paper_row: str = "") -> Iterator[Line]:
         new_lines = planner_lines(new_tool, planners, trial.seed)
         new_lines = (line for line in new_lines if line["class"] == NEW_TOOL)
-        for line in (*new_lines, *planner_lines(frozen, planners, trial.seed)):
+        for line in (*new_lines, *planner_lines(test_items, planners, trial.seed)):
             cell = _published_cell(paper.get(paper_row, {}), line)
             yield {**line, "table": FIRST, "row": name, **cell}
 
-    with plan_store(known, tested.uncached_encoder) as store:
+    with plan_store(queries, tested.uncached_encoder) as store:
         # Batches of one, so that each plan is timed.
-        planner_of = partial(model_planner, store=store, examples=shots, batch=1)
+        planner_of = partial(model_planner, store=store, examples=example_count, batch=1)
         tuned = load_language_model(folder)
         models = [(SHIPPED, tuned, "reaper")]
         if source.adapter is not None:
@@ -333,19 +337,19 @@ def _first_table(
         if source.adapter is None:
             reason = "the planner is not an adapter and names no base"
             yield _line(table=FIRST, row=BASE, planner=BASE, note=reason)
-        for seed in range(trial.seed, trial.seed + SEEDS):
-            control = planner_of(random_twin(tuned, seed), tokens=LOOP_TOKENS)
+        for seed in range(trial.seed, trial.seed + RANDOM_COUNT):
+            control = planner_of(with_random_weights(tuned, seed), tokens=LOOP_TOKENS)
             yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: control})
         if (reader := tested.domain.open_reader()) is not None:
             name = "case planner with its reader"
             yield from lines(name, {name: CasePlanner(store, reader)})
-        yield from lines(CASES, {CASES: CasePlanner(store)})
+        yield from lines(CASE_PLANNER, {CASE_PLANNER: CasePlanner(store)})
         if find_spec("sklearn") is not None:
             make = partial(make_planner, CLASSIFIERS, store, encoder=tested.uncached_encoder)
-            yield from lines(CLASSIFIERS, {CLASSIFIERS: make(queries=lambda: known)}, "ensemble")
+            yield from lines(CLASSIFIERS, {CLASSIFIERS: make(queries=lambda: queries)}, "ensemble")
 
 
-def random_twin(model: LanguageModel, seed: int) -> LanguageModel:
+def with_random_weights(model: LanguageModel, seed: int) -> LanguageModel:
     """Return a model with the same architecture and tokenizer, and random weights."""
     import torch
 
@@ -417,12 +421,13 @@ def _published_cell(paper: Mapping[str, Any], line: Line) -> Line:
 
 
 def _used_columns(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the lines of a table without the columns that are empty in all of them."""
     names = [n for n in COLUMNS[1:] if any(line[n] is not None for line in lines)]
     return [{name: line[name] for name in names} for line in lines]
 
 
-def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
-    """Yield each line for all classes of a planner with a grammar, after its name in figures."""
+def _overall_lines(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
+    """Yield the name in figures, and the line for all classes, of each planner with a grammar."""
     for line in lines:
         if line["class"] == "all" and line["grammar"] != "off" and line["tools"] is not None:
             row = _slug(line["row"])
@@ -435,7 +440,7 @@ def _figures(lines: Sequence[Line]) -> dict[str, float]:
     A gain is the tool accuracy minus that of the case planner with the same plan cases.
     """
     figures: dict[str, float] = {}
-    for name, line in _overall(lines):
+    for name, line in _overall_lines(lines):
         if line["table"] == FIRST:
             names = ("tools", "arguments", "arguments_paper", "ms_p50")
             figures |= {f"{n}_{name}": line[n] for n in names if line[n] is not None}
@@ -457,13 +462,14 @@ def _slug(text: str) -> str:
 def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
     """Draw the tool accuracy of the trained planners and their controls, or else of Table 1."""
     rows: dict[str, dict[str, float]] = {}
-    for name, line in _overall(lines):
+    for name, line in _overall_lines(lines):
         rows.setdefault(name, {})[line["planner"]] = line["tools"]
     trained = {name: row for name, row in rows.items() if TRAINED in row}
     bars = trained or rows
     axes.barh(list(bars), [row.get(TRAINED, next(iter(row.values()))) for row in bars.values()])
-    if points := [(row[CASES], name) for name, row in trained.items() if CASES in row]:
-        axes.plot(*zip(*points, strict=True), "o", color="black", label=CASES)
+    points = [(row[CASE_PLANNER], name) for name, row in trained.items() if CASE_PLANNER in row]
+    if points:
+        axes.plot(*zip(*points, strict=True), "o", color="black", label=CASE_PLANNER)
     axes.invert_yaxis()
     axes.set(xlim=(0, 1), xlabel="share of right tool sequences")
     axes.set_title("REAPER's tables with a small model")

@@ -1,7 +1,7 @@
 """REAPER's class ``human_small_talk``, which planners learn only from examples (section 5.5).
 
 The messages of this class are the domain's queries of class ``no_evidence`` whose ids are in
-``small_talk.json``. Half of them are test messages, and the others are examples.
+``small_talk.json``. Half of the messages are test messages, and the other half are examples.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from casewright.planner.language_model import load_language_model
 from casewright.planner.named import CLASSIFIERS, make_planner
 from casewright.planner.shipped import SHIPPED, adapter_example_count, adapter_folder, is_runnable
 from casewright.tools import tool_from_record
-from casewright_studies.reaper import BATCH, CASES, PAPER, Line, planner_lines
+from casewright_studies.reaper import BATCH_SIZE, CASE_PLANNER, PAPER, Line, planner_lines
 
-#: The file with the tool and the query ids of the new class, and these queries' former class.
-FILE, NO_EVIDENCE = Path(__file__).with_name("small_talk.json"), "no_evidence"
+#: The file with the tool and the query ids of the new class.
+FILE = Path(__file__).with_name("small_talk.json")
+#: The former class of these queries.
+NO_EVIDENCE = "no_evidence"
 COLUMNS = ("examples", "planner", "class", "count", "tools", "f1", "published")
 NOTES = (
     "The test messages are half of the small talk, half of the other messages without evidence, "
     "and the test queries of the other classes. The planners know the tool from its description, "
-    "and from the examples among their plan cases. Only the classifiers are trained.",
+    "and from examples, which are among their plan cases. Only the classifiers are trained.",
     "published: REAPER, section 5.5, a Mistral-7B trained on 286 messages of the class.",
 )
 
@@ -54,27 +56,29 @@ def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Itera
     toolbox, plan = tested.toolbox.with_(tool), parse_plan(f"s1 = {tool.name}()")
     queries, new_ids = tested.domain.queries(), file["ids"]
     small_talk = [replace(q, plan=plan, label=tool.name) for q in queries if q.record.id in new_ids]
-    others = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in new_ids]
-    small_talk, others = (Random(seed).sample(group, len(group)) for group in (small_talk, others))
+    no_evidence = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in new_ids]
+    small_talk = Random(seed).sample(small_talk, len(small_talk))
+    no_evidence = Random(seed).sample(no_evidence, len(no_evidence))
     half = len(small_talk) // 2
-    frozen = [q for q in tested.held_out_queries() if q.label != NO_EVIDENCE]
-    test = items_of([*small_talk[:half][:limit], *others[:half][:limit], *frozen[:limit]], toolbox)
+    other_classes = [q for q in tested.held_out_queries() if q.label != NO_EVIDENCE]
+    test = [*small_talk[:half][:limit], *no_evidence[:half][:limit], *other_classes[:limit]]
+    test_items = items_of(test, toolbox)
     network = load_language_model(adapter_folder()) if model else None
-    for count in (0, len(small_talk) - half):
+    for example_count in (0, len(small_talk) - half):
         known = [q for q in queries if q.label != NO_EVIDENCE]
-        known += [*others[half:], *small_talk[half : half + count]]
+        known += [*no_evidence[half:], *small_talk[half : half + example_count]]
         with plan_store(known, tested.encoder) as store:
-            planners: dict[str, Planner] = {CASES: CasePlanner(store)}
+            planners: dict[str, Planner] = {CASE_PLANNER: CasePlanner(store)}
             if network is not None:
-                options = {"examples": adapter_example_count(adapter_folder()), "batch": BATCH}
+                options = {"examples": adapter_example_count(adapter_folder()), "batch": BATCH_SIZE}
                 planners[SHIPPED] = model_planner(network, store, **options)
             if find_spec("sklearn") is not None:
                 planners[CLASSIFIERS] = make_planner(
                     CLASSIFIERS, store, queries=list(known).copy, encoder=tested.encoder
                 )
-            for line in planner_lines(test, planners, seed):
+            for line in planner_lines(test_items, planners, seed):
                 if line["class"] in (tool.name, NO_EVIDENCE):
-                    is_published = count and line["class"] == tool.name
+                    is_published = example_count and line["class"] == tool.name
                     paper = PAPER["small_talk"] if is_published else None
                     cells = {name: line.get(name) for name in COLUMNS}
-                    yield {**cells, "examples": count, "published": paper}
+                    yield {**cells, "examples": example_count, "published": paper}

@@ -48,20 +48,23 @@ SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity": selectors.RELEVANCE_DIVERSITY,
     "relevance, diversity, bias": selectors.RELEVANCE_DIVERSITY_BIAS,
 }
-NAMES = (PRIMER, *SELECTORS)
+#: The paper's six retrievers.
+RETRIEVERS = (PRIMER, *SELECTORS)
 #: The paper's other selectors. The first prefers answers that the model finds improbable (section
-#: 4.3). The others are points of a curve over λ_d (Figure 1), on which "relevance, diversity" is at
-#: 0.75 and "relevance" at 1.
+#: 4.3). The others are points of a curve over λ_d (Figure 1); "relevance, diversity" is its
+#: point 0.75, and "relevance" its point 1.
 OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05),
     **{f"relevance, diversity, λ_d {d:g}": MarginalSelector(d, 1.0) for d in (0.0, 0.25, 0.5)},
 }
-#: The retriever whose labels the control shuffles, and the number of shuffles.
-SHUFFLED, SHUFFLES = "relevance, diversity, bias", 20
+#: The retriever whose labels are shuffled as a control.
+SHUFFLED_RETRIEVER = "relevance, diversity, bias"
+#: Number of shuffles.
+SHUFFLE_COUNT = 20
 READING = CaseReading("question")
-#: This report's columns by the paper's names of the measures.
-PAPER = {"DPO": "DPO, triples", "MC1": "MC1", "MC2": "MC2 (TruthfulQA's MC3)"}
-PAPER |= {"MC3": "mass (TruthfulQA's MC2)"}
+#: The report's columns by the paper's names of the measures.
+COLUMN_BY_MEASURE = {"DPO": "DPO, triples", "MC1": "MC1", "MC2": "MC2 (TruthfulQA's MC3)"}
+COLUMN_BY_MEASURE |= {"MC3": "mass (TruthfulQA's MC2)"}
 
 
 class Study(NamedTuple):
@@ -140,20 +143,20 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         note(f"Measuring the quality of {store.count():,} cases …")
         measure_quality(store, recorded, READING)
         note(f"Selecting for {len(questions)} questions …")
-        shown = {"no demonstrations": [measures.ChosenDemonstrations()] * len(questions)}
-        shown |= _demonstrations(study, store, questions, primer)
+        chosen = {"no demonstrations": [measures.ChosenDemonstrations()] * len(questions)}
+        chosen |= _demonstrations(study, store, questions, primer)
         prompts = [
-            chosen.prompt(question)
-            for by_question in shown.values()
-            for chosen, question in zip(by_question, questions, strict=True)
+            demonstrations.prompt(question)
+            for by_question in chosen.values()
+            for demonstrations, question in zip(by_question, questions, strict=True)
         ]
         new_count = sum(len(prompt.answers) for prompt in recorded.missing(prompts))
         note(f"Scoring {new_count:,} answers …")
         scores = measures.score_all(recorded, prompts)
     seconds, count = time.perf_counter() - started, len(questions)
-    logprobs = {name: scores[n * count : (n + 1) * count] for n, name in enumerate(shown)}
-    rows = _rows(study, questions, shown, logprobs)
-    retrievers = [row for row in rows if row["retriever"] in NAMES]
+    logprobs = {name: scores[n * count : (n + 1) * count] for n, name in enumerate(chosen)}
+    rows = _rows(study, questions, chosen, logprobs)
+    retriever_rows = [row for row in rows if row["retriever"] in RETRIEVERS]
     parameters = {
         name: {"lambda_d": selector.lambda_d, "lambda_b": selector.lambda_b}
         for name, selector in {**SELECTORS, **OTHER_SELECTORS}.items()
@@ -162,8 +165,8 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     settings["seed"] = study.seed
     figures = {"study_seconds": seconds, "study_answers_scored_in_this_run": float(new_count)}
     rows += _published_rows(rows[0])
-    draw = partial(_draw, rows=retrievers, model=scorer.name)
-    return Report("truthfulqa", settings, figures, rows, _notes(scorer.name, retrievers), draw)
+    draw = partial(_draw, rows=retriever_rows, model=scorer.name)
+    return Report("truthfulqa", settings, figures, rows, _notes(scorer.name, retriever_rows), draw)
 
 
 def _demonstrations(
@@ -182,26 +185,28 @@ def _demonstrations(
 def _rows(
     study: Study,
     questions: Sequence[JudgedQuestion],
-    shown: Mapping[str, Sequence[measures.ChosenDemonstrations]],
+    chosen: Mapping[str, Sequence[measures.ChosenDemonstrations]],
     logprobs: Mapping[str, Sequence[measures.Logprobs]],
 ) -> list[dict[str, Any]]:
+    """Return a row for each retriever; ``chosen`` and ``logprobs`` are by the retriever's name."""
     without_cases = next(iter(logprobs.values()))
     rows: list[dict[str, Any]] = []
     for name, with_cases in logprobs.items():
         triples = zip(questions, with_cases, without_cases, strict=True)
         verdicts = [measures.measure_question(*triple) for triple in triples]
-        cosines = [cases.cosine for cases in shown[name] if cases.cosine is not None]
+        cosines = [cases.cosine for cases in chosen[name] if cases.cosine is not None]
         cosine = mean(cosines) if cosines else None
         rows.append(_row(name, verdicts, cosine, len(questions)))
     rng = np.random.default_rng(study.seed)
     control = []  # measures of each question with shuffled labels
-    for _ in range(SHUFFLES):
-        for question, *scores in zip(questions, logprobs[SHUFFLED], without_cases, strict=True):
+    for _ in range(SHUFFLE_COUNT):
+        with_cases = logprobs[SHUFFLED_RETRIEVER]
+        for question, *scores in zip(questions, with_cases, without_cases, strict=True):
             order = rng.permutation(len(scores[0]))
             shuffled = (tuple(row[i] for i in order) for row in scores)
             control.append(measures.measure_question(question, *shuffled))
-    rows.append(_row(f"{SHUFFLED}: labels shuffled", control, None, len(questions)))
-    if PRIMER not in shown:
+    rows.append(_row(f"{SHUFFLED_RETRIEVER}: labels shuffled", control, None, len(questions)))
+    if PRIMER not in chosen:
         rows.insert(1, {**dict.fromkeys(rows[0]), "retriever": f"{PRIMER}: no file was given"})
     return rows
 
@@ -209,20 +214,20 @@ def _rows(
 def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the paper's tables, in the same columns."""
     for model, table in published_tables("ragsys").items():
-        for name, figures in zip(NAMES, table, strict=True):
-            cells = dict(zip(PAPER.values(), figures, strict=True))
+        for name, figures in zip(RETRIEVERS, table, strict=True):
+            cells = dict(zip(COLUMN_BY_MEASURE.values(), figures, strict=True))
             yield {**dict.fromkeys(columns), "retriever": f"published, {model}: {name}", **cells}
 
 
 def _row(
-    name: str, verdicts: Sequence[measures.AnswerMeasures], cosine: float | None, questions: int
+    name: str, verdicts: Sequence[measures.AnswerMeasures], cosine: float | None, count: int
 ) -> dict[str, Any]:
-    """Return a retriever's row; ``verdicts`` are of all questions, once or several times."""
+    """Return a retriever's row; ``verdicts`` has all questions in order, once or several times."""
     margins = np.concatenate([verdict.margins.ravel() for verdict in verdicts])
     per_question = np.array([verdict.margin for verdict in verdicts])
     ratios = np.array([verdict.mass_ratio for verdict in verdicts], dtype=np.float64)
-    mean_margins = per_question.reshape(-1, questions).mean(axis=0)
-    low, high = interval_of(mean_margins, Resamples(questions))
+    mean_margins = per_question.reshape(-1, count).mean(axis=0)
+    low, high = interval_of(mean_margins, Resamples(count))
     return {
         "retriever": name,
         "DPO, triples": mean(np.concatenate([v.preferences.ravel() for v in verdicts])),
@@ -238,8 +243,8 @@ def _row(
         "ratio, median": p50(ratios),
         "mass (TruthfulQA's MC2)": mean([v.mass for v in verdicts]),
         "cosine of pairs": cosine,
-        "questions": questions,
-        "triples": len(margins) * questions // len(verdicts),
+        "questions": count,
+        "triples": len(margins) * count // len(verdicts),
     }
 
 
@@ -250,7 +255,7 @@ def _notes(model: str, rows: Sequence[dict[str, Any]]) -> list[str]:
         "No prompt has the cases of its own question. margin: Δ with its 95 % interval over "
         "questions; DPO: log σ(Δ).",
     ]
-    for name in ("margin", *PAPER.values()):
+    for name in ("margin", *COLUMN_BY_MEASURE.values()):
         ranked = sorted(rows, key=lambda row: -row[name])
         notes.append(f"By {name}: {' > '.join(row['retriever'] for row in ranked)}.")
     return notes

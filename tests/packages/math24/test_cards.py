@@ -14,7 +14,7 @@ from PIL import Image
 from casewright.errors import InputError
 from casewright_math24.card_reader import WEIGHTS, CardReader
 from casewright_math24.cards import CardStyle, draw_style, render_card
-from casewright_math24.non_cards import TRAINED, UNSEEN, Kind, draw_non_card
+from casewright_math24.non_cards import TRAINED_KINDS, UNSEEN_KINDS, Draw, draw_non_card
 from casewright_mcbr.fonts import training_fonts, unseen_fonts
 
 NUMBERS = (3, 13, 8, 10)
@@ -127,9 +127,9 @@ def test_turned_cards_in_unseen_fonts_are_read(reader: CardReader) -> None:
     assert share_right(reader, cards, images) >= 0.98
 
 
-@pytest.mark.parametrize(("kinds", "minimum"), [(TRAINED, 0.95), (UNSEEN, 0.9)])
+@pytest.mark.parametrize(("kinds", "minimum"), [(TRAINED_KINDS, 0.95), (UNSEEN_KINDS, 0.9)])
 def test_images_that_are_no_cards_are_refused(
-    reader: CardReader, kinds: dict[str, Kind], minimum: float
+    reader: CardReader, kinds: dict[str, Draw], minimum: float
 ) -> None:
     rng = np.random.default_rng(13)
     fonts = unseen_fonts()

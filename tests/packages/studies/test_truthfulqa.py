@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from casewright.errors import InputError
 from casewright.serve.cli.commands import app
-from casewright_studies.truthfulqa import NAMES, cases_of, read_truthfulqa
+from casewright_studies.truthfulqa import RETRIEVERS, cases_of, read_truthfulqa
 from tests.support.tiny_mistral import save_tiny
 
 TOWNS = ("Kiel", "Bonn", "Ulm", "Trier", "Jena", "Essen", "Worms", "Aachen", "Lingen", "Emden")
@@ -79,7 +79,7 @@ def test_report_has_a_row_with_all_measures_per_retriever_and_control(
     report: dict[str, Any],
 ) -> None:
     names = [line["retriever"] for line in report["rows"]]
-    assert [name for name in names if name in NAMES] == list(NAMES[1:])
+    assert [name for name in names if name in RETRIEVERS] == list(RETRIEVERS[1:])
     assert "fixed primer: no file was given" in names
     lines = [line for line in report["rows"] if line["questions"]]
     for line in lines:
@@ -101,7 +101,7 @@ def test_notes_contain_the_rankings_and_a_warning_about_small_models(
     report: dict[str, Any],
 ) -> None:
     by_mass = [line for line in report["notes"] if line.startswith("By mass")]
-    rows = [line for line in report["rows"] if line["retriever"] in NAMES]
+    rows = [line for line in report["rows"] if line["retriever"] in RETRIEVERS]
     rows.sort(key=lambda line: -line["mass (TruthfulQA's MC2)"])
     assert by_mass[0].endswith(": " + " > ".join(line["retriever"] for line in rows) + ".")
     assert any("A small model knows few answers" in line for line in report["notes"])
@@ -120,7 +120,7 @@ def test_report_contains_the_published_figures(
     report: dict[str, Any],
 ) -> None:
     published = [line for line in report["rows"] if line["retriever"].startswith("published, ")]
-    assert len(published) == 2 * len(NAMES)
+    assert len(published) == 2 * len(RETRIEVERS)
     best = find_row(report, "published, Llama-3-8B-chat: relevance, diversity")
     assert (best["DPO, triples"], best["MC1"]) == (-16.14, 0.5520)
     assert (best["MC2 (TruthfulQA's MC3)"], best["mass (TruthfulQA's MC2)"]) == (0.4173, 0.7009)
