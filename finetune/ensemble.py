@@ -78,7 +78,7 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
     rankings = [ensemble.ranked_by(item.candidates, weight) for item in messages]
     plans_by_planner = {
         "parser": [item.candidates[0].plan for item in messages],
-        "model": [max(item.candidates, key=lambda c: c.model).plan for item in messages],
+        "model": [max(item.candidates, key=lambda c: c.model_score).plan for item in messages],
         "ensemble": [ranking[0][0] for ranking in rankings],
     }
     scores = {

@@ -116,7 +116,7 @@ class Conversation:
 
     Attributes:
         turns: The turns, the earliest first; the history of a turn is the turns before it.
-        kinds: How each turn depends on earlier turns: ``first``, ``pronoun``, ``ellipsis``, and others.
+        kinds: How each turn depends on earlier turns, such as ``first``, ``pronoun``, ``ellipsis``.
         scope: The user's scope during the conversation.
         measuring: True for test data, which must not be used for training or tuning.
     """

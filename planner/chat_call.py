@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Function that answers messages: pairs of a role (``system``, ``user``, ``assistant``) and a text.
 Chat = Callable[[Sequence[tuple[str, str]]], str]
-#: Deadline of a model's answer in ``chat_text``.
+#: Deadline in seconds of a model's answer in ``chat_text``.
 ANSWER_SECONDS = 120.0
 #: The error text of openai's client for a response that the client cannot read.
 _STATUS_ONLY = re.compile(r"Error code: [0-9]+")
@@ -79,7 +79,7 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
 
 
 def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return ``base_url``, with a placeholder key if no key is set; empty without an address."""
+    """Return ``base_url``, with a placeholder key if no key is set; empty if no address is set."""
     base_url = settings.get("base_url", settings.get("openai_api_base"))
     sources = {"base_url": base_url, **{name: os.environ.get(name) for name in _ADDRESS_VARIABLES}}
     source, address = next(((name, url) for name, url in sources.items() if url), ("", ""))
@@ -127,7 +127,7 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
         except RuntimeError as error:
             if str(error) != "Event loop is closed":
                 raise
-            # All models of an address share an async client. One of its connections belongs to an
+            # All models of one address share an async client. One of its connections belongs to an
             # event loop that has ended; the synchronous client needs no event loop.
             return await invoke_in_thread()
 
@@ -158,8 +158,8 @@ def token_counts(message: Any) -> dict[str, int]:
 def failure_text(model: BaseChatModel, error: BaseException) -> str:
     """Return a sentence with the model's server and the reason of the failure, without secrets.
 
-    A client's error may say only "Connection error.", while its causes say that the server refused
-    or that the host is unknown. Clients also omit a server's message if its format is unknown.
+    A client's error may say only "Connection error.", while the error's causes say that the server
+    refused or that the host is unknown. Clients also omit a server's message in an unknown format.
     """
     message, cause = one_line(error), _root_cause(error)
     if _STATUS_ONLY.fullmatch(str(error)) and (response_text := _response_text(error)):
@@ -170,7 +170,7 @@ def failure_text(model: BaseChatModel, error: BaseException) -> str:
 
 
 def at_server(model: BaseChatModel, error: BaseException | None = None) -> str:
-    """Return " at URL", from the model's settings or else from the error; "" if neither has it."""
+    """Return " at URL" of the model's server, from its settings or else the error; else ""."""
     for attribute in _URL_FIELDS:
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return f" at {cleaned(value)}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _STEP_LINE = re.compile(r"^\s*s[0-9]+\s*=")
 #: Maximum number of answers of the model; the second answer corrects the errors of the first.
-ROUNDS = 2
+MAX_ANSWERS = 2
 
 
 class ChatPlanner:
@@ -39,8 +39,8 @@ class ChatPlanner:
         fallback: Planner for requests on which the model fails; by default ``FallbackPlanner``.
         plan_cases: Store of the plan cases that the prompt shows as examples.
         examples: Maximum number of plan cases in a prompt.
-        selection: Selection of the plan cases; ``casewright calibrate`` finds a model's best one.
-        seconds: Deadline for all rounds together.
+        selection: Selection of the plan cases; ``casewright calibrate`` finds the best for a model.
+        seconds: Deadline for all answers of the model together.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class ChatPlanner:
         return await arun(self._plan_body(request))
 
     def _plan_body(self, request: PlanRequest) -> Body[PlanResult]:
+        """Return a generator of calls, which ``run`` makes and ``arun`` awaits."""
         from langchain_core.messages import HumanMessage, SystemMessage
 
         started = time.perf_counter()
@@ -77,9 +78,9 @@ class ChatPlanner:
         examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
         prompt = render_prompt(request, examples)
         messages: list[BaseMessage] = [SystemMessage(prompt.head), HumanMessage(prompt.tail)]
-        attempts, problem, written = 0, "", ""
+        attempts, problem, answer_text = 0, "", ""
         tokens = Counter[str]()
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ANSWERS):
             seconds_left = self._seconds - (time.perf_counter() - started)
             try:
                 answer = yield Work(
@@ -91,9 +92,9 @@ class ChatPlanner:
                 break
             attempts += 1
             tokens.update(token_counts(answer))
-            written = str(answer.text)
+            answer_text = str(answer.text)
             try:
-                plan = parse_plan(plan_lines(written))
+                plan = parse_plan(plan_lines(answer_text))
                 errors = list(request.violations(plan))
                 if not errors:
                     return PlanResult(
@@ -106,7 +107,7 @@ class ChatPlanner:
             except PlanError as error:
                 errors = [error]
             problem = f"The model's plan was invalid: {errors[0]}"
-            messages += _correction_messages(written, errors)
+            messages += _correction_messages(answer_text, errors)
         result = yield Work(lambda: fallback.plan(request), lambda: fallback.aplan(request))
         return fallback_result(
             self.name,
@@ -115,23 +116,23 @@ class ChatPlanner:
             milliseconds=milliseconds_since(started),
             attempts=attempts,
             tokens=dict(tokens),
-            written=written,
+            written=answer_text,
         )
 
     def _failure_text(self, error: Exception, started: float) -> str:
         # A timeout before the deadline comes from the model, for example from its connection.
-        deadline_passed = time.perf_counter() - started >= self._seconds
-        if deadline_passed and isinstance(error, TimeoutError):
+        is_past_deadline = time.perf_counter() - started >= self._seconds
+        if is_past_deadline and isinstance(error, TimeoutError):
             return f"The model{at_server(self._model)} gave no plan within {self._seconds:g} s."
         return failure_text(self._model, error)
 
 
-def _correction_messages(written: str, errors: list[PlanError]) -> list[BaseMessage]:
+def _correction_messages(answer_text: str, errors: list[PlanError]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage
 
     lines = "\n".join(f"- {error}" for error in errors[:10])
     correction = f"That plan cannot be run:\n{lines}\nWrite the whole plan again, nothing else."
-    return [AIMessage(written), HumanMessage(correction)]
+    return [AIMessage(answer_text), HumanMessage(correction)]
 
 
 def plan_lines(text: str) -> str:
@@ -141,7 +142,7 @@ def plan_lines(text: str) -> str:
 
 
 def model_name(model: Any) -> str:
-    """Return the name by which answers and tables call a chat model."""
+    """Return the name of a chat model in answers and tables."""
     for attribute in ("model_name", "model", "model_id"):
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return value

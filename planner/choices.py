@@ -56,9 +56,9 @@ def _tool_record(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
 
 
 def _choices(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[str, Any]:
-    """Return the choices that a parameter's sources allow, if ``accepts`` returns True for them."""
+    """Return the choices of a parameter's sources for whose values ``accepts`` returns True."""
     sources, takes_text = parameter.sources, accepts("")
-    # A lone surrogate cannot be a literal.
+    # A choice with a lone surrogate cannot be a literal.
     choices = (c for c in parameter.choices if c == c.encode("utf-8", "ignore").decode())
     values: list[Any] = [Literal(choice) for choice in choices if takes_text]
     if Source.QUESTION in sources and takes_text:

@@ -9,7 +9,7 @@ from casewright.tools import NO_EVIDENCE
 
 
 def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan | None:
-    """Return the request's fixed steps, followed by the other steps of a plan, as a plan.
+    """Return a plan with the request's fixed (finished) steps, then the other steps of ``plan``.
 
     Equal steps are merged, so a planner may ignore the fixed steps and plan them again. With
     ``widen``, a step that repeats a failed call gets the whole question instead of text literals.

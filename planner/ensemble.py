@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from casewright.planner.model_planner import ModelPlanner
 
 CARD = Path(__file__).with_name("ensemble.json")
-#: Default maximum number of the parser's plans to rank; with six, no more plans are right.
-PARSER_CANDIDATES = 3
+#: Default maximum number of the parser's plans to rank; six do not make more results right.
+MAX_PARSER_CANDIDATES = 3
 #: Maximum number of tokens of a prompt for the model, as in its training.
 MAX_PROMPT_TOKENS = 4096
 #: Maximum margin of a plan over the next one, in nats; also the margin of a single candidate.
@@ -84,24 +84,24 @@ class CandidatePlan:
     """A plan that the ensemble ranks.
 
     Attributes:
-        parser: The parser's log-probability of the plan. If only the model proposes the plan, this
-            is the log-probability of the parser's least probable candidate.
-        model: The model's log-probability of the plan.
+        parser_score: The parser's log-probability of the plan. If only the model proposes the plan,
+            this is the log-probability of the parser's least probable candidate.
+        model_score: The model's log-probability of the plan.
         confidence: The parser's confidence; ``None`` if only the model proposes the plan.
     """
 
     plan: Plan
-    parser: float
-    model: float
+    parser_score: float
+    model_score: float
     confidence: float | None
 
 
 class EnsemblePlanner:
-    """Plans by the plan parser and a language model; see the module.
+    """Plans by the plan parser and a language model; the module explains how.
 
     Args:
         parser: Source of plans with scores, such as ``ParserReuse`` for the plan parser.
-        load: Returns the model's planner; called at the first use of the model.
+        load: Returns the model's planner; it is called at the first use of the model.
         card: The constants; by default the packaged ones.
         parser_candidates: Maximum number of the parser's plans among the candidates.
     """
@@ -112,7 +112,7 @@ class EnsemblePlanner:
         load: Callable[[], ModelPlanner],
         card: EnsembleCard | None = None,
         name: str = ENSEMBLE,
-        parser_candidates: int = PARSER_CANDIDATES,
+        parser_candidates: int = MAX_PARSER_CANDIDATES,
     ) -> None:
         self.name = name
         self._parser = parser
@@ -143,7 +143,7 @@ class EnsemblePlanner:
         return fallback_result(self.name, error, result, milliseconds=elapsed_ms)
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
-        """Yield plans, the most probable first; only the parser's if the model fails."""
+        """Yield plans, the most probable first; only the parser's plans if the model fails."""
         return self._plans_and_error(request)[0]
 
     def _plans_and_error(
@@ -159,7 +159,7 @@ class EnsemblePlanner:
             return map(self._asking_back_if_unsure, parser_plans), error
 
     def _asking_back_if_unsure(self, scored: ScoredPlan) -> ScoredPlan:
-        """Return the parser's plan; it also asks back if its confidence is below ``asks_below``."""
+        """Return a parser's plan that also asks back if its confidence is below ``asks_below``."""
         confidence = scored.confidence
         is_unsure = confidence is not None and confidence < self._card.asks_below
         return scored._replace(asks_back=scored.asks_back or is_unsure)
@@ -226,10 +226,10 @@ class EnsemblePlanner:
 
 def ranked_by(candidates: Sequence[CandidatePlan], weight: float) -> list[tuple[Plan, float]]:
     """Return plans with their weighted sums of log-probabilities, the highest first."""
-    scores = [(c.plan, c.parser + weight * c.model) for c in candidates]
+    scores = [(c.plan, c.parser_score + weight * c.model_score) for c in candidates]
     return sorted(scores, key=lambda pair: -pair[1])
 
 
 def margin(ranked: Sequence[tuple[Plan, float]]) -> float:
-    """Return the first plan's margin over the next, in nats, at most ``MAX_MARGIN``."""
+    """Return the first plan's margin over the second, in nats, at most ``MAX_MARGIN``."""
     return min(MAX_MARGIN, ranked[0][1] - ranked[1][1]) if len(ranked) > 1 else MAX_MARGIN

@@ -28,8 +28,9 @@ class _BatchRow:
         self._try(lambda: [*tail, *plan.begin()])
 
     @property
-    def ended(self) -> bool:
-        return self.plan.ended or self.error is not None
+    def is_ended(self) -> bool:
+        """True if the plan is complete or an error stopped it."""
+        return self.plan.is_ended or self.error is not None
 
     def extend(self, logits: NDArray[np.float32]) -> None:
         self._try(lambda: self.plan.extend(logits))
@@ -58,21 +59,21 @@ def write_batch(
     ]
     masked_cache = _MaskedCache(cache, len(rows))
     active = rows
-    while unfinished := [row for row in active if not row.ended]:
-        # Dropping finished rows copies the others, so rows stay until half of them are finished.
+    while unfinished := [row for row in active if not row.is_ended]:
+        # The removal of finished rows copies the other rows, so it waits until half are finished.
         if 2 * len(unfinished) <= len(active):
-            masked_cache.keep([index for index, row in enumerate(active) if not row.ended])
+            masked_cache.keep([index for index, row in enumerate(active) if not row.is_ended])
             active = unfinished
         try:
             # A finished row reads a token too; its logits are ignored.
-            tokens = [[0] if row.ended else row.unread for row in active]
+            tokens = [[0] if row.is_ended else row.unread for row in active]
             logits = masked_cache.read(model, tokens, limits)
         except DecodingError as error:
             for row in unfinished:
                 row.error = error
             break
         for row, row_logits in zip(active, logits, strict=True):
-            if not row.ended:
+            if not row.is_ended:
                 row.extend(row_logits)
     return [row.error or row.plan.written(prefix_cached=prefix_cached) for row in rows]
 
@@ -80,15 +81,14 @@ def write_batch(
 class _MaskedCache:
     """A cache with a mask (rows, columns), True if the column contains a token of the row.
 
-    A step adds as many columns as a row has new tokens at most. Rows with fewer are padded on the
-    left, so that every row's last token is in the last column. The mask excludes the padding.
+    A step adds one column for each token of the row with the most new tokens. Other rows are padded
+    on the left, so that each row's last token is in the last column. The mask excludes the padding.
     """
 
     def __init__(self, cache: KVCache, row_count: int) -> None:
         self._cache = cache
         self._mask = np.ones((row_count, cache.length), bool)
-        # The position of each row's next token.
-        self._positions = np.full(row_count, cache.length)
+        self._next_positions = np.full(row_count, cache.length)
 
     def read(
         self, model: LanguageModel, rows: Sequence[Sequence[int]], limits: DecodingLimits
@@ -97,8 +97,8 @@ class _MaskedCache:
         width = max(map(len, rows))
         ids = np.array([[*[0] * (width - len(row)), *row] for row in rows])
         is_token = np.arange(width) >= width - np.array([len(row) for row in rows])[:, None]
-        positions = self._positions[:, None] + np.maximum(np.cumsum(is_token, axis=1) - 1, 0)
-        self._positions = self._positions + is_token.sum(axis=1)
+        positions = self._next_positions[:, None] + np.maximum(np.cumsum(is_token, axis=1) - 1, 0)
+        self._next_positions = self._next_positions + is_token.sum(axis=1)
         logits: Any = None
         for start in range(0, width, CHUNK_TOKENS):
             limits.check_time()
@@ -114,7 +114,7 @@ class _MaskedCache:
         return to_numpy(logits[:, -1])
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Keep only these rows, in this order."""
+        """Keep only the rows with these indices, in this order."""
         self._cache.keep(rows)
         self._mask = self._mask[list(rows)]
-        self._positions = self._positions[list(rows)]
+        self._next_positions = self._next_positions[list(rows)]

@@ -26,7 +26,7 @@ class Decoder:
     Args:
         prefix_bytes: Memory for the key/value states of the most recently used prompt prefixes.
         prefix_folder: Folder in which processes share the states of prefixes, up to
-            ``PREFIX_FILE_BYTES``; ``None`` for no files. A model without ``identity`` has none.
+            ``PREFIX_FILE_BYTES``; ``None`` for no files. A model without ``identity`` has no files.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class Decoder:
         if prefix_folder is not None and model.identity is not None:
             self._files = PrefixFiles(prefix_folder, model, PREFIX_FILE_BYTES)
         self._lock = threading.Lock()
-        self._layers = layer_count(model)
-        self._cache = KVCache(self._layers)
+        self._layer_count = layer_count(model)
+        self._cache = KVCache(self._layer_count)
         self._loaded_prefix: States | None = None
 
     def write(
@@ -58,9 +58,9 @@ class Decoder:
         """Write one plan.
 
         With a draft (speculative decoding), the model reads the draft's tokens in one step and
-        keeps those that it would choose itself. The plan needs fewer steps and is the same as
-        without a draft, unless two tokens are almost equally probable. Then the other order of the
-        floating-point sums changes the choice, rarely in float32 and sometimes in bfloat16.
+        keeps the tokens that it would choose itself. The plan needs fewer steps and is the same as
+        without a draft, unless two tokens are almost equally probable: then another order of the
+        floating-point sums may change the choice, rarely in float32 and sometimes in bfloat16.
 
         Raises:
             DecodingError: A limit was reached, or the prompt exceeds the model's context.
@@ -104,12 +104,12 @@ class Decoder:
             return results
         try:
             with limits.lock(self._lock):
-                states, cached = self._prefix_states(prompts[0].head, limits)
-                cache = KVCache(self._layers)
+                states, is_cached = self._prefix_states(prompts[0].head, limits)
+                cache = KVCache(self._layer_count)
                 cache.load(states, len(prompts))
                 tails = [prompt.tail for prompt in prompts]
                 return write_batch(
-                    self._model, cache, tails, matchers, limits, choose, prefix_cached=cached
+                    self._model, cache, tails, matchers, limits, choose, prefix_cached=is_cached
                 )
         except DecodingError as error:
             return [error] * len(prompts)
@@ -124,14 +124,14 @@ class Decoder:
         """
         limits = limits or DecodingLimits()
         with limits.lock(self._lock):
-            states, cached = self._prefix_states(tuple(head), limits)
+            states, is_cached = self._prefix_states(tuple(head), limits)
             if self._loaded_prefix is not states:
-                # If loading fails, the cache has the states of no prefix.
+                # If ``load`` fails, the cache has the states of no prefix.
                 self._loaded_prefix = None
                 self._cache.load(states)
                 self._loaded_prefix = states
             self._cache.set_length(states.length)
-            yield DecodingSession(self._model, self._cache, cached)
+            yield DecodingSession(self._model, self._cache, is_cached)
 
     def _prefix_states(
         self, tokens: tuple[int, ...], limits: DecodingLimits
@@ -140,12 +140,12 @@ class Decoder:
         if (states := self.prefixes.get(tokens)) is not None:
             return states, True
         states = None if self._files is None else self._files.load(tokens)
-        cached = states is not None
+        is_cached = states is not None
         if states is None:
-            cache = KVCache(self._layers)
+            cache = KVCache(self._layer_count)
             read(self._model, cache, tokens, limits, [len(tokens) - 1])
             states = cache.states()
             if self._files is not None:
                 self._files.save(tokens, states)
         self.prefixes.put(tokens, states)
-        return states, cached
+        return states, is_cached

@@ -1,9 +1,9 @@
 """Draft tokens for speculative decoding of a plan.
 
 In this form of speculative decoding (Leviathan et al. 2023) the draft is another planner's plan:
-the model reads several of its tokens in one step and keeps those that it would choose itself. If
-the model chooses another token, the draft is resumed after the longest suffix of the written text
-that the draft contains (LLMA, Yang et al. 2023, section 3).
+the model reads several of the draft's tokens in one step and keeps the tokens that it would choose
+itself. If the model chooses another token, the draft is resumed after the longest suffix of the
+written text that the draft contains (LLMA, Yang et al. 2023, section 3).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from casewright.errors import GrammarError
 from casewright.planner.decoding.matcher import Matcher
 from casewright.planner.language_model import LanguageModel
 
-#: Minimum number of characters of a written text's suffix that is searched in the draft.
-MIN_OVERLAP = 4
+#: Minimum number of characters of the suffix of a written text that is looked up in the draft.
+MIN_SUFFIX_CHARACTERS = 4
 
 
 def propose(
@@ -57,12 +57,12 @@ def continuation(draft: str, written: str) -> str:
     """Return the part of a draft that continues the written text.
 
     If the draft does not start with the text, the part starts after the longest suffix of the text
-    that the draft contains. The part ends with its first line: later tokens would often be
-    rejected, which costs time. It is empty if the suffix is shorter than ``MIN_OVERLAP``.
+    that the draft contains; it is empty if this suffix is shorter than ``MIN_SUFFIX_CHARACTERS``.
+    The part ends with its first line: later tokens would often be rejected, which costs time.
     """
     if draft.startswith(written):
         return draft[len(written) :]
-    for length in range(len(written), MIN_OVERLAP - 1, -1):
+    for length in range(len(written), MIN_SUFFIX_CHARACTERS - 1, -1):
         position = draft.find(written[-length:])
         if position >= 0:
             start = position + length

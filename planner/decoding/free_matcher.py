@@ -1,6 +1,6 @@
 """Unconstrained decoding: the model may write any text, until its end token.
 
-Measurements use it as a control, to show what a grammar guarantees, such as known tools only.
+Measurements use it as a control, to show what a grammar guarantees, for example known tools.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from casewright.planner.language_model import LanguageModel
 def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
     """Return the ids of all text tokens and end tokens, ascending.
 
-    Other special tokens are left out, as are the network's logits that belong to no token.
+    Other special tokens, and logits of the network that belong to no token, are left out.
     """
     tokenizer = model.grammar_tokenizer
     ids = range(tokenizer.vocab_size)
@@ -29,12 +29,12 @@ def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
 class FreeMatcher:
     """Matcher that allows every text; ``tokens`` are the text's tokens so far."""
 
-    _allowed: NDArray[np.intp]
+    _allowed_ids: NDArray[np.intp]
     tokens: list[int] = field(default_factory=list)
 
     def copy(self) -> FreeMatcher:
         """Return an independent matcher at the same position."""
-        return FreeMatcher(self._allowed, [*self.tokens])
+        return FreeMatcher(self._allowed_ids, [*self.tokens])
 
     def consume_forced(self) -> list[int]:
         """Return no tokens, since the model can always choose."""
@@ -42,12 +42,12 @@ class FreeMatcher:
 
     def allowed(self) -> NDArray[np.intp]:
         """Return the ids of all text tokens and end tokens, ascending."""
-        return self._allowed
+        return self._allowed_ids
 
     def consume(self, token: int) -> None:
         """Advance by a token; raise ``GrammarError`` if it is not allowed."""
-        index = int(np.searchsorted(self._allowed, token))
-        if index == len(self._allowed) or self._allowed[index] != token:
+        index = int(np.searchsorted(self._allowed_ids, token))
+        if index == len(self._allowed_ids) or self._allowed_ids[index] != token:
             raise GrammarError(f"Token {token} is not text. Choose one of the allowed tokens.")
         self.tokens.append(token)
 

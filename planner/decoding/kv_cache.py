@@ -1,4 +1,4 @@
-"""A cache of key/value states with spare columns; a column holds the states of one token per row.
+"""A cache of key/value states with spare columns; a column has the states of one token per row.
 
 Transformers' dynamic cache copies all states at every step. This cache writes new states into the
 columns after the filled ones. To remove a finished plan, the decoder reduces the length.
@@ -25,7 +25,7 @@ def layer_count(model: LanguageModel) -> int:
 
 
 def sliding_window_size(model: LanguageModel) -> int | None:
-    """Return the number of tokens to which a sliding window attends; ``None`` without a window."""
+    """Return the number of tokens in a sliding attention window; ``None`` without a window."""
     config: Any = model.network.config.get_text_config()
     size = getattr(config, "sliding_window", None)
     return int(size) if size and getattr(config, "use_sliding_window", True) is not False else None
@@ -70,13 +70,13 @@ class KVLayer(CacheLayerMixin):
         self.reserve(self.length + key_states.shape[2], key_states, value_states)
 
     def reserve(self, columns: int, key_states: Tensor, value_states: Tensor) -> None:
-        """Allocate at least this many columns for states like these."""
+        """Allocate at least ``columns`` columns for states of these shapes and types."""
         if columns <= self.capacity:
             return
         columns = -(-columns // BLOCK_COLUMNS) * BLOCK_COLUMNS
         for name, states in (("keys", key_states), ("values", value_states)):
-            rows, heads, _, width = states.shape
-            tensor = states.new_zeros((rows, heads, columns, width))
+            rows, heads, _, size = states.shape
+            tensor = states.new_zeros((rows, heads, columns, size))
             if self.length:
                 tensor[:, :, : self.length] = getattr(self, name)[:, :, : self.length]
             setattr(self, name, tensor)
@@ -124,13 +124,13 @@ class KVCache(Cache):
         for layer in self._kv_layers:
             layer.length = length
 
-    def load(self, states: States, rows: int = 1) -> None:
-        """Replace the content by ``rows`` copies of these states."""
+    def load(self, states: States, row_count: int = 1) -> None:
+        """Replace the content by ``row_count`` copies of these states."""
         for layer, pair in zip(self._kv_layers, states.layers, strict=True):
-            if layer.keys is not None and layer.keys.shape[0] != rows:
+            if layer.keys is not None and layer.keys.shape[0] != row_count:
                 layer.keys = layer.values = None
             layer.length = 0
-            layer.reserve(states.length, *(source.expand(rows, -1, -1, -1) for source in pair))
+            layer.reserve(states.length, *(source.expand(row_count, -1, -1, -1) for source in pair))
             for target, source in zip(layer.tensors, pair, strict=True):
                 target[:, :, : states.length] = source
             layer.length = states.length
@@ -142,6 +142,6 @@ class KVCache(Cache):
         return States(tuple((keys, values) for keys, values in pairs), length)
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Keep only these rows, in this order."""
+        """Keep only the rows with these indices, in this order."""
         for layer in self._kv_layers:
             layer.keys, layer.values = (tensor[list(rows)] for tensor in layer.tensors)

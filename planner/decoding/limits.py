@@ -19,8 +19,8 @@ class DecodingLimits:
 
     Attributes:
         tokens: Maximum number of tokens of the plan, including forced tokens.
-        deadline: Value of ``time.perf_counter()``; ``None`` for no deadline. The time is checked
-            between forward passes; a long prompt takes several.
+        deadline: The time of ``time.perf_counter()`` at which decoding stops, or ``None``. It is
+            checked between forward passes; a long prompt takes several passes.
     """
 
     tokens: int = MAX_TOKENS

@@ -1,7 +1,8 @@
 """Prefix cache: key/value states of prompt prefixes (``Prompt.head``), in memory and files.
 
-The prefix is most of what a model reads for its first plan. It is the same in every process, so
-processes share the files. A file's name is a digest of everything on which its states depend.
+The prefix is most of the prompt that a model reads for its first plan. It is the same in every
+process, so processes share the files. A file's name is a digest of everything on which its
+states depend.
 """
 
 from __future__ import annotations
@@ -26,40 +27,40 @@ from casewright.planner.decoding.steps import CHUNK_TOKENS
 from casewright.planner.language_model import LanguageModel
 
 #: Version of the file format.
-FORMAT = 1
+FORMAT_VERSION = 1
 
 
 class PrefixCache:
     """The most recently used prefixes, at most ``max_bytes`` in memory.
 
-    Callers must not change the returned states. A prefix above ``max_bytes`` is not cached.
+    Callers must not change the returned states. A larger prefix than ``max_bytes`` is not cached.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         # In order of use; the most recently used prefix is the last.
-        self._states: dict[tuple[int, ...], States] = {}
+        self._states_by_prefix: dict[tuple[int, ...], States] = {}
 
     @property
     def bytes(self) -> int:
-        """Bytes of all prefixes."""
-        return sum(states.bytes for states in self._states.values())
+        """Size of all prefixes in bytes."""
+        return sum(states.bytes for states in self._states_by_prefix.values())
 
     def __len__(self) -> int:
-        return len(self._states)
+        return len(self._states_by_prefix)
 
     def get(self, tokens: tuple[int, ...]) -> States | None:
         """Return the states of a prefix if they are cached."""
-        if (states := self._states.pop(tokens, None)) is not None:
-            self._states[tokens] = states
+        if (states := self._states_by_prefix.pop(tokens, None)) is not None:
+            self._states_by_prefix[tokens] = states
         return states
 
     def put(self, tokens: tuple[int, ...], states: States) -> None:
         """Cache the states of a prefix; drop the least recently used prefixes if necessary."""
         if states.bytes <= self._max_bytes:
-            self._states[tokens] = states
+            self._states_by_prefix[tokens] = states
             while self.bytes > self._max_bytes:
-                del self._states[next(iter(self._states))]
+                del self._states_by_prefix[next(iter(self._states_by_prefix))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class PrefixFiles:
     Attributes:
         folder: The folder; it is created if it is missing.
         model: A model with an ``identity``, which changes with its weights.
-        max_bytes: Maximum size of the folder's files; the least recently used ones are removed.
+        max_bytes: Maximum size of the folder's files; the least recently used files are removed.
     """
 
     folder: Path
@@ -116,7 +117,7 @@ class PrefixFiles:
         # These settings change the rounding of the states.
         numerics = [CHUNK_TOKENS, str(model.network.dtype), model.device.type]
         numerics += [torch.__version__, transformers.__version__]
-        text = json.dumps([FORMAT, model.identity, *numerics, tokens])
+        text = json.dumps([FORMAT_VERSION, model.identity, *numerics, tokens])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _metadata(self, tokens: tuple[int, ...], tensors: list[Tensor]) -> dict[str, str]:
@@ -143,10 +144,10 @@ def _tensor_names(layers: int) -> list[str]:
 
 
 def _write_atomically(file: Path, content: bytes) -> None:
-    handle, part = tempfile.mkstemp(suffix=".part", dir=file.parent)
+    handle, part_file = tempfile.mkstemp(suffix=".part", dir=file.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
-        Path(part).replace(file)
+        Path(part_file).replace(file)
     finally:
-        Path(part).unlink(missing_ok=True)
+        Path(part_file).unlink(missing_ok=True)

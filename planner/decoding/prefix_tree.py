@@ -66,13 +66,13 @@ class PrefixTree:
 def read_tree(
     model: LanguageModel, cache: KVCache, unread: Sequence[int], texts: Sequence[Sequence[int]]
 ) -> PrefixTree:
-    """Return the tree of texts that follow the cache's content and the ``unread`` tokens.
+    """Return the tree of texts, which follow the cache's content and the ``unread`` tokens.
 
     The call appends the tree's columns to the cache; reset the cache's length afterwards.
 
     Args:
         cache: States of one row.
-        unread: Tokens before all texts; at least one.
+        unread: Tokens between the cache's content and the texts; at least one.
         texts: Tokens of the texts, at least one each. The last token of a text is not read.
     """
     children: dict[tuple[int, int], int] = {}

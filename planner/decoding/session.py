@@ -1,4 +1,4 @@
-"""A token sequence in which prompts and texts that the model writes alternate."""
+"""A token sequence that alternates between prompts and texts written by the model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DecodingSession:
         limits.check_time()
         start = self._cache.length
         tree = read_tree(self._model, self._cache, self._unread, continuations)
-        # The call has read the unread tokens. Their last is read again, for the logits after it.
+        # The unread tokens have been read. The last one is read again, for the logits after it.
         self._cache.set_length(start + len(self._unread) - 1)
         self._unread = self._unread[-1:]
         return tree
@@ -63,11 +63,11 @@ class DecodingSession:
         limits = limits or DecodingLimits()
         length = self._cache.length + len(self._unread)
         plan = PartialPlan(self._model, matcher, length, limits, choose)
-        drafted = 0
+        drafted_count = 0
         self._unread += plan.begin()
-        while not plan.ended:
-            drafted += self._step(plan, plan.proposals(draft), limits)
-        return plan.written(prefix_cached=self._prefix_cached, drafted=drafted)
+        while not plan.is_ended:
+            drafted_count += self._step(plan, plan.proposals(draft), limits)
+        return plan.written(prefix_cached=self._prefix_cached, drafted=drafted_count)
 
     def _step(
         self, plan: PartialPlan, proposals: Sequence[list[int]], limits: DecodingLimits
@@ -82,12 +82,12 @@ class DecodingSession:
         tokens = [*self._unread, *chain.from_iterable(proposals)]
         start = self._cache.length
         logits = read(self._model, self._cache, tokens, limits, [stop - 1 for stop in stops])
-        accepted = 0
+        accepted_count = 0
         for row_logits, proposal in zip_longest(logits, proposals):
             self._unread = plan.extend(row_logits)
-            if plan.ended or self._unread != proposal:
+            if plan.is_ended or self._unread != proposal:
                 break
-            accepted += 1
+            accepted_count += 1
         # The states of rejected proposals are dropped.
-        self._cache.set_length(start + stops[accepted])
-        return accepted
+        self._cache.set_length(start + stops[accepted_count])
+        return accepted_count

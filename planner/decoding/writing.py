@@ -19,11 +19,11 @@ class Written:
 
     Attributes:
         tokens: Tokens of the plan, without the end token.
-        model_steps: Number of steps; in each, the model reads tokens and chooses the next one. The
+        model_steps: Number of steps; in each, the model reads tokens and chooses one token. The
             first step reads the prompt's tail, in several forward passes if the tail is long.
         forced: Number of tokens that the grammar forced.
-        drafted: Number of choices that the draft had proposed. Each saved a step. The forced tokens
-            after these choices are not counted here.
+        drafted: Number of choices that the draft had proposed. Each of them saved a step. Forced
+            tokens after these choices are not counted here.
         prompt_tokens: Number of tokens of the prompt, prefix included.
         prefix_cached: True if the key/value states of the prefix were cached.
     """
@@ -38,17 +38,17 @@ class Written:
 
 @dataclass(slots=True, eq=False)
 class PartialPlan:
-    """Plan during decoding: the model chooses some tokens, the grammar forces the others."""
+    """Plan during decoding: the model chooses some tokens, and the grammar forces other tokens."""
 
     _model: LanguageModel
     _matcher: Matcher
     _prompt_tokens: int
     _limits: DecodingLimits
     _choose: Choose
-    ended: bool = False
+    is_ended: bool = False
     _tokens: list[int] = field(default_factory=list)
-    _forced: int = 0
-    _choices: int = 0
+    _forced_count: int = 0
+    _choice_count: int = 0
 
     def begin(self) -> list[int]:
         """Write the forced tokens at the start of the plan; return them."""
@@ -59,10 +59,10 @@ class PartialPlan:
 
         For errors see ``Decoder.write``.
         """
-        self._choices += 1
+        self._choice_count += 1
         token = self._choose(logits, self._matcher)
         if token in self._model.ends:
-            self.ended = True
+            self.is_ended = True
             return []
         self._matcher.consume(token)
         return self._append([token])
@@ -78,8 +78,8 @@ class PartialPlan:
         """Return the plan; for ``drafted`` see ``Written``."""
         return Written(
             tokens=tuple(self._tokens),
-            model_steps=self._choices - drafted,
-            forced=self._forced,
+            model_steps=self._choice_count - drafted,
+            forced=self._forced_count,
             drafted=drafted,
             prompt_tokens=self._prompt_tokens,
             prefix_cached=prefix_cached,
@@ -87,9 +87,9 @@ class PartialPlan:
 
     def _append(self, tokens: list[int]) -> list[int]:
         forced = self._matcher.consume_forced()
-        self._forced += len(forced)
+        self._forced_count += len(forced)
         tokens = [*tokens, *forced]
         self._tokens += tokens
-        self.ended = self._matcher.finished
+        self.is_ended = self._matcher.finished
         self._limits.check_tokens(self._model, self._prompt_tokens, len(self._tokens))
         return tokens

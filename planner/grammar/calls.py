@@ -19,7 +19,7 @@ from casewright.planner.grammar.terminals import (
 from casewright.tools import Parameter, Source, ToolSpec
 
 #: The rule of references to earlier steps. The rule's parameter encodes the result fields of these
-#: steps. llguidance requires this parameter in the rules with a reference, and only in them.
+#: steps. llguidance requires this parameter in each rule with a reference, and in no other rule.
 REFERENCE_RULE = "r::_"
 
 
@@ -29,12 +29,12 @@ class Expression:
 
     Attributes:
         text: The expression in Lark.
-        parametric: True if it can contain a reference to an earlier step.
-        needs_step: True if it must contain such a reference, and so needs a step with results.
+        is_parametric: True if it can contain a reference to an earlier step.
+        needs_step: True if it must contain a reference, so that it needs a step with results.
     """
 
     text: str
-    parametric: bool = False
+    is_parametric: bool = False
     needs_step: bool = False
 
 
@@ -47,12 +47,12 @@ class Calls:
     Args:
         request_terminals: Names of the terminals that the request defines.
         result_condition: Lark condition that an earlier step has results, for ``REFERENCE_RULE``.
-            If the condition is empty, references are those of the terminal ``REFERENCE``. A request
-            without this terminal has none.
+            If the condition is empty, references are the terminal ``REFERENCE``. A request without
+            this terminal has no references.
 
     Attributes:
-        by_tool: Pairs of a tool and the expression of its calls. A tool is left out if a required
-            parameter has no possible argument.
+        tool_calls: Pairs of a tool and the expression of its calls. A tool is left out if a
+            required parameter has no possible argument.
         rules: Definitions of the rules.
         used_terminals: Names of the terminals that the rules use.
     """
@@ -66,23 +66,24 @@ class Calls:
         self._values: dict[tuple[object, ...], Expression | None] = {}
         self.rules: list[str] = []
         self.used_terminals: set[str] = set()
-        self.by_tool = [(tool, call) for tool in toolbox if (call := self._call(tool)) is not None]
+        self.tool_calls = [(t, call) for t in toolbox if (call := self._call(t)) is not None]
 
     def rule(self, name: str, alternatives: list[Expression]) -> Expression:
         """Define a rule and return the expression that refers to it."""
-        parametric = any(alternative.parametric for alternative in alternatives)
-        rule_name = f"{name}::_" if parametric else name
+        is_parametric = any(alternative.is_parametric for alternative in alternatives)
+        rule_name = f"{name}::_" if is_parametric else name
         self.rules.append(f"{rule_name}:{'|'.join(map(self._alternative, alternatives))}")
         needs_step = all(alternative.needs_step for alternative in alternatives)
-        return Expression(rule_name, parametric, needs_step)
+        return Expression(rule_name, is_parametric, needs_step)
 
     def _alternative(self, expression: Expression) -> str:
-        # Without a condition, text before a reference could be a dead end; a reference has one.
+        # Without the condition, text before a reference could be a dead end. The rule of references
+        # has the condition itself.
         conditional = expression.needs_step and expression.text != REFERENCE_RULE
         return f"{expression.text} {self._result_condition}" if conditional else expression.text
 
     def _optional(self, argument: str, value: Expression) -> str:
-        """Return an optional argument; one that needs a step with results gets this condition."""
+        """Return an optional argument, with the result condition if ``value`` needs a step."""
         return f'({argument} {self._result_condition}|"")' if value.needs_step else f"({argument})?"
 
     def _call(self, tool: ToolSpec) -> Expression | None:
@@ -100,7 +101,7 @@ class Calls:
         if not required:
             return self._optional_call(tool, arguments)
         # The first required argument, the anchor, is always present: arguments before it end with a
-        # comma, and those after it start with one.
+        # comma, and arguments after it start with a comma.
         anchor = required[0]
         text = quoted(f"{tool.name}(") if anchor else ""
         for parameter, value in arguments[:anchor]:
@@ -112,27 +113,27 @@ class Calls:
             text += argument if parameter.required else self._optional(argument, value)
         return Expression(
             f'{text}")"',
-            any(value.parametric for _, value in arguments),
+            any(value.is_parametric for _, value in arguments),
             any(value.needs_step for parameter, value in arguments if parameter.required),
         )
 
     def _optional_call(
         self, tool: ToolSpec, arguments: list[tuple[Parameter, Expression]]
     ) -> Expression:
-        # Each alternative begins with another argument; the arguments after it start with a comma.
+        # Each alternative begins with a different argument; later arguments start with a comma.
         alternatives: list[Expression] = []
         later = Expression("")
         for parameter, value in reversed(arguments):
-            parametric = value.parametric or later.parametric
+            is_parametric = value.is_parametric or later.is_parametric
             # Without the space, Lark would read ?name and _name as names.
             remaining = f"{_argument(parameter.name, value)} {later.text}"
-            alternatives.append(Expression(remaining, parametric, value.needs_step))
+            alternatives.append(Expression(remaining, is_parametric, value.needs_step))
             if len(alternatives) < len(arguments):
                 argument = self._optional(_argument(f", {parameter.name}", value), value)
                 text = f"{argument} {later.text}"
-                later = self.rule(f"o{len(self.rules)}", [Expression(text, parametric)])
+                later = self.rule(f"o{len(self.rules)}", [Expression(text, is_parametric)])
         rule = self.rule(f"o{len(self.rules)}", [*alternatives, Expression('""')])
-        return Expression(f'{quoted(f"{tool.name}(")}{rule.text}")"', rule.parametric)
+        return Expression(f'{quoted(f"{tool.name}(")}{rule.text}")"', rule.is_parametric)
 
     def _value(self, parameter: Parameter) -> Expression | None:
         """Return a parameter's possible arguments; ``None`` if there are none."""
@@ -146,8 +147,8 @@ class Calls:
             values = self._expressions(scalars, takes_step=takes_step)
             item_values = self._expressions(items, takes_step=takes_step) if takes_list else []
             if item := self._as_one_rule("e", item_values):
-                items_text = f'{item.text}(", "{item.text}){{0,{MAX_LIST_ITEMS - 1}}}'
-                values.append(Expression(f'"["{items_text}"]"', item.parametric, item.needs_step))
+                list_text = f'"["{item.text}(", "{item.text}){{0,{MAX_LIST_ITEMS - 1}}}"]"'
+                values.append(Expression(list_text, item.is_parametric, item.needs_step))
             self._values[key] = self._as_one_rule("v", values)
         return self._values[key]
 
@@ -159,14 +160,14 @@ class Calls:
             name = self._terminal_names.setdefault(alternatives, f"V{len(self._terminal_names)}")
             expressions.append(Expression(name))
         if takes_step:
-            expressions.append(Expression(REFERENCE_RULE, parametric=True, needs_step=True))
+            expressions.append(Expression(REFERENCE_RULE, is_parametric=True, needs_step=True))
         return expressions
 
     def _as_one_rule(self, prefix: str, alternatives: list[Expression]) -> Expression | None:
         """Return the only alternative, or a new rule of several; ``None`` if there is none."""
         if len(alternatives) < 2:
             return alternatives[0] if alternatives else None
-        # Lark would read the prefix i as a flag of a quoted text before it.
+        # The prefix is not i: Lark would read i as a flag of a quoted text before it.
         return self.rule(f"{prefix}{len(self.rules)}", alternatives)
 
     def terminals(self) -> list[str]:
@@ -192,7 +193,7 @@ def _alternatives(
         alternatives += [
             quoted(dumps(text, ensure_ascii=False))
             for text in parameter.choices
-            # A lone surrogate cannot be encoded and is never written.
+            # A choice with a lone surrogate cannot be encoded and is never written.
             if text == text.encode("utf-8", "ignore").decode()
         ]
         if Source.LITERAL in sources:

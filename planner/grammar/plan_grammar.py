@@ -28,8 +28,8 @@ DONE = "done"
 FREE_LINE = "start: /[^\\n]{8,200}\\n/"
 #: First line of a grammar that forces no tokens. llguidance tokenizes forced text, and tokenizers
 #: change some texts: the name of a special token becomes that token, and a letter with a combining
-#: mark becomes one character. Such forced tokens would not match the grammar, but no other tokens
-#: would be allowed. So nothing is forced if the toolbox or the question contains such a text.
+#: mark becomes one character. The forced tokens of a changed text would not match the grammar, but
+#: no other tokens would be allowed. So nothing is forced if a text would be changed.
 NO_FORCING = '%llguidance {"no_forcing":true}\n'
 
 
@@ -37,10 +37,10 @@ class PlanGrammar:
     """Compiles the grammar of a request's valid plans, in canonical text form.
 
     A text of this grammar parses, passes the static checks of the request, and has the form of
-    ``format_plan``. The grammar admits less than the plan language: it has the limits of
-    ``terminals``, arguments are in the order of the tool's parameters, and spans have the
-    question's spelling. It enforces the maximum number of steps and, as far as rules can count
-    them, the budget's maximum numbers of calls of a tool.
+    ``format_plan``. The grammar admits fewer plans than the plan language: it has the limits of
+    the module ``terminals``, arguments are in the order of the tool's parameters, and spans are
+    spelled as in the question. It enforces the maximum number of steps and, as far as rules can
+    count calls, the budget's maximum numbers of calls of a tool.
 
     The rules that depend only on the toolbox are cached; the terminals of the question's spans and
     the context's fields are defined for each request. If no parameter needs spans, the grammar does
@@ -66,12 +66,12 @@ class PlanGrammar:
         _check_steps(request)
         return self._matcher(request, "", _request_terminals(request), request.max_steps)
 
-    def line_matcher(self, request: PlanRequest, earlier: Sequence[str]) -> PlanMatcher:
+    def line_matcher(self, request: PlanRequest, earlier_tools: Sequence[str]) -> PlanMatcher:
         """Return a matcher for the next line of a plan, ``sN = tool(…)`` or ``done``.
 
         Args:
-            earlier: The tools of steps 1 to N - 1. If there are none, ``done`` is not allowed; if
-                there are ``max_steps`` of them, only ``done`` is allowed.
+            earlier_tools: The tools of steps 1 to N - 1. If there are none, ``done`` is not
+                allowed; if there are ``max_steps`` of them, only ``done`` is allowed.
 
         Raises:
             GrammarError: The grammar is too large to be compiled.
@@ -79,26 +79,26 @@ class PlanGrammar:
         """
         _check_steps(request)
         toolbox = request.toolbox
-        if unknown := [name for name in earlier if name not in toolbox]:
+        if unknown := [name for name in earlier_tools if name not in toolbox]:
             raise InputError(
                 f"An earlier step calls {unknown[0]}, which is no tool of this request. "
                 f"Its tools are {', '.join(toolbox.names)}."
             )
-        if len(earlier) >= request.max_steps:
+        if len(earlier_tools) >= request.max_steps:
             return PlanMatcher(self._compiled(f'start:"{DONE}"').deep_copy(), self._tokenizer)
         terminals = _request_terminals(request)
         references = [
             f'"s{step}"{fields_after_step(fields)}'
-            for step, name in enumerate(earlier, 1)
+            for step, name in enumerate(earlier_tools, 1)
             if (fields := toolbox[name].results)
         ]
         if references:
             terminals[REFERENCE] = f"{REFERENCE}:{'|'.join(references)}"
-        steps = [Step(name) for name in earlier]
+        steps = [Step(name) for name in earlier_tools]
         exhausted = [t.name for t in toolbox if request.excess(Plan((*steps, Step(t.name))))]
         request = replace(request, toolbox=toolbox.without(*exhausted))
-        done = f'|"{DONE}"' if earlier else ""
-        start = f'start:"s{len(earlier) + 1} = "{CALL_RULE}{done}\n'
+        done = f'|"{DONE}"' if earlier_tools else ""
+        start = f'start:"s{len(earlier_tools) + 1} = "{CALL_RULE}{done}\n'
         return self._matcher(request, start, terminals, None)
 
     def free_line_matcher(self) -> PlanMatcher:
@@ -113,13 +113,13 @@ class PlanGrammar:
         # The toolbox's fingerprint would be a wrong key: it joins choices without escaping quotes.
         tools = tuple(ToolSpec(t.name, "", t.parameters, t.results) for t in request.toolbox)
         max_calls = tuple(request.max_calls().items()) if max_steps is not None else ()
-        rules, forcing = self._cached_rules(tools, request_terminals, max_steps, max_calls)
+        rules, can_force = self._cached_rules(tools, request_terminals, max_steps, max_calls)
         uses_spans = SPAN in rules.used_terminals
         question = request.question[:MAX_QUESTION_CHARACTERS]
         if uses_spans and not _preserves(self._tokenizer, question):
-            forcing = False
+            can_force = False
         definitions = [terminals[name] for name in sorted(rules.used_terminals & request_terminals)]
-        text = "\n".join([("" if forcing else NO_FORCING) + start + rules.text, *definitions])
+        text = "\n".join([("" if can_force else NO_FORCING) + start + rules.text, *definitions])
         # A grammar with spans is compiled anew: copies share the lexer's cache, which would grow
         # with the spans of each question.
         if uses_spans:

@@ -21,9 +21,11 @@ from casewright.planner.spans import RUNS
 from casewright.tools import Parameter
 from casewright.tools.alias import NAME
 
-# A parameter of each kind, by the name of the kind's terminal for context fields.
-_PARAMETERS = {name: Parameter("value", kind=kind) for kind, name in CONTEXT_TERMINALS.items()}
-# No span contains this piece, since the question's white space is normalised.
+# A parameter of each kind, by the name of the terminal for context fields of this kind.
+_PARAMETER_BY_TERMINAL = {
+    name: Parameter("value", kind=kind) for kind, name in CONTEXT_TERMINALS.items()
+}
+# A piece that no span contains, since the question's white space is normalised.
 _BOUNDARY = "\n"
 
 
@@ -42,7 +44,7 @@ def context_terminals(context: Mapping[str, Any]) -> dict[str, str]:
     fields = list(islice(usable, MAX_CONTEXT_FIELDS))
     return {
         terminal: f'{terminal}:"context."({"|".join(names)})'
-        for terminal, parameter in _PARAMETERS.items()
+        for terminal, parameter in _PARAMETER_BY_TERMINAL.items()
         if (names := [f'"{field}"' for field, value in fields if parameter.fits(value)])
     }
 
@@ -51,7 +53,7 @@ def span_terminal(question: str) -> str:
     """Return the definition of the terminal of spans; empty if the question has no usable word.
 
     A span is a run of whole words of the question in the same spelling, with single spaces. Words
-    after ``MAX_QUESTION_CHARACTERS`` characters or ``MAX_QUESTION_WORDS`` words are not used.
+    after ``MAX_QUESTION_CHARACTERS`` characters or ``MAX_QUESTION_WORDS`` words are ignored.
 
     llguidance's ``substring_words`` also matches the empty text, punctuation at the ends and, in
     escaped text, parts of words. So this function splits the question into words and gaps, as
@@ -74,9 +76,10 @@ def span_terminal(question: str) -> str:
         escaped = gap.replace("\\", "\\\\").replace('"', '\\"')
         pieces += [escaped if word_characters.isdisjoint(gap) else _BOUNDARY, word]
     excluded = sorted({*gap_characters, "\\", "\n"})
+    # The first or last character of a span.
     edge = "[^" + "".join(f"\\x{{{ord(char):x}}}" for char in excluded) + "]"
-    too_long = sum(map(len, pieces)) > MAX_TEXT_CHARACTERS
-    middle = f".{{0,{MAX_TEXT_CHARACTERS - 2}}}" if too_long else ".*"
+    is_too_long = sum(map(len, pieces)) > MAX_TEXT_CHARACTERS
+    middle = f".{{0,{MAX_TEXT_CHARACTERS - 2}}}" if is_too_long else ".*"
     chunks = json.dumps({"substring_chunks": pieces}, ensure_ascii=False)
     return f'{SPAN}:"\\"" (Q & /{edge}({middle}{edge})?/) "\\""\nQ:%regex {chunks}'
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-# The plan language lacks these limits. They stop models that would never end a text or a list.
+# Limits that the plan language does not have. They stop models that never end a text or a list.
 #: Maximum number of characters of a literal or a span, between its quotes.
 MAX_TEXT_CHARACTERS = 120
 #: Maximum number of items of a list; a list has at least one item.
@@ -25,6 +25,7 @@ MAX_NAME_CHARACTERS = 64
 #: Maximum number of steps of a plan, for any budget.
 MAX_GRAMMAR_STEPS = 64
 
+# Names of the terminals for all requests.
 LITERAL = "L"
 NUMBER = "N"
 INTEGER = "I"
@@ -32,18 +33,18 @@ INTEGER = "I"
 # Escapes are those of json.dumps, so that a text has a single form. No literal starts with a space.
 _FIRST_CHARACTER = r'([^"\\\x00-\x20]|\\["\\])'
 _LATER_CHARACTER = r'([^"\\\x00-\x1f]|\\["\\nt])'
-#: Terminals for all requests. Numbers have at most 15 digits and no exponent. Their fractions have
-#: no trailing zero, as in Python.
+#: Definitions of the terminals for all requests. Numbers have at most 15 digits and no exponent.
+#: Their fractions have no trailing zero, as in Python.
 DEFINITIONS = {
     LITERAL: f'{LITERAL}:/"{_FIRST_CHARACTER}{_LATER_CHARACTER}{{0,{MAX_TEXT_CHARACTERS - 1}}}"/',
     NUMBER: rf"{NUMBER}:/0|-?[1-9][0-9]{{0,14}}|-?(0|[1-9][0-9]{{0,10}})\.(0|[0-9]{{0,3}}[1-9])/",
     INTEGER: f"{INTEGER}:/0|-?[1-9][0-9]{{0,14}}/",
 }
 
-# Terminals that a request supplies.
+# Names of the terminals that a request supplies.
 SPAN = "S"
 REFERENCE = "R"
-#: Terminals of references to context fields, by the kind of the parameter.
+#: Names of the terminals of references to context fields, by the kind of the parameter.
 CONTEXT_TERMINALS = {
     "string": "CS",
     "number": "CN",

@@ -11,8 +11,10 @@ from casewright.tools import ToolSpec
 
 #: The rule of a call in the grammar of a single line.
 CALL_RULE = "c"
-#: Number of bits of a rule's parameter in llguidance, and how many of them may count calls.
-PARAMETER_BITS, MAX_COUNTER_BITS = 64, 24
+#: Number of bits of a rule's parameter in llguidance.
+PARAMETER_BITS = 64
+#: Maximum number of these bits that count calls.
+MAX_COUNTER_BITS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +30,20 @@ class _StepClasses:
 
     The class of a step is the set of its result fields. Classes are numbered from 1; class 0 has no
     result fields. A rule of llguidance can have a parameter of 64 bits (its docs/parametric.md). It
-    encodes the class of each earlier step: with one bit per class if the bits suffice, since such
-    rules compile faster, else as a number. For n classes, a number takes b = ceil(log2(n + 1))
-    bits. The last step needs no bits, so a plan has at most 64 / b + 1 steps, rounded down: 13 for
-    31 classes, 11 for 63, 10 for 127. If a request admits more steps, the grammar allows only this
-    many; no check is dropped. ``field_sets`` are the sets of class 1, class 2 and so on.
+    encodes the class of each earlier step: with one bit per class if the bits suffice, because such
+    rules compile faster, otherwise as the class's number. With n classes, a number takes b =
+    ceil(log2(n + 1)) bits. The last step needs no bits, so a plan has at most 64 / b + 1 steps,
+    rounded down: 13 for 31 classes, 11 for 63, 10 for 127. If a request admits more steps, the
+    grammar does not; no check is dropped. ``field_sets`` has the sets of class 1, class 2, ….
     """
 
-    def __init__(self, field_sets: list[tuple[str, ...]], max_steps: int, bits: int) -> None:
+    def __init__(self, field_sets: list[tuple[str, ...]], max_steps: int, bit_count: int) -> None:
         self.field_sets = field_sets
-        width = len(field_sets).bit_length()
-        encodable_steps = bits // width + 1 if width else MAX_GRAMMAR_STEPS
+        number_bits = len(field_sets).bit_length()
+        encodable_steps = bit_count // number_bits + 1 if number_bits else MAX_GRAMMAR_STEPS
         self.max_steps = min(max_steps, MAX_GRAMMAR_STEPS, encodable_steps)
-        self._bit_per_class = len(field_sets) * (self.max_steps - 1) <= bits
-        self._width = len(field_sets) if self._bit_per_class else width
+        self._has_bit_per_class = len(field_sets) * (self.max_steps - 1) <= bit_count
+        self._bits_per_step = len(field_sets) if self._has_bit_per_class else number_bits
 
     def class_number(self, fields: tuple[str, ...]) -> int:
         """Return the number of the class with these result fields; 0 if there is no such class."""
@@ -51,23 +53,23 @@ class _StepClasses:
         """Return the rule's parameter, in Lark, after a step of this class."""
         if not class_number:
             return "_"
-        bit = (step - 1) * self._width
-        if self._bit_per_class:
+        bit = (step - 1) * self._bits_per_step
+        if self._has_bit_per_class:
             return f"set_bit({bit + class_number - 1})"
         return f"bit_or({class_number << bit})"
 
     def condition(self, step: int, class_number: int) -> str:
         """Return the condition, in Lark, that the step has this class."""
-        bit = (step - 1) * self._width
-        if self._bit_per_class:
+        bit = (step - 1) * self._bits_per_step
+        if self._has_bit_per_class:
             return f"%if bit_set({bit + class_number - 1})"
-        return f"%if eq([{bit}:{bit + self._width}],{class_number})"
+        return f"%if eq([{bit}:{bit + self._bits_per_step}],{class_number})"
 
 
 def line_rules(toolbox: Sequence[ToolSpec], request_terminals: Set[str]) -> ToolboxRules:
     """Return the rules of a single call, ``CALL_RULE``, with references as terminals."""
     calls = Calls(toolbox, request_terminals)
-    calls.rule(CALL_RULE, [call for _, call in calls.by_tool])
+    calls.rule(CALL_RULE, [call for _, call in calls.tool_calls])
     return _rules(calls, [])
 
 
@@ -77,23 +79,23 @@ class _Counters:
     If the bits do not suffice, the tools that may be called most often are not counted.
 
     Attributes:
-        ranges: The range of bits of each counted tool, in Lark.
+        range_by_tool: The range of bits of each counted tool, in Lark.
         lowest_bit: The lowest of these bits; the bits below it are for the classes.
     """
 
     def __init__(self, max_calls: Mapping[str, int]) -> None:
         self._max_calls = max_calls
-        self.ranges: dict[str, str] = {}
+        self.range_by_tool: dict[str, str] = {}
         self.lowest_bit = PARAMETER_BITS
-        for tool, calls in sorted(max_calls.items(), key=lambda item: item[1]):
-            first_bit = self.lowest_bit - calls.bit_length()
+        for tool, limit in sorted(max_calls.items(), key=lambda item: item[1]):
+            first_bit = self.lowest_bit - limit.bit_length()
             if first_bit >= PARAMETER_BITS - MAX_COUNTER_BITS:
-                self.ranges[tool] = f"[{first_bit}:{self.lowest_bit}]"
+                self.range_by_tool[tool] = f"[{first_bit}:{self.lowest_bit}]"
                 self.lowest_bit = first_bit
 
     def condition(self, tool: str) -> str:
         """Return the condition that the budget admits another call; empty if ``tool`` is empty."""
-        return f" %if lt({self.ranges[tool]},{self._max_calls[tool]})" if tool else ""
+        return f" %if lt({self.range_by_tool[tool]},{self._max_calls[tool]})" if tool else ""
 
 
 def plan_rules(
@@ -107,8 +109,8 @@ def plan_rules(
     result_condition = f"%if gt([0:{counters.lowest_bit}],0)" if max_steps > 1 else ""
     calls = Calls(toolbox, request_terminals, result_condition)
     field_sets: set[tuple[str, ...]] = set()
-    if any(call.parametric for _, call in calls.by_tool):
-        field_sets = {_result_fields(tool) for tool, _ in calls.by_tool} - {()}
+    if any(call.is_parametric for _, call in calls.tool_calls):
+        field_sets = {_result_fields(tool) for tool, _ in calls.tool_calls} - {()}
     if not field_sets:
         calls = Calls(toolbox, request_terminals)
     classes = _StepClasses(sorted(field_sets), max_steps, counters.lowest_bit)
@@ -126,32 +128,32 @@ def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> lis
     """
     # All calls of a group change the rule's parameter in the same way: same class, same counter.
     groups: dict[tuple[int, str], list[Expression]] = {}
-    for tool, call in calls.by_tool:
-        counted_tool = tool.name if tool.name in counters.ranges else ""
+    for tool, call in calls.tool_calls:
+        counted_tool = tool.name if tool.name in counters.range_by_tool else ""
         key = (classes.class_number(_result_fields(tool)), counted_tool)
         groups.setdefault(key, []).append(call)
-    names = {key: calls.rule(f"c{n}", group).text for n, (key, group) in enumerate(groups.items())}
+    rules = {key: calls.rule(f"c{n}", group).text for n, (key, group) in enumerate(groups.items())}
     last = classes.max_steps
-    if names.keys() == {(0, "")}:
-        name = names[0, ""]
-        lines = [f'k{step}:{name}("\\ns{step + 1} = "k{step + 1})?' for step in range(1, last)]
-        return ['start:"s1 = "k1', *lines, f"k{last}:{name}"]
+    if rules.keys() == {(0, "")}:
+        rule = rules[0, ""]
+        lines = [f'k{step}:{rule}("\\ns{step + 1} = "k{step + 1})?' for step in range(1, last)]
+        return ['start:"s1 = "k1', *lines, f"k{last}:{rule}"]
     lines = ['start:"s1 = "k1::0']
     for step in range(1, last):
         alternatives = []
-        for group, ((class_number, tool_name), name) in enumerate(names.items()):
-            line = f"{name} m{step}::{classes.parameter_after(step, class_number)}"
+        for group, ((class_number, tool_name), rule) in enumerate(rules.items()):
+            line = f"{rule} m{step}::{classes.parameter_after(step, class_number)}"
             if tool_name:
                 # The rule contains the whole line, since llguidance removes a single-symbol rule.
                 lines.append(f"u{step}x{group}::_:{line}")
-                line = f"u{step}x{group}::incr({counters.ranges[tool_name]})"
+                line = f"u{step}x{group}::incr({counters.range_by_tool[tool_name]})"
                 line += counters.condition(tool_name)
             alternatives.append(line)
         lines += [
             f"k{step}::_:{'|'.join(alternatives)}",
             f'm{step}::_:""|"\\ns{step + 1} = "k{step + 1}::_',
         ]
-    calls_at_end = [f"{name}{counters.condition(tool)}" for (_, tool), name in names.items()]
+    calls_at_end = [f"{rule}{counters.condition(tool)}" for (_, tool), rule in rules.items()]
     return [*lines, f"k{last}::_:{'|'.join(calls_at_end)}"]
 
 

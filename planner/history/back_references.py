@@ -61,7 +61,7 @@ _DISCOURSE = re.compile(
     r"yes|yeah|please|lovely|perfect)[\s,.!…-]+)+",
     re.I,
 )
-#: First words of an elliptic question: a conjunction, "what about", "compared to".
+#: First words of an elliptic question, such as a conjunction, "what about" or "compared to".
 _OPENER = re.compile(
     r"^(?:(?:and\s+)?(?:(?:what|how) about|(?:the )?same for|compared (?:to|with))|and|or|also)"
     r"\b[\s,]*",
@@ -116,7 +116,7 @@ _ANYTHING = re.compile(
     r"(?P<how>(?P<comparative>\w+er\b|(?:more|less) \w+)|(?:in|with|without|under|below|made)\b.*)",
     re.I,
 )
-#: Maximum numbers of words of a question that may lack its subject, and of a subject.
+#: Maximum number of words of a short question, which may lack its subject, and of a subject.
 _MAX_SHORT_QUESTION_WORDS, _MAX_SUBJECT_WORDS = 9, 6
 
 
@@ -184,7 +184,7 @@ def back_references(text: str) -> list[BackReference]:
 
 
 def new_subject(text: str) -> tuple[str, bool] | None:
-    """Return an elliptic question's subject, and True if it corrects the last question's subject.
+    """Return an elliptic question's subject, and True if the question corrects the last question.
 
     "And the kite?" and "no, I meant the kite" ask the last question about the kite. Return ``None``
     for a complete question.
@@ -192,14 +192,14 @@ def new_subject(text: str) -> tuple[str, bool] | None:
     unpunctuated = text.rstrip(" ?!.…")
     if demonstrative := _ELLIPTIC_DEMONSTRATIVE.match(unpunctuated):
         return demonstrative[1], False
-    for pattern, corrects in ((_CORRECTION, True), (_OPENER, False)):
+    for pattern, is_correction in ((_CORRECTION, True), (_OPENER, False)):
         opening = pattern.match(unpunctuated)
         subject = unpunctuated[opening.end() :].strip(" ,") if opening else ""
         words = subject.split()
         is_one_sentence = not re.search(r"[.!?]\s", unpunctuated)
         is_short = is_one_sentence and 0 < len(words) <= _MAX_SUBJECT_WORDS
         if is_short and words[0].casefold() not in _QUESTION_WORDS:
-            return subject, corrects
+            return subject, is_correction
     return None
 
 
@@ -235,7 +235,7 @@ def refers_to_page(phrase: str) -> bool:
 
 
 def with_noun(text: str, noun: str) -> str | None:
-    """Return a question with a noun instead of "one" or "anything"; ``None`` if both are absent.
+    """Return a question with a noun instead of "one" or "anything"; ``None`` if it has neither.
 
     "One" that refers to a named entity, as in "the red one", is not replaced.
     """

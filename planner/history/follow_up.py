@@ -37,7 +37,7 @@ MAX_TOPIC_CHARACTERS = 300
 MAX_FOLLOW_UP_WORDS = 16
 #: Value of the fields of an imaginary page with the entity to which a question refers.
 PLACEHOLDER = "it"
-#: Words that are no part of a name.
+#: Words that are not part of a name.
 _NON_NAME_WORDS = frozenset(
     re.split(
         " ",
@@ -54,7 +54,7 @@ class HistoryReuse:
         self._source = source
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
-        """Yield plans for a request, the most probable first; those of follow-ups have no score."""
+        """Yield plans for a request, the most probable first; plans of follow-ups have no score."""
         if request.history:
             rebinding = Rebinding(request.toolbox)
             turns = self._turns(request, rebinding) if rebinding.page_fields else []
@@ -69,7 +69,7 @@ class HistoryReuse:
             try:
                 turn_request = replace(request, question=turn["question"], history=())
             except InputError:
-                # Earlier questions are unchecked; a turn with an invalid one is skipped.
+                # Earlier questions are unchecked; a turn with an invalid question is skipped.
                 continue
             follow_up = _FollowUp(self._source, turn_request, turns, rebinding) if turns else None
             plans = follow_up.plans() if follow_up else iter(())
@@ -121,17 +121,17 @@ class _FollowUp:
         if not self._references:
             yield from self._plans_with_full_names()
         if self._plan_without_history is not None and _has_no_arguments(self._plan_without_history):
-            # The questions of few plan cases begin with words such as "and".
+            # Few plan cases have a question that begins with a word such as "and".
             text = back.without_conjunction(self._text)
             for plan in self._plans_for(text) if text != self._request.question else ():
                 yield plan, text
 
     def _plans_with_new_subject(self) -> Iterator[tuple[Plan, str]]:
         """Yield plans for the last question, but about another entity ("and the kite?")."""
-        subject = back.new_subject(self._text)
-        if subject is None:
+        new_subject = back.new_subject(self._text)
+        if new_subject is None:
             return
-        phrase, corrects = subject
+        phrase, is_correction = new_subject
         last_turn, rebinding = self._last_turn, self._rebinding
         references = back.back_references(phrase)
         if back.refers_to_page(phrase):
@@ -147,7 +147,8 @@ class _FollowUp:
             return
         referents = (self._conversation.referent(reference) for reference in references)
         referent = next(filter(None, referents), None)
-        name = referent.name if referent else self._full_name(back.bare_subject(phrase), corrects)
+        subject = back.bare_subject(phrase)
+        name = referent.name if referent else self._full_name(subject, is_correction)
         if name is None:
             return
         question = _with_name_replaced(last_turn, name)
@@ -164,18 +165,18 @@ class _FollowUp:
             plan = concatenated(last_turn.plan, plan)
         yield rebinding.with_question(plan, question), question
 
-    def _full_name(self, phrase: str, corrects: bool) -> str | None:
+    def _full_name(self, phrase: str, is_correction: bool) -> str | None:
         """Return the name in a phrase, if any; words of the last name complete a partial name."""
         ends_with_one = phrase.casefold().endswith((" one", " ones"))
         name_part = phrase.rsplit(" ", 1)[0] if ends_with_one else phrase
         last_words = next((e.name.split() for e in self._last_turn.plan_entities[-1:]), [])
         is_partial = ends_with_one or (len(name_part.split()) == 1 and _is_name(name_part))
         if is_partial and _is_name("".join(last_words)) and len(last_words) > 1:
-            first_words = last_words[:-1] if corrects and len(last_words) > 2 else last_words
+            first_words = last_words[:-1] if is_correction and len(last_words) > 2 else last_words
             return " ".join([*first_words, name_part])
         if ends_with_one:
             return f"{name_part} {' '.join(last_words)}" if last_words else None
-        if _is_name(phrase) or corrects:
+        if _is_name(phrase) or is_correction:
             return phrase
         # A part of the subject ("the price") is not another entity.
         plan = next(self._plans_for(back.without_conjunction(self._text)), None)
@@ -205,7 +206,7 @@ class _FollowUp:
         if back.of_kinds(self._references, "several"):
             if self._has_page and self._rebinding.uses_page(self._last_turn.plan):
                 yield from self._plans_about_page_and_entity(text)
-            entities = self._conversation.last_two()
+            entities = self._conversation.two_referents()
         elif selections:
             # A pronoun after words that select an entity ("the last one") refers to this entity.
             for reference in self._references:
@@ -267,8 +268,8 @@ class _FollowUp:
             yield concatenated(plan, self._rebinding.bound_to_entities(plan, entities[-1:])), text
 
     def _named_plan(self, plan: Plan, entity: Mention) -> Plan | None:
-        """Return the plan with searches for the entity instead of "it"; ``None`` without these."""
-        names = {}
+        """Return the plan with searches for the entity instead of "it"; ``None`` if it has none."""
+        name_by_index = {}
         for index, step in enumerate(plan.steps):
             value = self._rebinding.name_in(step)
             # A tool that finds the user's own items may not find an entity that another tool found.
@@ -277,8 +278,8 @@ class _FollowUp:
             if isinstance(value, QuestionRef) or (
                 isinstance(value, Literal) and _names_nothing(str(value.value))
             ):
-                names[index] = entity.name
-        return self._rebinding.with_names(plan, names) if names else None
+                name_by_index[index] = entity.name
+        return self._rebinding.with_names(plan, name_by_index) if name_by_index else None
 
     def _plans_with_full_names(self) -> Iterator[tuple[Plan, str]]:
         """Yield plans with the full names of earlier entities, or plans about the last subject."""
@@ -286,25 +287,25 @@ class _FollowUp:
         plan = next(self._plans_for(text), None)
         if plan is None:
             return
-        by_name = {
+        entity_by_name = {
             entity.name: entity
             for turn in self._conversation.turns
             for entity in (*turn.answer_entities, *turn.plan_entities)
         }
-        names = {}
+        name_by_index = {}
         for index, step in enumerate(plan.steps):
             value = self._rebinding.name_in(step)
             if isinstance(value, Literal):
                 words = set(_words(str(value.value)))
                 full_names = [
                     entity.name
-                    for entity in by_name.values()
+                    for entity in entity_by_name.values()
                     if entity.tool == step.tool and words < set(_words(entity.name))
                 ]
                 if full_names and len(plan.steps) > index + 1:
-                    names[index] = full_names[-1]
-        if names:
-            yield self._rebinding.with_names(plan, names), text
+                    name_by_index[index] = full_names[-1]
+        if name_by_index:
+            yield self._rebinding.with_names(plan, name_by_index), text
         elif _has_no_arguments(plan):
             subject = self._conversation.subject()
             asks_about_part = back.begins_like_question(text) and back.has_definite_noun(text)

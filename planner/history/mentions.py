@@ -76,8 +76,8 @@ def mentions_in(answer: str, tool: str = "") -> list[Mention]:
     items = [match["item"] for line in answer.split("\n") if (match := _ITEM.match(line))]
     list_mentions = [Mention(_item_name(item), item, tool) for item in items if item[:1].isupper()]
     mentions = list_mentions or _text_mentions(answer, tool)
-    first_mentions = {mention.name.casefold(): mention for mention in reversed(mentions)}
-    return list(first_mentions.values())[::-1]
+    mention_by_name = {mention.name.casefold(): mention for mention in reversed(mentions)}
+    return list(mention_by_name.values())[::-1]
 
 
 def _item_name(item: str) -> str:
@@ -105,7 +105,7 @@ def _text_mentions(answer: str, tool: str) -> list[Mention]:
 
 
 def mention_by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
-    """Return the first mention in whose name, or else text, a word begins with ``word``."""
+    """Return the first mention whose name, or else text, has a word that begins with ``word``."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.I)
     name_matches = (mention for mention in mentions if pattern.search(mention.name))
     text_matches = (mention for mention in mentions if pattern.search(mention.text))

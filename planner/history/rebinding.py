@@ -36,11 +36,11 @@ class Rebinding:
             takes_name = len(required) == 1 and Source.LITERAL in required[0].sources
             if takes_name and not step_parameters.isdisjoint(tool.results):
                 self.finders[tool.name] = required[0].name
-        results = {field for name in self.finders for field in toolbox[name].results}
+        finder_results = {field for name in self.finders for field in toolbox[name].results}
         self.page_fields = {
             parameter.name
             for parameter in parameters
-            if Source.CONTEXT in parameter.sources and parameter.name in results
+            if Source.CONTEXT in parameter.sources and parameter.name in finder_results
         }
 
     def name_in(self, step: Step) -> Value | None:
@@ -69,11 +69,11 @@ class Rebinding:
         new_numbers: dict[int, list[int]] = {}
         for number, step in enumerate(plan.steps, 1):
             inputs = [new_numbers[reference.step] for reference in step.references()]
-            per_entity = self._step_uses_page(step) or any(len(numbers) > 1 for numbers in inputs)
+            is_per_entity = self._step_uses_page(step) or any(len(new) > 1 for new in inputs)
             first_copy = len(steps) + 1
-            for index in range(len(entities) if per_entity else 1):
-                numbers = {old: new[min(index, len(new) - 1)] for old, new in new_numbers.items()}
-                steps.append(self._with_finder(step.renumbered(numbers), index + 1))
+            for index in range(len(entities) if is_per_entity else 1):
+                renumbering = {n: new[min(index, len(new) - 1)] for n, new in new_numbers.items()}
+                steps.append(self._with_finder(step.renumbered(renumbering), index + 1))
             new_numbers[number] = [*range(first_copy, len(steps) + 1)]
         return Plan(tuple(steps))
 
@@ -139,7 +139,7 @@ class Rebinding:
 
 
 def concatenated(first: Plan, second: Plan) -> Plan:
-    """Return the steps of one plan, then those of another."""
+    """Return a plan with the steps of ``first``, and then the steps of ``second``."""
     offset = len(first.steps)
     new_numbers = {number: number + offset for number in range(1, len(second.steps) + 1)}
     return Plan((*first.steps, *(step.renumbered(new_numbers) for step in second.steps)))

@@ -60,7 +60,7 @@ class ConversationEntities:
         self.last_turn = turns[-1]
 
     def subject(self) -> Mention | None:
-        """Return the subject of the last turn that has one."""
+        """Return the subject of the last turn that has a subject."""
         entities = (entity for turn in reversed(self.turns) for entity in turn.subjects)
         return next(entities, None)
 
@@ -73,7 +73,7 @@ class ConversationEntities:
         lists = (turn.answer_entities for turn in reversed(self.turns))
         return next(filter(None, lists), ())
 
-    def last_two(self) -> list[Mention]:
+    def two_referents(self) -> list[Mention]:
         """Return the first two entities of the last turn's list, or else the last two subjects."""
         if len(self.last_turn.plan_entities) > 1 or len(self.last_turn.answer_entities) > 1:
             return list(self.last_list()[:2])
