@@ -20,9 +20,9 @@ from casewright.tools.deadline import start_daemon
 class CasePlanner(ReusePlanner):
     """Reuses plan cases, and adapts their literals to the question.
 
-    With a reader, the planner combines those sub-queries of plan cases whose latents are similar to
-    the question's latents. ``untrained`` plans for tools that the reader was not trained on.
-    Without a reader, the plan parser plans, with the plan cases as examples.
+    With a reader, the planner combines the sub-queries of plan cases whose latents (vectors) are
+    similar to the question's latents. ``untrained`` plans for tools that the reader was not trained
+    on. Without a reader, the plan parser plans, with the plan cases as examples.
 
     Args:
         store: Plan cases; see ``plan_store``. The constructor reads them only if there is no

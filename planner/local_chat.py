@@ -15,7 +15,7 @@ from casewright.planner.prompt import Prompt
 def local_chat(name: str, *, temperature: float = 0, max_tokens: int = 256) -> LocalChat:
     """Return a local model as a chat model; for the name see ``load_language_model``."""
     model = load_language_model(name)
-    return LocalChat(model=model, temperature=temperature, tokens=max_tokens)
+    return LocalChat(model=model, temperature=temperature, max_tokens=max_tokens)
 
 
 class LocalChat(SimpleChatModel):
@@ -23,12 +23,12 @@ class LocalChat(SimpleChatModel):
 
     Attributes:
         model: A ``LanguageModel``.
-        tokens: Maximum number of tokens of an answer.
+        max_tokens: Maximum number of tokens of an answer.
         temperature: Temperature of the sampling; at 0, the model writes the most probable tokens.
     """
 
     model: Any
-    tokens: int = 1024
+    max_tokens: int = 1024
     temperature: float = 0.8
 
     @property
@@ -56,7 +56,7 @@ class LocalChat(SimpleChatModel):
             output = self.model.network.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
-                max_new_tokens=self.tokens,
+                max_new_tokens=self.max_tokens,
                 do_sample=self.temperature > 0,
                 temperature=self.temperature or None,
                 top_p=None,

@@ -51,7 +51,7 @@ class ModelPlanner:
     valid, the result has the fallback planner's plan, and the model's text as ``written``.
 
     With a draft planner, the model scores that planner's plan in one forward pass, and decodes from
-    the first token at which its own choice differs (speculative decoding). The plan is the same as
+    the first token that it would not choose itself (speculative decoding). The plan is the same as
     without a draft (see ``Decoder.write``). ``tokens["model_steps"]`` of the result counts the
     decoding steps, ``tokens["drafted"]`` the steps that the draft saved.
 
@@ -159,11 +159,11 @@ class ModelPlanner:
 
         limits = DecodingLimits(self._tokens, time.perf_counter() + self._seconds)
         prompt = self._prompt(request)
-        answers = {plan: self._answer_tokens(plan) for plan in plans}
+        answer_by_plan = {plan: self._answer_tokens(plan) for plan in plans}
         with self._decoder.session(prompt.head, limits) as session:
             session.feed(prompt.tail)
-            tree = session.read_tree([*answers.values()], limits)
-            scores = {plan: tree.log_probability(answer) for plan, answer in answers.items()}
+            tree = session.read_tree([*answer_by_plan.values()], limits)
+            scores = {p: tree.log_probability(answer) for p, answer in answer_by_plan.items()}
             matcher, ends = self._new_matcher(request), self._model.ends
             tokens: Sequence[int] | None = tree.greedy_tokens(matcher, ends)
             if tokens is None:

@@ -51,10 +51,10 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlannerParts:
-    """Arguments for the factories of planners; each factory uses those that it needs.
+    """Arguments for the factories of planners; each factory uses the arguments that it needs.
 
     Attributes:
-        name: The planner's name, with the part after its colon.
+        name: The planner's name, including the part after the colon.
         reader: The domain's reader, if there is one and ``NamedPlanner.reads`` is true.
         queries: Function that returns the domain's annotated queries.
         encoder: Encoder of the queries; ``None`` for the packaged encoder.
@@ -83,8 +83,8 @@ class NamedPlanner:
             ``device`` has a language model in this process.
         reads: True if the planner uses the domain's reader (``PlannerParts.reader``).
         shared: True if the planner can serve several users: it calls no tools while it plans.
-        model: Function of name and settings that loads the planner's language model in this process
-            or raises ``InputError``; ``None`` if the planner has no such model.
+        model: Loads the planner's language model in this process from a name and settings, or
+            raises ``InputError``; ``None`` if the planner has no such model.
     """
 
     make: Callable[[PlannerParts], Planner]
@@ -168,7 +168,7 @@ def writes_locally(name: str) -> bool:
 
 
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:
-    """Return the language model of the planner with this name; the last loaded one is cached.
+    """Return the language model of the planner with this name; the last loaded model is cached.
 
     Raises:
         InputError: The model does not exist or cannot be used.
@@ -203,7 +203,7 @@ def make_planner(
     encoder: Encoder | None = None,
     scope: Mapping[str, str] | None = None,
 ) -> Planner:
-    """Make the planner with a name from these arguments; see ``PlannerParts``.
+    """Make the planner with this name; for the arguments see ``PlannerParts``.
 
     Raises:
         InputError: The planner or its model does not exist, or its training data is missing.

@@ -38,8 +38,8 @@ from casewright.stores import CaseStore
 def _case(parts: PlannerParts) -> Planner:
     if not (parts.reader and is_runnable()):
         return CasePlanner(parts.plan_cases, parts.reader)
-    # The ensemble plans for tools that a request adds, from their descriptions. It gets more
-    # candidates, since the best plan with such a tool is often not among the parser's first three.
+    # The ensemble plans for tools that a request adds, from their descriptions. It ranks six
+    # candidates: the best plan with such a tool is often not among the parser's first three.
     untrained = _new_ensemble(ParserReuse(None), plan_cases=None, parser_candidates=6)
     return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
 
@@ -83,7 +83,7 @@ def _model_planner(parts: PlannerParts) -> Planner:
 
 
 def example_count(name: str) -> int:
-    """Return the number of plan cases in a model's prompt; for a tuned model, that of its training.
+    """Return the number of plan cases in a model's prompt; if tuned, as in its training.
 
     The name belongs to a planner, a local model or a chat model.
     """

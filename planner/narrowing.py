@@ -27,14 +27,14 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 #: Maximum number of tools of a request; a larger toolbox is narrowed.
 MAX_TOOLS = 64
 #: Number of tools that are embedded at once. The encoder caches each batch, so a request
-#: continues the work of a cancelled one.
-EMBEDDING_BATCH = 256
-BEST_TOOLS = 32  # number of tools that raise their neighbours' scores
+#: continues the work of a cancelled request.
+EMBEDDING_BATCH_SIZE = 256
+BEST_COUNT = 32  # number of tools that raise their neighbours' scores
 NEIGHBOUR_WEIGHT = 10.0  # weight of the neighbours' mean excess in a tool's score
-CASES = 16  # number of plan cases that are searched
-#: Tools with a common field are neighbours, unless more tools than this have the field, as with
-#: "query".
-MAX_SHARING = 40
+CASE_COUNT = 16  # number of plan cases that are searched
+#: Tools with a common field are neighbours, unless more tools than this have the field, as many
+#: have "query".
+MAX_SHARING_TOOLS = 40
 Scores = NDArray[np.float64]
 
 
@@ -47,7 +47,7 @@ def narrowing(
     """Return a planner that narrows large toolboxes; for a small toolbox, the planner itself.
 
     Args:
-        toolbox: The usual toolbox, whose tools are embedded now, not at the first question.
+        toolbox: The usual toolbox, whose tools are embedded at once, not at the first question.
         encoder: Encoder of tools and questions; the packaged one by default.
         plan_cases: Plan cases; tools of cases with similar questions score higher.
     """
@@ -87,9 +87,9 @@ class NarrowingPlanner:
         if len(request.toolbox) <= MAX_TOOLS:
             return request
         index = self.index(request.toolbox)
-        scores = index.scores(request, self._case_scores(request.question, index.positions))
+        scores = index.scores(request, self._case_scores(request.question, index.position_by_name))
         # Finished steps stay in the plan, so their tools stay in the toolbox.
-        scores[[index.positions[name] for name in {*request.fixed.tools}]] = np.inf
+        scores[[index.position_by_name[name] for name in {*request.fixed.tools}]] = np.inf
         # One less than the maximum, since the toolbox adds ``no_evidence``.
         best = np.sort(np.argsort(-scores, kind="stable")[: MAX_TOOLS - 1])
         return replace(request, toolbox=Toolbox(index.tools[position] for position in best))
@@ -98,13 +98,13 @@ class NarrowingPlanner:
         tools = [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
         return _Index(tools, self._encoder or default_encoder())
 
-    def _case_scores(self, question: str, positions: dict[str, int]) -> Scores:
+    def _case_scores(self, question: str, position_by_name: dict[str, int]) -> Scores:
         """Return for each tool the relevance of the most similar case whose plan calls it."""
-        scores = np.zeros(len(positions))
-        hits = self._plan_cases.search(question, CASES) if self._plan_cases is not None else []
+        scores = np.zeros(len(position_by_name))
+        hits = self._plan_cases.search(question, CASE_COUNT) if self._plan_cases is not None else []
         for hit in hits:
             for name in hit.case.metadata.get("tools", ()):
-                if (position := positions.get(name)) is not None:
+                if (position := position_by_name.get(name)) is not None:
                     scores[position] = max(scores[position], hit.relevance)
         return scores
 
@@ -121,16 +121,17 @@ class _NarrowingBatchPlanner(NarrowingPlanner):
 
 
 class _Index:
-    """Search index of a toolbox's tools; ``positions`` maps their names to indices."""
+    """Search index of a toolbox's tools; ``position_by_name`` maps their names to indices."""
 
     def __init__(self, tools: list[ToolSpec], encoder: Encoder) -> None:
         self.tools = tools
-        self.positions = {tool.name: position for position, tool in enumerate(tools)}
+        self.position_by_name = {tool.name: position for position, tool in enumerate(tools)}
         self._encoder = encoder
         self._vectors = self._embed([_summary(tool) for tool in tools])
-        self._by_word = _inverted_index([set(_words(_all_text(tool))) for tool in tools])
-        self._by_parameter = _inverted_index([{p.name for p in tool.parameters} for tool in tools])
-        self._by_field = _inverted_index([set(_field_names(tool)) for tool in tools])
+        self._tools_by_word = _inverted_index([set(_words(_all_text(tool))) for tool in tools])
+        parameter_names = [{p.name for p in tool.parameters} for tool in tools]
+        self._tools_by_parameter = _inverted_index(parameter_names)
+        self._tools_by_field = _inverted_index([set(_field_names(tool)) for tool in tools])
 
     def scores(self, request: PlanRequest, case_scores: Scores) -> Scores:
         """Return each tool's score for a request; the previous question counts like the new one."""
@@ -139,7 +140,7 @@ class _Index:
         similarities = (self._vectors @ vectors.T).max(axis=1)
         scores = 2 * similarities + self._word_scores(" ".join(questions)) + case_scores
         for name, value in request.context.items():
-            tools = self._by_parameter.get(name, []) if value is not None else []
+            tools = self._tools_by_parameter.get(name, []) if value is not None else []
             scores[tools] += min(1.0, self._rarity(len(tools)) / 5)
         total: Scores = scores + NEIGHBOUR_WEIGHT * self._neighbour_scores(scores)
         return total
@@ -147,8 +148,8 @@ class _Index:
     def _embed(self, texts: list[str]) -> NDArray[np.float64]:
         with show_progress("Reading the tools", len(texts), "tools") as advance:
             vectors = []
-            for start in range(0, len(texts), EMBEDDING_BATCH):
-                batch = texts[start : start + EMBEDDING_BATCH]
+            for start in range(0, len(texts), EMBEDDING_BATCH_SIZE):
+                batch = texts[start : start + EMBEDDING_BATCH_SIZE]
                 vectors.append(self._encoder.embed(batch))
                 advance(len(batch))
         return np.concatenate(vectors).astype(np.float64)
@@ -157,20 +158,20 @@ class _Index:
         """Return for each tool the total rarity of its words in a question, scaled to at most 1."""
         scores = np.zeros(len(self.tools))
         for word in set(_words(question)):
-            tools = self._by_word.get(word, [])
+            tools = self._tools_by_word.get(word, [])
             scores[tools] += self._rarity(len(tools))
         return scores / (scores.max() or 1.0)
 
     def _neighbour_scores(self, scores: Scores) -> Scores:
         """Return for each tool the weighted mean excess of other tools that share its fields."""
-        best = np.argsort(-scores, kind="stable")[: BEST_TOOLS + 1]
-        # How far a best tool's score exceeds that of the first tool after the best; 0 for others.
+        best = np.argsort(-scores, kind="stable")[: BEST_COUNT + 1]
+        # A best tool's score minus the score of the first tool after the best; 0 for other tools.
         excess = np.zeros(len(scores))
         excess[best] = scores[best] - scores[best[-1]]
         sums, weights = np.zeros(len(scores)), np.zeros(len(scores))
-        for tools in self._by_field.values():
+        for tools in self._tools_by_field.values():
             size = len(tools)
-            if 1 < size <= MAX_SHARING:
+            if 1 < size <= MAX_SHARING_TOOLS:
                 sums[tools] += (excess[tools].sum() - excess[tools]) / size
                 weights[tools] += (size - 1) / size
         mean: Scores = sums / np.maximum(weights, 1e-9)
@@ -207,7 +208,7 @@ def _words(text: str) -> list[str]:
 
 
 def _inverted_index(keys_by_tool: Sequence[set[str]]) -> dict[str, list[int]]:
-    """Return for each key the indices of the tools that have it."""
+    """Return the indices of the tools that have a key, by key."""
     index: dict[str, list[int]] = defaultdict(list)
     for position, keys in enumerate(keys_by_tool):
         for key in sorted(keys):

@@ -80,7 +80,7 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
         row, place, _ = steps[step_index]
         parameter = argument.parameter
         tool_indices = [step.tool for step in plans[row][:place]]
-        results = options.results_of(tool_indices, reading.PLACES) & options.steps[parameter]
+        results = options.results_of(tool_indices, reading.PLACE_COUNT) & options.steps[parameter]
         choices = options.choices[parameter]
         parts = (plain_kinds[row][parameter], choices, context[row][parameter], results.ravel())
         allowed.append(np.concatenate(parts))
@@ -237,8 +237,8 @@ def _decoder_inputs(
         memory,
         gold["step_rows"],
         gold["step_tools"],
-        # The network has ``PLACES`` embeddings; all later places share the last one.
-        gold["step_places"].clamp(max=reading.PLACES - 1),
+        # The network has ``PLACE_COUNT`` embeddings; all later places share the last one.
+        gold["step_places"].clamp(max=reading.PLACE_COUNT - 1),
         mean_weights.to(argument_vectors.dtype) @ argument_vectors,
     )
     dtype = step_inputs.dtype

@@ -245,7 +245,7 @@ def _make_network(settings: ParserSettings, start: Path | None) -> ParserNetwork
     for module in encoder.encoder.modules():
         if isinstance(module, torch.nn.Linear):
             module.register_forward_pre_hook(lambda _, inputs: (_as_eight_bits(inputs[0]),))
-    network.frozen = settings.frozen
+    network.frozen_count = settings.frozen
     network.cached_lower = FrozenStates(network)
     return network
 

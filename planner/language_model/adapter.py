@@ -35,19 +35,19 @@ def merge_adapter(network: Any, folder: Path) -> Any:
         raise _adapter_error(folder, f"it is for the task {task}")
     try:
         with safe_open(weights, "pt") as file:
-            stored = set(file.keys())
+            stored_names = set(file.keys())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model: Any = PeftModel.from_pretrained(
                 network, str(folder), torch_device=str(network.device)
             )
-        loadable = set(get_peft_model_state_dict(model, save_embedding_layers=True))
-        required = set(get_peft_model_state_dict(model, save_embedding_layers=False))
+        loadable_names = set(get_peft_model_state_dict(model, save_embedding_layers=True))
+        required_names = set(get_peft_model_state_dict(model, save_embedding_layers=False))
     except Exception as error:
         raise _adapter_error(folder, one_line(error).rstrip(".")) from error
     # PEFT ignores weights that do not match.
-    if mismatched := sorted((stored - loadable) | (required - stored)):
-        lacking_part = "network" if mismatched[0] in stored else "adapter"
+    if mismatched := sorted((stored_names - loadable_names) | (required_names - stored_names)):
+        lacking_part = "network" if mismatched[0] in stored_names else "adapter"
         example = f"for example, {mismatched[0]} is not in the {lacking_part}"
         raise _adapter_error(folder, f"{len(mismatched)} of its weights do not fit; {example}")
     if not hasattr(model, "merge_and_unload"):

@@ -25,7 +25,7 @@ def read_card(folder: Path) -> dict[str, Any] | None:
 def check_card(source: ModelSource) -> None:
     """Raise ``InputError`` if a model's prompt hash differs from the current one, or is missing.
 
-    An adapter's card takes precedence over its base model's. A model without a card passes.
+    An adapter's card takes precedence over the base model's card. A model without a card passes.
     """
     folders = [folder for folder in (source.adapter, source.base) if folder is not None]
     file = next((folder / CARD for folder in folders if (folder / CARD).is_file()), None)

@@ -18,7 +18,7 @@ _DEVICE = re.compile(r"cpu|mps|cuda(?::(\d+))?")
 
 
 def check_names(device: str | None, dtype: str | None) -> None:
-    """Raise ``InputError`` if a device or dtype does not exist on any machine."""
+    """Raise ``InputError`` if no machine has a device or dtype of this name."""
     if device is not None and not _DEVICE.fullmatch(device):
         raise InputError(f"There is no device {device!r}. Give cpu, cuda, cuda:1 or mps.")
     if dtype is not None and dtype not in DTYPES:
@@ -37,14 +37,14 @@ def find_device(name: str | None) -> torch.device:
     except ImportError as error:
         raise missing_package(error) or error from None
 
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    gpu_count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name is None:
-        return torch.device("cuda:0" if gpus else "cpu")
+        return torch.device("cuda:0" if gpu_count else "cpu")
     kind, _, index = name.partition(":")
-    if kind == "cuda" and int(index or 0) >= gpus:
-        count = f"PyTorch sees {gpus} of them" if gpus else "PyTorch sees no GPU"
+    if kind == "cuda" and int(index or 0) >= gpu_count:
+        problem = f"PyTorch sees {gpu_count} of them" if gpu_count else "PyTorch sees no GPU"
         raise InputError(
-            f"This machine has no device {name!r}: {count}. Give cpu, or omit the device."
+            f"This machine has no device {name!r}: {problem}. Give cpu, or omit the device."
         )
     if kind == "mps" and not torch.backends.mps.is_available():
         raise InputError("This machine has no device 'mps'. Give cpu, or omit the device.")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-#: Maximum number of input rows for which 8-bit weights are faster than 16-bit ones.
+#: Maximum number of input rows for which 8-bit weights are faster than 16-bit weights.
 MAX_INT8_ROWS = 8
 
 

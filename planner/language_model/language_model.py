@@ -30,8 +30,8 @@ class LanguageModel:
         network: The network, in evaluation mode and without gradients.
         device: Device of the network.
         context_length: Maximum number of tokens of the network's input; ``None`` if unknown.
-        ends: Ids of the end tokens, without repetition. The first ends an answer in the chat
-            template, and training uses it.
+        ends: Ids of the end tokens, without repetition. The first token ends an answer in the
+            chat template, and training uses it.
         grammar_tokenizer: The tokenizer for llguidance, with one entry for each of the network's
             logits. It never reads text as special tokens.
 
@@ -61,8 +61,8 @@ class LanguageModel:
         self.context_length = int(max_positions) if max_positions else None
         output_layer = network.get_output_embeddings()
         # The number of logits may exceed the number of tokens.
-        n_vocab = int(output_layer.weight.shape[0] if output_layer else config.vocab_size)
-        _check_vocabulary(name, tokenizer, n_vocab)
+        vocabulary_size = int(output_layer.weight.shape[0] if output_layer else config.vocab_size)
+        _check_vocabulary(name, tokenizer, vocabulary_size)
         plain = PlainTokenizer.of(tokenizer.backend_tokenizer.to_str())
         template = ChatTemplate.of(tokenizer)
         configs = (tokenizer, network.generation_config, config)
@@ -73,7 +73,7 @@ class LanguageModel:
                 f"The tokenizer of {name!r} names no token that ends a text. "
                 "Set eos_token in its tokenizer_config.json."
             )
-        self.grammar_tokenizer = _grammar_tokenizer(name, plain, n_vocab, self.ends)
+        self.grammar_tokenizer = _grammar_tokenizer(name, plain, vocabulary_size, self.ends)
         self._prompts = PromptTokenizer(tokenizer, plain, template)
 
     def encode(self, prompt: Prompt) -> PromptTokens:
@@ -90,17 +90,17 @@ class LanguageModel:
         return self.grammar_tokenizer.decode_bytes(ids).decode("utf-8", "replace")
 
 
-def _check_vocabulary(name: str, tokenizer: Any, n_vocab: int) -> None:
+def _check_vocabulary(name: str, tokenizer: Any, vocabulary_size: int) -> None:
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise InputError(
             f"The tokenizer of {name!r} ({type(tokenizer).__name__}) is not one of the tokenizers "
             "library, which grammars need. Put a tokenizer.json into the model's folder."
         )
     largest_id = max(tokenizer.get_vocab().values(), default=0)
-    if largest_id >= n_vocab:
+    if largest_id >= vocabulary_size:
         raise InputError(
             f"The tokenizer of {name!r} has a token {largest_id}; the network has tokens 0 to "
-            f"{n_vocab - 1}. Take the network's own tokenizer, or resize the network's embedding."
+            f"{vocabulary_size - 1}. Take the network's tokenizer, or resize its embedding."
         )
 
 
@@ -117,12 +117,12 @@ def _end_ids(
 
 
 def _grammar_tokenizer(
-    name: str, plain: PlainTokenizer, n_vocab: int, ends: Sequence[int]
+    name: str, plain: PlainTokenizer, vocabulary_size: int, ends: Sequence[int]
 ) -> LLTokenizer:
     from llguidance import LLTokenizer
 
     try:
-        tokenizer = LLTokenizer(plain.definition, n_vocab=n_vocab, eos_token=list(ends))
+        tokenizer = LLTokenizer(plain.definition, n_vocab=vocabulary_size, eos_token=list(ends))
         ids = _encode_losslessly(tokenizer, SAMPLE)
         is_lossless = tokenizer.decode_bytes(ids) == SAMPLE.encode()
         problem = "" if is_lossless else "decoding its tokens gives another text"

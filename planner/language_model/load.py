@@ -116,7 +116,7 @@ def _load(
             f"{str(source.tokenizer)!r} has only Mistral's tekken.json, which has no chat "
             "template. Add the tokenizer.json and tokenizer_config.json of the same model."
         )
-    # Grammars cannot use the tokenizer of Mistral's own library, the default if that is installed.
+    # Grammars cannot use the tokenizer of Mistral's own library, which would be the default.
     tokenizer: Any = AutoTokenizer.from_pretrained(
         source.tokenizer, trust_remote_code=False, mistral_format=False
     )
@@ -187,7 +187,7 @@ def _check_network(network: PreTrainedModel) -> None:
     """Raise ``InputError`` if a network cannot decode plans.
 
     Decoding caches the key/value states of a prompt's prefix, and truncates the cache after a plan.
-    States of state-space layers or convolutions cannot be truncated. An encoder has none.
+    States of state-space layers or convolutions cannot be truncated. An encoder has no states.
     """
     import torch
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer

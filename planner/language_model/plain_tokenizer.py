@@ -41,19 +41,19 @@ class PlainTokenizer:
         from tokenizers import Tokenizer
 
         state = json.loads(definition)
-        special = {t["id"]: t["content"] for t in state["added_tokens"] if _is_markup(t)}
+        special_by_id = {t["id"]: t["content"] for t in state["added_tokens"] if _is_markup(t)}
         # The names are random in each process, so that no text can contain them.
         nonce = secrets.token_hex(8)
-        names = {content: f"<{nonce}-{id_}>" for id_, content in special.items()}
+        name_by_content = {content: f"<{nonce}-{id_}>" for id_, content in special_by_id.items()}
         for token in state["added_tokens"]:
-            if token["id"] in special:
-                token.update(content=names[token["content"]], special=True)
-        _rename(state["model"], names)
+            if token["id"] in special_by_id:
+                token.update(content=name_by_content[token["content"]], special=True)
+        _rename(state["model"], name_by_content)
         state |= {"truncation": None, "padding": None, "post_processor": None}
         state["normalizer"] = _without_prefix(state["normalizer"])
         state["pre_tokenizer"] = _without_prefix(state["pre_tokenizer"])
         renamed = json.dumps(state)
-        return cls(renamed, frozenset(special), Tokenizer.from_str(renamed))
+        return cls(renamed, frozenset(special_by_id), Tokenizer.from_str(renamed))
 
     def encode(self, text: str) -> list[int]:
         """Return a text's tokens. Thread-safe."""
@@ -88,7 +88,7 @@ def _has_renamed_token(merge: Any, names: Mapping[str, str]) -> bool:
 
 
 def _without_prefix(component: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a component that puts no space before a text; ``None`` for a ``Prepend``."""
+    """Return a tokenizer's component, changed so that it puts no space before a text."""
     if component is None or component["type"] == "Prepend":
         return None
     nested_key = next((key for key in ("normalizers", "pretokenizers") if key in component), None)

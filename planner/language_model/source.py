@@ -47,7 +47,7 @@ class ModelSource:
 
 
 def find_source(name: str | Path, adapter: str | Path | None) -> ModelSource:
-    """Return the folders of a model and of its adapter; download those that are not local.
+    """Return the folders of a model and of its adapter; download folders that are not local.
 
     Raises:
         InputError: A folder or model does not exist, or is not a model or adapter.

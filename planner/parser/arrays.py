@@ -25,7 +25,7 @@ from casewright.planner.parser.schema import (
     FIRST_DISTANCE,
     LIKE_NAME,
     MAX_DISTANCE,
-    NODE_TYPES,
+    NODE_TYPE_COUNT,
     SAME_NAME,
     WORD_NODE,
     Schema,
@@ -136,7 +136,7 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
 
     Returns:
         ``ids``, ``mask`` (tools, tokens); ``nodes`` (nodes, tools × tokens) and ``examples``
-        (tools, tools × tokens), weights whose rows sum to one; ``parameters``, ``tools``: features.
+        (tools, tools × tokens), weights whose rows sum to one; features ``parameters``, ``tools``.
     """
     token_count = max(map(len, schema.cards))
     tool_count = len(schema.cards)
@@ -175,17 +175,19 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
         the word. 2: the names of a context field and a node are equal. 3: the names are similar.
         ``present`` (n, nodes), False for padding.
     """
-    words = _axis_length(message.words for message in messages)
-    fields = _axis_length(message.fields for message in messages)
-    first_node = words + fields
-    types = np.concatenate([np.repeat([WORD_NODE, FIELD_NODE], [words, fields]), schema.types()])
-    relations = NODE_TYPES * types[:, None] + types[None]
-    distances = np.arange(words)[None] - np.arange(words)[:, None]
-    relations[:words, :words] = (
+    word_count = _axis_length(message.words for message in messages)
+    field_count = _axis_length(message.fields for message in messages)
+    first_node = word_count + field_count
+    message_types = np.repeat([WORD_NODE, FIELD_NODE], [word_count, field_count])
+    types = np.concatenate([message_types, schema.types()])
+    relations = NODE_TYPE_COUNT * types[:, None] + types[None]
+    distances = np.arange(word_count)[None] - np.arange(word_count)[:, None]
+    relations[:word_count, :word_count] = (
         FIRST_DISTANCE + MAX_DISTANCE + np.clip(distances, -MAX_DISTANCE, MAX_DISTANCE)
     )
     relations[first_node:, first_node:] = schema.relations
-    links = np.zeros((len(messages), first_node, fields + schema.size, LINK_CHANNELS), np.float32)
+    shape = (len(messages), first_node, field_count + schema.size, LINK_CHANNELS)
+    links = np.zeros(shape, dtype=np.float32)
     present = np.zeros((len(messages), first_node + schema.size), dtype=bool)
     present[:, first_node:] = True
     parameters = enumerate(schema.parameters, len(schema.tools))
@@ -197,16 +199,17 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
     }
     for row, message in enumerate(messages):
         present[row, : len(message.words)] = True
-        present[row, words : words + len(message.fields)] = True
+        present[row, word_count : word_count + len(message.fields)] = True
         for field, name in enumerate(message.fields):
             for node, kind in related_nodes[name]:
-                links[row, words + field, fields + node, 2 if kind == SAME_NAME else 3] = 1
+                channel = 2 if kind == SAME_NAME else 3
+                links[row, word_count + field, field_count + node, channel] = 1
         for word, word_stem in enumerate(message.stems):
             for field, stems in enumerate(message.field_stems):
                 links[row, word, field, 0] = word_stem in stems
             for channel, nodes_of in enumerate((schema.name_nodes, schema.description_nodes)):
                 for node in nodes_of.get(word_stem, ()):
-                    links[row, word, fields + node, channel] = 1
+                    links[row, word, field_count + node, channel] = 1
     return {"relations": relations, "links": links, "present": present}
 
 
@@ -217,8 +220,8 @@ def name_likeness(schema: Schema) -> Array:
 
 def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
     """Return flags for equal and for similar names (n, parameters, context fields, 2)."""
-    fields = _axis_length(message.fields for message in messages)
-    likenesses = np.zeros((len(messages), len(schema.parameters), fields, 2), dtype=np.float32)
+    field_count = _axis_length(message.fields for message in messages)
+    likenesses = np.zeros((len(messages), len(schema.parameters), field_count, 2), dtype=np.float32)
     for row, message in enumerate(messages):
         likenesses[row, :, : len(message.fields)] = _likeness(schema, message.fields)
     return likenesses
@@ -244,14 +247,14 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
         ``pairs`` (cases, tools + 1, tools + 1), 1 if the column's tool follows the row's, where
         the last row is the start of a plan and the last column its end.
     """
-    tools, parameters, choices, results = schema.sizes
-    calls = np.zeros((len(cases), tools), dtype=np.float32)
-    kinds = np.zeros((len(cases), parameters, KIND_COUNT), dtype=np.float32)
-    choice_uses = np.zeros((len(cases), choices), dtype=np.float32)
-    fields = np.zeros((len(cases), parameters, results), dtype=np.float32)
-    pairs = np.zeros((len(cases), tools + 1, tools + 1), dtype=np.float32)
+    tool_count, parameter_count, choice_count, result_count = schema.sizes
+    calls = np.zeros((len(cases), tool_count), dtype=np.float32)
+    kinds = np.zeros((len(cases), parameter_count, KIND_COUNT), dtype=np.float32)
+    choice_uses = np.zeros((len(cases), choice_count), dtype=np.float32)
+    fields = np.zeros((len(cases), parameter_count, result_count), dtype=np.float32)
+    pairs = np.zeros((len(cases), tool_count + 1, tool_count + 1), dtype=np.float32)
     for row, (_, steps) in enumerate(cases):
-        for previous, tool in pairwise([tools, *(step.tool for step in steps), tools]):
+        for previous, tool in pairwise([tool_count, *(s.tool for s in steps), tool_count]):
             pairs[row, previous, tool] = 1
         for step in steps:
             calls[row, step.tool] += 1
@@ -289,7 +292,7 @@ def case_spans(cases: Sequence[ReadCase]) -> NDArray[np.int64]:
 
 
 def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
-    """Return for each context field an array: 1 where a case uses it (parameters, cases)."""
+    """Return an array by context field, 1 where a case uses the field (parameters, cases)."""
     uses: dict[str, Array] = {}
     for row, (message, steps) in enumerate(cases):
         for argument in chain.from_iterable(step.arguments for step in steps):
@@ -302,7 +305,7 @@ def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
 
 
 def case_fields(schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]) -> Array:
-    """Return an array: 1 where a case uses a message's field (cases, parameters, n, fields)."""
+    """Return 1 where a case uses a context field of a message (cases, parameters, n, fields)."""
     field_count = _axis_length(message.fields for message in messages)
     shape = (len(cases), len(schema.parameters), len(messages), field_count)
     fields = np.zeros(shape, dtype=np.float32)
@@ -323,7 +326,7 @@ def tool_sequences(cases: Sequence[ReadCase], end: int) -> Array:
     return sequences
 
 
-def number_arrays(messages: Sequence[Message], words: int) -> tuple[Array, Array, Array]:
+def number_arrays(messages: Sequence[Message], word_count: int) -> tuple[Array, Array, Array]:
     """Return weights over words, features and a padding mask of the messages' numbers.
 
     Returns:
@@ -331,7 +334,7 @@ def number_arrays(messages: Sequence[Message], words: int) -> tuple[Array, Array
         1 for a fraction, and 1 for a number in digits. The mask is False for padding.
     """
     number_count = _axis_length(message.numbers for message in messages)
-    weights = np.zeros((len(messages), number_count, words), dtype=np.float32)
+    weights = np.zeros((len(messages), number_count, word_count), dtype=np.float32)
     features = np.zeros((len(messages), number_count, 3), dtype=np.float32)
     present = np.zeros((len(messages), number_count), dtype=bool)
     for row, message in enumerate(messages):

@@ -16,14 +16,14 @@ MASKED_SCORE = -1e4
 
 
 class Cases(nn.Module):
-    """Computes plan cases' weights and votes; ``encoder`` and ``size`` are sizes of states."""
+    """Computes plan cases' weights and votes; ``width`` is the size of the encoder's states."""
 
-    def __init__(self, encoder: int, size: int) -> None:
+    def __init__(self, width: int, size: int) -> None:
         super().__init__()
-        self.key = nn.Linear(encoder, KEY_SIZE, bias=False)
+        self.key = nn.Linear(width, KEY_SIZE, bias=False)
         self.sharpness = nn.Parameter(torch.tensor(2.5))  # Logarithm of the cosines' factor.
         self.nothing = nn.Parameter(torch.tensor(0.4))  # Cosine of a virtual case without votes.
-        self.vector, self.span = nn.Linear(encoder, size), nn.Linear(encoder, size)
+        self.vector, self.span = nn.Linear(width, size), nn.Linear(width, size)
         self.tool, self.parameter = perceptron(4, 32, size), perceptron(KIND_COUNT + 1, 32, size)
         self.choice, self.field = perceptron(2, 16, size), perceptron(2, 16, size)
         for layer in (self.vector, self.span):
@@ -43,8 +43,8 @@ class Cases(nn.Module):
         """
         cosines = keys @ cases.keys.T
         scores = (cosines * self.sharpness.exp()).masked_fill(~allowed, MASKED_SCORE)
-        virtual = (self.nothing * self.sharpness.exp()).expand(len(scores), 1)
-        weights = torch.cat([scores, virtual], 1).softmax(-1)[:, :-1]
+        virtual_score = (self.nothing * self.sharpness.exp()).expand(len(scores), 1)
+        weights = torch.cat([scores, virtual_score], 1).softmax(-1)[:, :-1]
         usable = allowed[:, None] & (cases.calls.T[None] > 0)
         # For each tool, the normalised weights of the cases that call it (n, tools, cases).
         tool_weights = scores[:, None].masked_fill(~usable, MASKED_SCORE).softmax(-1) * usable
@@ -83,28 +83,28 @@ def with_sign(votes: Tensor) -> Tensor:
     return torch.stack([votes, (votes > 0).float()], -1)
 
 
-def next_tool_votes(cases: CaseData, weights: Tensor, previous_tools: Tensor, tools: int) -> Tensor:
-    """Return the cases' votes for each next tool and for the end (n, places, tools + 1, 4).
+def next_tool_votes(cases: CaseData, weights: Tensor, previous_tools: Tensor, count: int) -> Tensor:
+    """Return the cases' votes for each next tool and for the end (n, places, count + 1, 4).
 
     The first measure is the weight of the cases that begin with the plan's tools and then call this
-    tool. The third is the weight of the cases in which this tool follows the previous one at any
-    place. The second and the fourth are the shares of these weights among all next tools.
+    tool, and the second is its share among all next tools. The third is the weight of the cases in
+    which this tool follows the previous tool at any place, and the fourth is the share of it.
 
     Args:
         weights: Weights of the cases (n, cases).
-        previous_tools: Tool before each place (n, places); ``tools`` at the start, -1 past the end.
-        tools: Number of tools; as an index, it stands for a plan's start and end.
+        previous_tools: Tool before each place (n, places); ``count`` at the start, -1 past the end.
+        count: Number of tools; as an index, the start and the end of a plan.
     """
-    places = previous_tools.shape[1]
-    count = cases.sequences.shape[0]
-    matching = torch.ones(len(previous_tools), count, dtype=torch.bool)
+    place_count = previous_tools.shape[1]
+    case_count = cases.sequences.shape[0]
+    matching = torch.ones(len(previous_tools), case_count, dtype=torch.bool)
     measures_by_place = []
-    for place in range(places):
+    for place in range(place_count):
         if place:
             case_tools = cases.sequences[None, :, min(place, cases.sequences.shape[1]) - 1]
             matching = matching & (case_tools == previous_tools[:, place, None])
         following = cases.sequences[:, min(place, cases.sequences.shape[1] - 1)]
-        next_tools = functional.one_hot(following.clamp(min=0), tools + 1).float()
+        next_tools = functional.one_hot(following.clamp(min=0), count + 1).float()
         next_tools = next_tools * (following >= 0)[:, None]
         votes = (weights * matching) @ next_tools
         total = (weights * matching).sum(-1, keepdim=True)

@@ -14,8 +14,8 @@ from casewright.planner.parser.plan_reading import NUMBER, SPAN, Argument, ReadS
 from casewright.planner.parser.schema import Schema
 from casewright.tools import Parameter, Source
 
-#: Minimum number of plan cases with a word at a span's start or end, inside or outside of it.
-MIN_CASES = 4
+#: Minimum number of plan cases that have a word at the start or end of a span, inside or outside.
+MIN_CASE_COUNT = 4
 #: Minimum share of these cases that include the word, or that leave it out.
 MIN_AGREEMENT = 0.8
 _DIGITS = re.compile("[1-9][0-9]{0,14}")
@@ -35,7 +35,7 @@ class CaseConventions:
 
     def __init__(self, schema: Schema, cases: Sequence[ReadCase]) -> None:
         self._schema = schema
-        #: By side of a span (0: start, 1: end), numbers of cases with a word inside and outside.
+        #: Numbers of cases with a word inside and outside, by side of a span (0: start, 1: end).
         self._inside: tuple[Counter[str], Counter[str]] = Counter(), Counter()
         self._outside: tuple[Counter[str], Counter[str]] = Counter(), Counter()
         #: Parameters whose argument is a text of digits in some case.
@@ -78,17 +78,17 @@ class CaseConventions:
                 is_whole = (number.first, number.last) == (first, last)
                 if is_whole and _DIGITS.fullmatch(message.text(first, last)):
                     return replace(argument, kind=NUMBER, numbers=(index,), spans=())
-        if first - 1 not in span_words and self._is_inside(0, words, first - 1, message):
+        if first - 1 not in span_words and self._extends_span(0, words, first - 1, message):
             first -= 1
         elif first < last and self._share_inside(0, words[first]) <= 1 - MIN_AGREEMENT:
             first += 1
-        if last + 1 not in span_words and self._is_inside(1, words, last + 1, message):
+        if last + 1 not in span_words and self._extends_span(1, words, last + 1, message):
             last += 1
         elif first < last and self._share_inside(1, words[last]) <= 1 - MIN_AGREEMENT:
             last -= 1
         return replace(argument, spans=((first, last),))
 
-    def _is_inside(self, side: int, words: Sequence[str], word: int, message: Message) -> bool:
+    def _extends_span(self, side: int, words: Sequence[str], word: int, message: Message) -> bool:
         """Return True if cases include this word on this side, and a space joins it to the span."""
         if not 0 <= word < len(words) or self._share_inside(side, words[word]) < MIN_AGREEMENT:
             return False
@@ -99,7 +99,7 @@ class CaseConventions:
     def _share_inside(self, side: int, word: str) -> float:
         """Return the share of cases that include a word on this side; 0.5 for too few cases."""
         inside, outside = self._inside[side][word], self._outside[side][word]
-        return inside / (inside + outside) if inside + outside >= MIN_CASES else 0.5
+        return inside / (inside + outside) if inside + outside >= MIN_CASE_COUNT else 0.5
 
 
 def _takes_numbers(parameter: Parameter) -> bool:

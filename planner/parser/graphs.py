@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from casewright.stores.encoders.onnx_graph import FUSED, HEAD_SIZE, Floats, Graph, Weights
 
 #: Names of the decoding layers of steps, and of the decoding layer of a step's arguments.
-STEPS, ARGUMENT = ("steps.0", "steps.1"), "argument.0"
+STEP_LAYERS, ARGUMENT_LAYER = ("steps.0", "steps.1"), "argument.0"
 #: Keys and values (1, heads, nodes, HEAD_SIZE) of the joint states for each decoding layer, and
 #: ``present`` (1, nodes), 0 for padding.
 LayerMemory = dict[str, NDArray[Any]]
@@ -27,11 +27,11 @@ class JointLayers:
 
     def __init__(self, weights: Weights, bits: int = 32) -> None:
         graph = Graph(weights, bits=bits)
-        self.count = sum(name.endswith(".into.bias") for name in weights)
+        self.layer_count = sum(name.endswith(".into.bias") for name in weights)
         heads = len(weights["norm.bias"]) // HEAD_SIZE
-        norms = [*(f"layers.{number}.norm" for number in range(self.count)), "norm"]
+        norms = [*(f"layers.{number}.norm" for number in range(self.layer_count)), "norm"]
         states, residual = graph.layer_norm("states", norms[0]), "states"
-        for number in range(self.count):
+        for number in range(self.layer_count):
             layer, bias = f"layers.{number}", f"bias{number}"
             attended = graph.attention(states, "", heads, f"{layer}.into", bias=bias)
             norm = f"{layer}.norm_after"
@@ -39,10 +39,11 @@ class JointLayers:
             inner = graph.gelu(states, f"{layer}.forward_layer.0")
             output = f"{layer}.forward_layer.2"
             states, residual = graph.residual(residual, inner, output, norms[number + 1])
-        memory = graph.linear(states, *(f"{name}.memory" for name in (*STEPS, ARGUMENT)))
+        decoding_layers = (*STEP_LAYERS, ARGUMENT_LAYER)
+        memory = graph.linear(states, *(f"{layer}.memory" for layer in decoding_layers))
         memory = graph.reshape(memory, -1, 6, heads, HEAD_SIZE)
         memory = graph.node("Transpose", memory, perm=[1, 2, 0, 3])
-        inputs = ["states", *(f"bias{number}" for number in range(self.count))]
+        inputs = ["states", *(f"bias{number}" for number in range(self.layer_count))]
         self._session = graph.session(dict.fromkeys(inputs, np.float32), states, memory)
 
     def __call__(
@@ -55,9 +56,9 @@ class JointLayers:
             bias: Addends to attention scores (layers, heads, nodes, nodes).
             present: False for padding (nodes,).
         """
-        biases = {f"bias{number}": bias[number : number + 1] for number in range(self.count)}
+        biases = {f"bias{number}": bias[number : number + 1] for number in range(self.layer_count)}
         joint, memory = self._session(states=states[None], **biases)
-        names = _kv_names(*STEPS, ARGUMENT)
+        names = _kv_names(*STEP_LAYERS, ARGUMENT_LAYER)
         keys_values = {name: memory[n : n + 1] for n, name in enumerate(names)}
         return joint[0], {**keys_values, "present": present[None].astype(np.int32)}
 
@@ -81,26 +82,27 @@ class StepLayers:
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
-        states, residual = graph.layer_norm("inputs", f"{STEPS[0]}.norms.0"), "inputs"
-        for layer, next_norm in zip(STEPS, (f"{STEPS[1]}.norms.0", "step_norm"), strict=True):
+        states, residual = graph.layer_norm("inputs", f"{STEP_LAYERS[0]}.norms.0"), "inputs"
+        next_norms = (f"{STEP_LAYERS[1]}.norms.0", "step_norm")
+        for layer, next_norm in zip(STEP_LAYERS, next_norms, strict=True):
             qkv = graph.affine(f"{layer}.own")
             heads = len(weights["step_norm.bias"]) // HEAD_SIZE
             attended = graph.node(
                 "Attention", states, *qkv, domain=FUSED, num_heads=heads, unidirectional=1
             )
-            if layer == STEPS[-1]:
+            if layer == STEP_LAYERS[-1]:
                 # The output of the last layer is needed for the last place only.
                 last = graph.node("Constant", value_ints=(-1,))
                 attended = graph.node("Gather", attended, last, axis=1)
                 residual = graph.node("Gather", residual, last, axis=1)
             states, residual = _cross_attend(graph, attended, residual, layer, next_norm, heads)
-        # One thread: for so few rows, waking a second one takes longer than the computation.
-        inputs = {"inputs": np.float32, **_memory_inputs(*STEPS)}
+        # One thread: for so few rows, a second thread would start later than the computation ends.
+        inputs = {"inputs": np.float32, **_memory_inputs(*STEP_LAYERS)}
         self._session = graph.session(inputs, states, threads=1)
 
     def __call__(self, inputs: Floats, memory: LayerMemory) -> Floats:
         """Return the state (n, size) after the last of the decoder's inputs (n, places, size)."""
-        keys_values = {name: memory[name] for name in _memory_inputs(*STEPS)}
+        keys_values = {name: memory[name] for name in _memory_inputs(*STEP_LAYERS)}
         return self._session(inputs=inputs, **keys_values)[0][:, 0]
 
 
@@ -111,16 +113,16 @@ class ArgumentLayers:
         graph = Graph(weights)
         heads = len(weights["argument_norm.bias"]) // HEAD_SIZE
         inner = graph.gelu("joined", "mix.0")
-        states, residual = graph.residual("parameters", inner, "mix.2", f"{ARGUMENT}.norms.0")
-        qkv = graph.affine(f"{ARGUMENT}.own")
+        states, residual = graph.residual("parameters", inner, "mix.2", f"{ARGUMENT_LAYER}.norms.0")
+        qkv = graph.affine(f"{ARGUMENT_LAYER}.own")
         attended = graph.node("Attention", states, *qkv, "exists", domain=FUSED, num_heads=heads)
-        states, _ = _cross_attend(graph, attended, residual, ARGUMENT, "argument_norm", heads)
+        states, _ = _cross_attend(graph, attended, residual, ARGUMENT_LAYER, "argument_norm", heads)
         inputs: dict[str, type] = {
             "parameters": np.float32,
             "joined": np.float32,
             "exists": np.int32,
         }
-        self._session = graph.session(inputs | _memory_inputs(ARGUMENT), states, threads=1)
+        self._session = graph.session(inputs | _memory_inputs(ARGUMENT_LAYER), states, threads=1)
 
     def __call__(
         self, parameters: Floats, joined: Floats, exists: NDArray[np.bool_], memory: LayerMemory
@@ -133,14 +135,14 @@ class ArgumentLayers:
             exists: False for padding (n, parameters).
         """
         inputs = {"parameters": parameters, "joined": joined, "exists": exists.astype(np.int32)}
-        inputs |= {name: memory[name] for name in _memory_inputs(ARGUMENT)}
+        inputs |= {name: memory[name] for name in _memory_inputs(ARGUMENT_LAYER)}
         return self._session(**inputs)[0]
 
 
 def _cross_attend(
     graph: Graph, attended: str, residual: str, layer: str, next_norm: str, heads: int
 ) -> tuple[str, str]:
-    """Add all of a decoding layer that follows self-attention; return states and residual."""
+    """Add the part of a decoding layer after self-attention; return states and residual."""
     states, residual = graph.residual(residual, attended, f"{layer}.own_out", f"{layer}.norms.1")
     # All rows attend to the same joint states.
     query = graph.reshape(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD_SIZE)

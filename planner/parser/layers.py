@@ -22,7 +22,7 @@ class Linear:
         self._bias = weights[f"{name}.bias"]
 
     def __call__(self, states: Floats) -> Floats:
-        """Return the output; a single product for all states reads the weights only once."""
+        """Return the output (…, out) of one product, which reads the weights only once."""
         flat = states.reshape(-1, states.shape[-1]) @ self._weight
         flat += self._bias
         return flat.reshape(*states.shape[:-1], flat.shape[-1])
@@ -40,7 +40,7 @@ class Perceptron:
 
 
 def gelu(states: Floats) -> Floats:
-    """Return the GELU of states (…), accurate to 2e-7 times their absolute value.
+    """Return the GELU of states (…), with errors up to 2e-7 times their absolute value.
 
     NumPy has no error function; this is Abramowitz and Stegun's approximation 7.1.26.
     """

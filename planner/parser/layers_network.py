@@ -16,20 +16,22 @@ class JointLayer(nn.Module):
         self.into, self.out = nn.Linear(size, 3 * size), nn.Linear(size, size)
         self.forward_layer = _forward_layer(size, dropout)
 
-    def forward(self, states: Tensor, related: Tensor, links: Tensor, hidden: Tensor) -> Tensor:
+    def forward(self, states: Tensor, relations: Tensor, links: Tensor, padding: Tensor) -> Tensor:
         """Return states (n, nodes, size) after the layer.
 
         Args:
-            related: Addends to all attention scores (1, heads, nodes, nodes).
+            relations: Addends to all attention scores (1, heads, nodes, nodes).
             links: Addends to the scores between the first nodes (words and context fields) and the
-                last ones (context fields and toolbox nodes), in both directions (n, heads, number
+                last nodes (context fields and toolbox nodes), in both directions (n, heads, number
                 of first nodes, number of last nodes).
-            hidden: Bias for padding (n, 1, 1, nodes); see ``hidden_bias``.
+            padding: Addends that hide padding (n, 1, 1, nodes); see ``hidden_bias``.
         """
         query, key, value = (
             _split_heads(part, self.heads) for part in self.into(self.norm(states)).chunk(3, -1)
         )
-        scores = query @ key.transpose(-1, -2) * float(query.shape[-1] ** -0.5) + related + hidden
+        scores = (
+            query @ key.transpose(-1, -2) * float(query.shape[-1] ** -0.5) + relations + padding
+        )
         first_count, last_count = links.shape[2:]
         scores[:, :, :first_count, -last_count:] += links
         scores[:, :, -last_count:, :first_count] += links.transpose(2, 3)

@@ -9,7 +9,7 @@ import regex as re
 from casewright.tools import Parameter, Source
 
 #: Maximum number of words of a choice, of choices, and of characters of a description.
-MAX_WORDS, MAX_CHOICES, MAX_CHARACTERS = 3, 16, 400
+MAX_CHOICE_WORDS, MAX_CHOICES, MAX_DESCRIPTION_CHARACTERS = 3, 16, 400
 #: A list at the end of a description: "kind: new, used or both", "one of new and used", "(a|b)".
 _LIST = re.compile(
     r"(?:[:(]|\b(?P<of>one|any) of\b|\beither\b)\s*+"
@@ -21,13 +21,13 @@ _SEPARATOR_OF = re.compile(rf"\s*[,;]\s*and\s+|\s+and\s+|{_SEPARATOR.pattern}", 
 #: Marks of alternatives, which a list of examples lacks.
 _ALTERNATIVE = re.compile(r"\bor\b|\||\s/\s|\b(?:one|any) of\b|\beither\b", re.IGNORECASE)
 _EXAMPLES = re.compile(r"\be\.?g\b|\bi\.?e\b|\bexamples?\b|\bsuch as\b|\betc\b|…|\.\.\.", re.I)
-#: Words of remarks and patterns of dates; a part of a list that contains one is no choice.
+#: Words of remarks and patterns of dates. A part of a list with one of them is not a choice.
 _REMARK = re.compile(
     r"\b(?:and|as|by|default\w*|empty|in|integer|joined|like|may|none|null|omit\w*|optional|required|"
     r"see|similar|starts?|string|unset|with)\b|\b[DMYHS]{2,4}\b|YYYY",
     re.IGNORECASE,
 )
-#: Names of kinds of values, which are no choices, as in "where: place or postcode".
+#: Names of kinds of values, which are not choices, as in "where: place or postcode".
 _KIND = re.compile(
     r"^(?:an?|the|any|some|its)\s|\b(?:address|age|amount|area|article|author|brand|call|category|"
     r"city|code|colou?r|company|country|customer|date|day|description|destination|district|e?mail|"
@@ -42,7 +42,7 @@ _QUOTES = "\"'`“”‘’«»"
 
 
 def with_listed_choices(parameter: Parameter) -> Parameter:
-    """Return a parameter with the choices that its description lists, and without the list.
+    """Return a parameter with the listed choices of its description, and without the list.
 
     Requests and OpenAPI files often list the values of a text only in its description. Other values
     stay valid. The parameter is returned unchanged if it has choices or takes no text, or if its
@@ -51,13 +51,13 @@ def with_listed_choices(parameter: Parameter) -> Parameter:
     if parameter.choices or Source.LITERAL not in parameter.sources or not parameter.fits(""):
         return parameter
     text = " ".join(parameter.description.split()).rstrip(". ")
-    list_match = _LIST.search(text) if len(text) <= MAX_CHARACTERS else None
+    list_match = _LIST.search(text) if len(text) <= MAX_DESCRIPTION_CHARACTERS else None
     if list_match is None or not _ALTERNATIVE.search(list_match[0]) or _EXAMPLES.search(text):
         return parameter
     separator = _SEPARATOR_OF if list_match["of"] else _SEPARATOR
     choices = [part.strip(_QUOTES + " ") for part in separator.split(list_match["list"])]
     if not (2 <= len(set(choices)) == len(choices) <= MAX_CHOICES) or not all(
-        0 < len(choice.split()) <= MAX_WORDS
+        0 < len(choice.split()) <= MAX_CHOICE_WORDS
         and not (_KIND.search(choice) or _REMARK.search(choice))
         for choice in choices
     ):

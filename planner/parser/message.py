@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Maximum numbers of words and tokens of a question; longer questions are truncated.
 MAX_WORDS, MAX_TOKENS = 96, 160
 #: Maximum numbers of context fields, of tokens of a field, and of characters of its value.
-MAX_FIELDS, FIELD_TOKENS, VALUE_CHARACTERS = 8, 14, 48
+MAX_FIELDS, MAX_FIELD_TOKENS, MAX_VALUE_CHARACTERS = 8, 14, 48
 #: Ids of BERT's special tokens: CLS starts a text, SEP ends each of its parts.
 CLS, SEP = 101, 102
 #: Number of features of a word, in addition to its tokens; see ``_features``.
@@ -101,9 +101,9 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
     fields = [name for name, value in context.items() if value is not None][:MAX_FIELDS]
     field_stems = []
     for field, name in enumerate(fields):
-        value = str(context[name])[:VALUE_CHARACTERS]
+        value = str(context[name])[:MAX_VALUE_CHARACTERS]
         text = f"{' '.join(words_in(name))}: {value}"
-        tokens = [*tokenizer.encode(text, add_special_tokens=False).ids[:FIELD_TOKENS], SEP]
+        tokens = [*tokenizer.encode(text, add_special_tokens=False).ids[:MAX_FIELD_TOKENS], SEP]
         ids += tokens
         types += [1] * len(tokens)
         field_of += [field] * (len(tokens) - 1) + [-1]

@@ -28,16 +28,16 @@ _FURTHER_WORDS = {
     1000.0: "thousand",
     1e6: "million",
 }
-_VALUES = {
+_VALUE_BY_WORD = {
     **{word: float(value) for value, word in enumerate(_ZERO_TO_NINETEEN.split())},
     **{word: 10.0 * value for value, word in enumerate(_TENS.split(), 2)},
     **{word: float(value) for value, word in enumerate(_ORDINALS.split(), 1)},
     **{word: value for value, words in _FURTHER_WORDS.items() for word in words.split()},
 }
-_FACTORS = {"hundred": 100.0, "thousand": 1000.0, "k": 1000.0, "million": 1e6, "dozen": 12.0}
+_FACTOR_BY_WORD = {"hundred": 100.0, "thousand": 1000.0, "k": 1000.0, "million": 1e6, "dozen": 12.0}
 #: Factors of units, for tools that expect a smaller unit: "two weeks" may mean 14 days.
-_UNITS = {"week": 7.0, "weeks": 7.0, "fortnight": 14.0, "fortnights": 14.0, "years": 12.0}
-_UNITS |= {"year": 12.0, "percent": 0.01, "hour": 60.0, "hours": 60.0, "month": 30.0}
+_FACTOR_BY_UNIT = {"week": 7.0, "weeks": 7.0, "fortnight": 14.0, "fortnights": 14.0, "years": 12.0}
+_FACTOR_BY_UNIT |= {"year": 12.0, "percent": 0.01, "hour": 60.0, "hours": 60.0, "month": 30.0}
 _TOKEN = re.compile(r"\d+(?:[.,'’]\d+)*|[^\W\d_]+|%")
 
 #: Smallest number that is too large for a plan, whose numbers have 64 bits.
@@ -54,7 +54,7 @@ class NumberMention:
 
 
 def number_mentions(text: str) -> list[NumberMention]:
-    """Return the numbers that a text may mention, in text order; one word may mean several."""
+    """Return the numbers that a text may mention, in order; one word may mean several numbers."""
     tokens = [(token[0].casefold(), *token.span()) for token in _TOKEN.finditer(text)]
     mentions = (mention for index in range(len(tokens)) for mention in _mentions_at(tokens, index))
     return list(dict.fromkeys(m for m in mentions if abs(m.value) < TOO_LARGE))
@@ -68,13 +68,13 @@ def _mentions_at(tokens: list[tuple[str, int, int]], position: int) -> Iterator[
         for index, (next_word, _, next_end) in enumerate(tokens[position + 1 : position + 5], 1):
             if next_word in ("and", "a", "an") and position + index + 1 < len(tokens):
                 continue
-            if (scale := _FACTORS.get(next_word)) is not None:
+            if (scale := _FACTOR_BY_WORD.get(next_word)) is not None:
                 total, total_end = total * scale if total else scale, next_end
-            elif (unit := _UNITS.get(next_word)) is not None or next_word == "%":
+            elif (unit := _FACTOR_BY_UNIT.get(next_word)) is not None or next_word == "%":
                 yield NumberMention(round(total * (unit or 0.01), 6), start, next_end)
                 break
             elif _continues(total, next_word):
-                total, total_end = total + _VALUES[next_word], next_end
+                total, total_end = total + _VALUE_BY_WORD[next_word], next_end
             else:
                 break
         if total_end != end:
@@ -85,14 +85,14 @@ def _continues(total: float, word: str) -> bool:
     """Return True if a word continues a number, as in ``forty two`` and ``one and a half``."""
     if word == "half":
         return True
-    value = _VALUES.get(word, 0.0)
+    value = _VALUE_BY_WORD.get(word, 0.0)
     return 0 < value < 100 and total >= 20 and total % (10 if value < 10 else 100) == 0
 
 
 def _values(word: str) -> Iterator[float]:
-    """Yield the values that a word or digits may have: 1.234 is also 1234."""
-    if word in _VALUES:
-        yield _VALUES[word]
+    """Yield the values that a word or digits may have: "1.234" may mean 1.234 or 1234."""
+    if word in _VALUE_BY_WORD:
+        yield _VALUE_BY_WORD[word]
     if not word[0].isdigit():
         return
     digits = word.replace("'", "").replace("’", "")

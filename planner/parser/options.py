@@ -22,7 +22,7 @@ class OptionMasks:
     Attributes:
         plain: Mask of the kinds from OMIT to NUMBER (parameters, PLAIN_COUNT).
         choices: Mask of the choices that belong to a parameter (parameters, choices).
-        result_tool: Index of the tool of each result field (fields,).
+        tool_of_result: Index of the tool of each result field (fields,).
         steps: True for parameters that may refer to a step (parameters,).
         no_evidence: Index of the tool ``no_evidence``.
     """
@@ -35,7 +35,7 @@ class OptionMasks:
         self.choices: Mask = np.zeros((len(parameters), len(schema.choices)), dtype=bool)
         for choice, (parameter, _) in enumerate(schema.choices):
             self.choices[parameter, choice] = True
-        self.result_tool = np.array([tool for tool, _ in schema.results], dtype=np.int64)
+        self.tool_of_result = np.array([tool for tool, _ in schema.results], dtype=np.int64)
         takes_step = [Source.STEP in parameter.sources for parameter in parameters]
         self.steps: Mask = np.array(takes_step, dtype=bool)
         self.no_evidence = [tool.name for tool in schema.tools].index(NO_EVIDENCE.name)
@@ -68,7 +68,7 @@ class OptionMasks:
         return mask
 
     def unrelated_of(self, message: Message) -> Mask:
-        """Return a mask of the fields with a name that is unrelated to the parameter's.
+        """Return a mask of the fields with a name that is unrelated to the parameter's name.
 
         A row is all False unless some field has the parameter's name. The shape is (parameters,
         max(1, context fields) + result fields).
@@ -88,7 +88,7 @@ class OptionMasks:
     def results_of(self, earlier_tools: Sequence[int], max_steps: int) -> Mask:
         """Return a mask (max_steps, fields) of the steps' result fields, False for absent steps."""
         tools = [*earlier_tools, *[-1] * max_steps][:max_steps]
-        mask: Mask = np.array(tools)[:, None] == self.result_tool
+        mask: Mask = np.array(tools)[:, None] == self.tool_of_result
         return mask
 
 

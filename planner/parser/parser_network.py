@@ -26,16 +26,16 @@ from casewright.planner.parser.plan_reading import (
     KIND_COUNT,
     MAX_RESULTS,
     MAX_SPAN_WORDS,
-    PLACES,
+    PLACE_COUNT,
     PLAIN_COUNT,
     STEP,
 )
 from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
-#: Size of all states but the encoder's, number of attention heads, number of joint layers.
+#: Size of all states except the encoder's, and the numbers of attention heads and joint layers.
 SIZE, HEADS, LAYERS = 256, 8, 3
-#: Number of texts per batch of the encoder: ``SMALL_BATCH`` for at most 24 texts, else ``BATCH``.
-SMALL_BATCH, BATCH = 4, 10
+#: Number of texts in a batch of the encoder, for at most 24 texts and for more texts.
+SMALL_BATCH_SIZE, BATCH_SIZE = 4, 10
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class ParserNetwork(nn.Module):
     """Encoder, joint layers and decoder of the plan parser.
 
     Methods take steps or arguments of several messages. ``rows`` has the index of each item's
-    message in ``memory``, ``places`` that of its step. Without rows, item i belongs to message i.
+    message in ``memory``, ``places`` the place of its step. Without rows, item i has message i.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
@@ -114,8 +114,8 @@ class ParserNetwork(nn.Module):
         width = int(encoder.config.hidden_size)
         self.encoder = encoder
         self.depth = len(encoder.encoder.layer)
-        #: Number of the encoder's first layers that are frozen: all, unless a training sets fewer.
-        self.frozen = self.depth
+        #: Number of the encoder's first layers that are frozen: by default all layers.
+        self.frozen_count = self.depth
         #: Replacement of ``lower`` for a training that caches the states after the frozen layers.
         self.cached_lower: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
         self.word, self.field = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
@@ -133,8 +133,8 @@ class ParserNetwork(nn.Module):
         self.layers = nn.ModuleList([JointLayer(SIZE, HEADS, dropout) for _ in range(LAYERS)])
         self.norm = nn.LayerNorm(SIZE)
         self.start, self.end = nn.Parameter(torch.zeros(SIZE)), nn.Parameter(torch.zeros(SIZE))
-        self.place = nn.Embedding(PLACES + 1, SIZE)
-        self.distance = nn.Embedding(PLACES + 1, SIZE)
+        self.place = nn.Embedding(PLACE_COUNT + 1, SIZE)
+        self.distance = nn.Embedding(PLACE_COUNT + 1, SIZE)
         self.kind = nn.Embedding(KIND_COUNT, SIZE)
         self.index = nn.Embedding(MAX_RESULTS, SIZE)
         for table in (self.node_type, self.place, self.distance, self.kind, self.index):
@@ -167,19 +167,20 @@ class ParserNetwork(nn.Module):
     def _token_states(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return the encoder's token states (n, tokens, width)."""
         states = (self.cached_lower or self.lower)(ids, mask, types)
-        return self._run(states, mask, self.frozen, None) if self.frozen < self.depth else states
+        is_frozen = self.frozen_count == self.depth
+        return states if is_frozen else self._run(states, mask, self.frozen_count, None)
 
     def lower(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return token states (n, tokens, width) after the frozen layers."""
         states = self.encoder.embeddings(input_ids=ids, token_type_ids=types)
-        return self._run(states, mask, 0, self.frozen)
+        return self._run(states, mask, 0, self.frozen_count)
 
     def _run(self, states: Tensor, mask: Tensor, first: int, stop: int | None) -> Tensor:
         """Return states after layers ``first:stop``, in batches of texts of similar lengths."""
         lengths = mask.sum(-1)
         order = lengths.argsort()
         outputs = []
-        for texts in order.split(BATCH if len(mask) > 24 else SMALL_BATCH):
+        for texts in order.split(BATCH_SIZE if len(mask) > 24 else SMALL_BATCH_SIZE):
             width = int(lengths[texts[-1]])
             batch = states[texts, :width]
             mask_bias = (1.0 - mask[texts, None, None, :width].to(batch.dtype)) * -1e4
@@ -239,7 +240,7 @@ class ParserNetwork(nn.Module):
             ],
             1,
         )
-        # The first axis of the biases is that of the layers; ``JointLayer`` takes one layer's part.
+        # The first axis of the biases is the layer; ``JointLayer`` takes the part of one layer.
         relation_bias = self.relation(pairs["relations"]).permute(2, 0, 1)
         relation_bias = relation_bias.unflatten(0, (LAYERS, 1, HEADS))
         link_bias = self.link(pairs["links"]).permute(3, 0, 1, 2)
@@ -363,7 +364,7 @@ class ParserNetwork(nn.Module):
 
         Returns:
             Plain kinds (arguments, PLAIN_COUNT), choices (arguments, choices), context
-            fields (arguments, fields), result fields by step (arguments, PLACES, result fields).
+            fields (arguments, fields), result fields by step (arguments, PLACE_COUNT, fields).
         """
         votes = memory.votes
         kind_logits = self.plain(states).float() + self.kind_votes(votes.kinds[rows, parameters])
@@ -382,7 +383,7 @@ class ParserNetwork(nn.Module):
         vote_features = torch.cat([vote_features, likeness[0][parameters]], -1)
         keys = self.field_key(memory.states_of("result_fields"))
         result = scores(keys, self.field_votes(vote_features))
-        distances = (places[:, None] - torch.arange(PLACES)).clamp(min=0, max=PLACES)
+        distances = (places[:, None] - torch.arange(PLACE_COUNT)).clamp(min=0, max=PLACE_COUNT)
         step = dots(query, self.place.weight[None, 1:] + self.distance(distances))[:, 0]
         return (
             kind_logits[:, :PLAIN_COUNT],

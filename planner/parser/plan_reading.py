@@ -14,12 +14,12 @@ from casewright.tools import Parameter
 #: three to a node: a choice, a context field or a result field.
 OMIT, QUESTION, TRUE, FALSE, SPAN, NUMBER, CHOICE, CONTEXT, STEP = range(9)
 KIND_COUNT = 9
-#: Number of plain kinds, OMIT to NUMBER, with one logit each; the others have one for each node.
+#: Number of plain kinds, OMIT to NUMBER, with one logit each; other kinds have a logit per node.
 PLAIN_COUNT = 6
 #: Number of results of a step to which the parser can refer.
 MAX_RESULTS = 4
 #: Number of step positions with embeddings, and maximum number of words of a span.
-PLACES, MAX_SPAN_WORDS = 12, 14
+PLACE_COUNT, MAX_SPAN_WORDS = 12, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class ReadStep:
 
 
 def pointed_nodes(
-    argument: Argument, message: Message, schema: Schema, words: int, fields: int
+    argument: Argument, message: Message, schema: Schema, word_count: int, field_count: int
 ) -> tuple[int, int]:
     """Return the range of nodes to which an argument points, end excluded; (0, 0) for no node.
 
     Args:
-        words: Number of the words' nodes, which come before those of context fields and toolbox.
-        fields: Number of the context fields' nodes.
+        word_count: Number of the words' nodes, which come before the other nodes.
+        field_count: Number of the context fields' nodes.
     """
     if argument.kind == SPAN:
         return argument.spans[0][0], argument.spans[0][1] + 1
@@ -69,9 +69,9 @@ def pointed_nodes(
         number = message.numbers[argument.numbers[0]]
         return number.first, number.last + 1
     first = {
-        CONTEXT: words,
-        CHOICE: words + fields + schema.first_choice,
-        STEP: words + fields + schema.first_result,
+        CONTEXT: word_count,
+        CHOICE: word_count + field_count + schema.first_choice,
+        STEP: word_count + field_count + schema.first_result,
     }.get(argument.kind)
     return (0, 0) if first is None else (first + argument.node, first + argument.node + 1)
 
@@ -85,10 +85,10 @@ def number_for(parameter: Parameter, number: Number) -> int | float | None:
 
 def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | None:
     """Return a plan as pointers; ``None`` if a tool or the value of an argument is not found."""
-    indices = {tool.name: index for index, tool in enumerate(schema.tools)}
-    if any(tool not in indices for tool in plan.tools):
+    index_by_tool = {tool.name: index for index, tool in enumerate(schema.tools)}
+    if any(tool not in index_by_tool for tool in plan.tools):
         return None
-    tools = [indices[tool] for tool in plan.tools]
+    tools = [index_by_tool[tool] for tool in plan.tools]
     steps = []
     for tool, step in zip(tools, plan.steps, strict=True):
         arguments = []

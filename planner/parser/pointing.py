@@ -18,7 +18,7 @@ from casewright.planner.parser.plan_reading import (
     CONTEXT,
     KIND_COUNT,
     MAX_SPAN_WORDS,
-    PLACES,
+    PLACE_COUNT,
     PLAIN_COUNT,
     STEP,
     ReadStep,
@@ -43,7 +43,7 @@ class JoinedMessage:
     Attributes:
         states: States of words, context fields and the toolbox's nodes (nodes, size).
         memory: Keys and values of the states, for each decoding layer.
-        fields: Number of the context fields' nodes, at least one.
+        field_count: Number of the context fields' nodes, at least one.
         name_flags: See ``arrays.name_likeness``.
     """
 
@@ -51,7 +51,7 @@ class JoinedMessage:
     schema: Schema
     states: Floats
     memory: LayerMemory
-    fields: int
+    field_count: int
     votes: Votes[Floats]
     cases: CaseData
     name_flags: Floats
@@ -90,7 +90,7 @@ class Pointers:
         self._layers, self._joint = layers, joint
         schema, message, states, votes = joint.schema, joint.message, joint.states, joint.votes
         word_count = len(message.words)
-        ends = np.cumsum([word_count, joint.fields, *schema.sizes[:-1]])
+        ends = np.cumsum([word_count, joint.field_count, *schema.sizes[:-1]])
         words, fields, self._tools, self._parameters, choices, results = np.split(states, ends)
         linear = layers.linear
         weights, number_features, _ = number_arrays([message], word_count)
@@ -200,7 +200,7 @@ class Pointers:
             (arguments, options): plain kinds, choices, context fields, result fields by step.
         """
         kinds = rows[:, self._columns["plain"]] + self._kind_scores[parameters]
-        distances = (step - np.arange(PLACES)).clip(0)
+        distances = (step - np.arange(PLACE_COUNT)).clip(0)
         steps = rows[:, self._columns["place"]] + rows[:, self._columns["distance"]][:, distances]
         fields = rows[:, self._columns["field"]] + self._field_scores[parameters]
         fields += kinds[:, STEP, None]
@@ -230,8 +230,8 @@ class Pointers:
         """Return logits of the message's numbers for each argument (n, numbers)."""
         return rows[:, self._columns["number"]]
 
-    def step_inputs(self, steps: Sequence[ReadStep], number: int) -> Floats:
-        """Return the decoder's inputs (n, size) for n steps at place ``number``, from 0."""
+    def step_inputs(self, steps: Sequence[ReadStep], place: int) -> Floats:
+        """Return the decoder's inputs (n, size) for n steps at a place, counted from 0."""
         joint, layers = self._joint, self._layers
         node_weights = np.zeros((len(steps), len(joint.states)), np.float32)
         parameter_weights = np.zeros((len(steps), len(self._parameters)), np.float32)
@@ -241,16 +241,16 @@ class Pointers:
             for argument in step.arguments:
                 share = 1 / len(step.arguments)
                 first, stop = pointed_nodes(
-                    argument, joint.message, joint.schema, word_count, joint.fields
+                    argument, joint.message, joint.schema, word_count, joint.field_count
                 )
                 node_weights[row, first:stop] += share / max(1, stop - first)
                 parameter_weights[row, argument.parameter] += share
                 embedding_weights[row, argument.kind] += share
                 embedding_weights[row, KIND_COUNT + argument.index] += share
-        # The maps are affine: the mean of the mapped arguments equals their mapped mean.
+        # The maps are affine: the mean of the mapped arguments equals the map of their mean.
         inputs: Floats = layers.linear["took"](node_weights @ joint.states)
         inputs += embedding_weights @ layers.argument_embeddings
         inputs += layers.linear["took_for"](parameter_weights @ self._parameters)
         inputs *= [[bool(step.arguments)] for step in steps]
-        inputs += self._tools[[step.tool for step in steps]] + layers.place[number + 1]
+        inputs += self._tools[[step.tool for step in steps]] + layers.place[place + 1]
         return inputs

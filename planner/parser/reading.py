@@ -46,7 +46,7 @@ class ReadToolbox:
 
 
 class ArrayNetwork:
-    """The network, with large layers in ONNX Runtime and small ones in NumPy. Thread-safe.
+    """The network, with large layers in ONNX Runtime and small layers in NumPy. Thread-safe.
 
     The weights of the encoder and of the joint layers have ``bits`` bits: by default 8, or 7 on a
     processor without VNNI (``fitting_bits``). The encoder was trained with eight-bit states.
@@ -90,7 +90,7 @@ class ArrayNetwork:
         first_count, last_count = links.shape[1:]
         bias[:, :first_count, -last_count:] += links
         bias[:, -last_count:, :first_count] += links.transpose(0, 2, 1)
-        bias = bias.reshape(self._joint.count, -1, *bias.shape[1:])
+        bias = bias.reshape(self._joint.layer_count, -1, *bias.shape[1:])
         joined, memory = self._joint(np.concatenate(states), bias, present)
         joint = JoinedMessage(
             message, schema, joined, memory, len(fields), votes, cases, toolbox.name_flags

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 #: Maximum numbers of cached toolboxes, and of tools in a toolbox. A toolbox's memory grows with the
 #: square of its number of tools.
-MAX_CACHED, MAX_TOOLS = 16, 512
+MAX_CACHED_TOOLBOXES, MAX_TOOLS = 16, 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedToolbox:
-    """A toolbox ready for planning. It keeps ``cases`` alive, since the cache key has their id."""
+    """A toolbox ready for planning. It keeps ``cases`` alive: the cache key contains their id."""
 
     cases: Sequence[PlanCase]
     schema: Schema
@@ -69,7 +69,7 @@ class ParserRuntime:
         prepared = self._prepare(toolbox, cases)
         with self._lock:
             self._prepared[key] = prepared
-            while len(self._prepared) > MAX_CACHED:
+            while len(self._prepared) > MAX_CACHED_TOOLBOXES:
                 self._prepared.popitem(last=False)
         return prepared
 
@@ -78,8 +78,8 @@ class ParserRuntime:
         prepared: PreparedToolbox,
         question: str,
         context: Mapping[str, Any],
-        most_steps: int,
-        beyond: BudgetCheck = unbounded,
+        max_steps: int,
+        excess: BudgetCheck = unbounded,
         conventions: CaseConventions | None = None,
     ) -> tuple[Message, list[ScoredSteps]]:
         """Return the tokenized message, and plans within a budget, the most probable first."""
@@ -87,9 +87,9 @@ class ParserRuntime:
         if not message.words:
             return message, []
         pointers = self._network.join(prepared.encoded, message)
-        search = PlanSearch(pointers, prepared.options, message, context, beyond)
+        search = PlanSearch(pointers, prepared.options, message, context, excess)
         adapt = (conventions or prepared.conventions).apply
-        plans = search.plans(most_steps)
+        plans = search.plans(max_steps)
         return message, [replace(plan, steps=adapt(plan.steps, message)) for plan in plans]
 
     def _prepare(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> PreparedToolbox:

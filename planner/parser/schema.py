@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 MAX_CARD, MAX_DESCRIPTION, MAX_PARAMETER, MAX_CHOICE, MAX_FIELD, MAX_EXAMPLE = 256, 64, 32, 8, 6, 28
 #: Types of nodes in the joint layers.
 WORD_NODE, FIELD_NODE, TOOL_NODE, PARAMETER_NODE, CHOICE_NODE, RESULT_NODE = range(6)
-NODE_TYPES = 6
+NODE_TYPE_COUNT = 6
 #: Relations of nodes: the 36 pairs of types, then the five below, then the distances between
 #: words, from -MAX_DISTANCE to MAX_DISTANCE.
 OWN_TOOL, OWN_PARAMETER, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
 FIRST_DISTANCE = 41
 MAX_DISTANCE = 4
+#: Numbers of relations, and of features of a parameter and of a tool.
 RELATIONS = FIRST_DISTANCE + 2 * MAX_DISTANCE + 1
 PARAMETER_FEATURES = len(Source) + len(KINDS) + 2
 TOOL_FEATURES = 3
@@ -155,12 +156,12 @@ class Schema:
             *(tool for tool, _ in self.results),
         ]
         tool_of = np.array(tools, dtype=np.int64)
-        relations = NODE_TYPES * types[:, None] + types[None]
+        relations = NODE_TYPE_COUNT * types[:, None] + types[None]
         same_tool = tool_of[:, None] == tool_of[None]
         same_type = types[:, None] == types[None]
         relations[same_tool & same_type & (types != CHOICE_NODE)[:, None]] = SAME_TOOL
-        one_is_tool = (types == TOOL_NODE)[:, None] ^ (types == TOOL_NODE)[None]
-        relations[same_tool & one_is_tool] = OWN_TOOL
+        is_tool_pair = (types == TOOL_NODE)[:, None] ^ (types == TOOL_NODE)[None]
+        relations[same_tool & is_tool_pair] = OWN_TOOL
         for choice, (index, _) in enumerate(self.choices, self.first_choice):
             node = len(self.tools) + index
             relations[choice, node] = relations[node, choice] = OWN_PARAMETER
@@ -185,15 +186,15 @@ class Schema:
 
     def tool_features(self) -> NDArray[np.float32]:
         """Return each tool's features, in addition to its card (tools, TOOL_FEATURES)."""
-        # No message states these tools' required arguments; the context or a step supplies them.
+        # Tools with a required argument that no message states: the context or a step supplies it.
         other_sources = {Source.CONTEXT, Source.STEP}
-        dependent_tools = {
+        supplied_tools = {
             tool
             for tool, parameter in self.parameters
             if parameter.required and not parameter.choices and parameter.sources <= other_sources
         }
         rows = [
-            [tool.name == NO_EVIDENCE.name, number in dependent_tools, not tool.parameters]
+            [tool.name == NO_EVIDENCE.name, number in supplied_tools, not tool.parameters]
             for number, tool in enumerate(self.tools)
         ]
         return np.array(rows, dtype=np.float32)

@@ -19,7 +19,7 @@ from casewright.planner.parser.plan_reading import (
     CONTEXT,
     MAX_SPAN_WORDS,
     NUMBER,
-    PLACES,
+    PLACE_COUNT,
     PLAIN_COUNT,
     SPAN,
     STEP,
@@ -30,7 +30,7 @@ from casewright.planner.parser.plan_reading import (
 from casewright.planner.parser.pointing import Pointers
 
 #: Maximum numbers of hypotheses, of next tools per hypothesis, and of options per argument.
-BEAM, MAX_TOOLS, MAX_VALUES = 3, 3, 2
+BEAM_WIDTH, MAX_NEXT_TOOLS, MAX_OPTIONS = 3, 3, 2
 #: Number of spans that are tried for each argument if two arguments of a step would share a word.
 MAX_SPANS = 8
 #: Penalty in nats if two arguments of a step share a word; no training plan has such arguments.
@@ -40,7 +40,7 @@ OVERLAP_COST = 30.0
 OTHER_FIELD_COST = 5.8
 #: Minimum probability of ``no_evidence`` for a plan with it: messages without an answer are more
 #: frequent in training than in use. Values from 0.8 to 0.95 plan the validation toolboxes about
-#: equally well; the highest is used, since questions for two or three tools look like small talk.
+#: equally well; 0.95 is used, since questions for two or three tools look like small talk.
 MIN_NO_EVIDENCE = 0.95
 #: Log-probability below which an option counts as masked.
 MIN_LOG_PROBABILITY = -50.0
@@ -84,7 +84,7 @@ class _Draft:
 
 
 class PlanSearch:
-    """Searches for the most probable plans of a message; ``beyond`` checks the budget."""
+    """Searches for the most probable plans of a message; ``excess`` checks a budget."""
 
     def __init__(
         self,
@@ -92,11 +92,11 @@ class PlanSearch:
         options: OptionMasks,
         message: Message,
         context: Mapping[str, Any],
-        beyond: BudgetCheck = unbounded,
+        excess: BudgetCheck = unbounded,
     ) -> None:
         self._pointers, self._options = pointers, options
         self._schema, self._message = options.schema, message
-        self._beyond = beyond
+        self._excess = excess
         #: Number of the context fields' nodes.
         self._field_count = max(1, len(message.fields))
         context_mask = options.context_of(message, context, self._field_count)
@@ -109,7 +109,8 @@ class PlanSearch:
             OTHER_FIELD_COST * options.unrelated_of(message), [self._field_count], axis=1
         )
         #: Penalties of each parameter's options (parameters, options).
-        self._costs = np.concatenate([no_costs, field_costs, np.tile(result_costs, (1, PLACES))], 1)
+        result_costs = np.tile(result_costs, (1, PLACE_COUNT))
+        self._costs = np.concatenate([no_costs, field_costs, result_costs], 1)
         has_value = self._allowed.any(1)
         #: Masks of the callable tools: first if no earlier step has results, then if a step has.
         self._callable = [
@@ -117,13 +118,13 @@ class PlanSearch:
             for has_results in (False, True)
         ]
 
-    def plans(self, most_steps: int) -> list[ScoredSteps]:
-        """Return plans of at most ``most_steps`` and PLACES - 1 steps, the most probable first."""
+    def plans(self, max_steps: int) -> list[ScoredSteps]:
+        """Return plans with at most ``max_steps`` steps, the most probable first."""
         active = [_Hypothesis((), 0.0, (self._pointers.start,), (len(self._schema.tools),))]
         plans: list[ScoredSteps] = []
-        for place in range(min(most_steps, PLACES - 1) + 1):
-            states, scores = self._score(active, must_end=place >= most_steps)
-            top_tools = _top(scores[:, :-1], MAX_TOOLS)
+        for place in range(min(max_steps, PLACE_COUNT - 1) + 1):
+            states, scores = self._score(active, must_end=place >= max_steps)
+            top_tools = _top(scores[:, :-1], MAX_NEXT_TOOLS)
             drafts = []
             for row, hypothesis in enumerate(active):
                 if hypothesis.steps:
@@ -134,9 +135,9 @@ class PlanSearch:
                     for tool, score in top_tools[row]
                 ]
             plans.sort(key=lambda plan: -plan.score)
-            drafts = sorted(drafts, key=lambda draft: -draft.score)[: 2 * BEAM]
-            if len(plans) >= BEAM:
-                drafts = [draft for draft in drafts if draft.score > plans[BEAM - 1].score]
+            drafts = sorted(drafts, key=lambda draft: -draft.score)[: 2 * BEAM_WIDTH]
+            if len(plans) >= BEAM_WIDTH:
+                drafts = [draft for draft in drafts if draft.score > plans[BEAM_WIDTH - 1].score]
             if not drafts or not (active := self._extend(active, states, drafts, place)):
                 break
         return plans
@@ -149,11 +150,9 @@ class PlanSearch:
         usable = np.stack([self._usable_tools(hypothesis, must_end) for hypothesis in active])
         scores = log_softmax(np.where(usable, logits, MASKED_SCORE))
         no_evidence = self._options.no_evidence
-        if (
-            not active[0].steps
-            and (probability := np.exp(scores[0, no_evidence])) < MIN_NO_EVIDENCE
-        ):
-            # Longer plans have lower probabilities, so that a wrong ``no_evidence`` could win. Its
+        probability = np.exp(scores[0, no_evidence])
+        if not active[0].steps and probability < MIN_NO_EVIDENCE:
+            # Longer plans have lower probabilities, so a wrong ``no_evidence`` could win. Its
             # probability is distributed over the other tools.
             scores[0] -= np.log1p(-probability)
             scores[0, no_evidence] = 2 * MIN_LOG_PROBABILITY
@@ -162,22 +161,22 @@ class PlanSearch:
     def _usable_tools(self, hypothesis: _Hypothesis, must_end: bool) -> NDArray[np.bool_]:
         """Return a mask (tools + 1,) of the tools that may come next; the last item is the end."""
         called = {step.tool for step in hypothesis.steps}
-        has_results = not called.isdisjoint(self._options.result_tool.tolist())
+        has_results = not called.isdisjoint(self._options.tool_of_result.tolist())
         usable = np.append(self._callable[has_results], bool(called))
         if called:
             usable[self._options.no_evidence] = False
         if must_end or self._options.no_evidence in called:
             usable[:-1] = False
-        if self._beyond is not unbounded:
+        if self._excess is not unbounded:
             for tool in np.flatnonzero(usable[:-1]).tolist():
                 usable[tool] = self._is_within_budget([*hypothesis.steps, ReadStep(tool, ())])
         return usable
 
     def _is_within_budget(self, steps: Sequence[ReadStep]) -> bool:
         """Return True if the first steps of a plan are within the budget."""
-        if self._beyond is unbounded:
+        if self._excess is unbounded:
             return True
-        return not self._beyond(write_plan(steps, self._schema, self._message))
+        return not self._excess(write_plan(steps, self._schema, self._message))
 
     def _extend(
         self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], place: int
@@ -196,7 +195,7 @@ class PlanSearch:
             if (step := ReadStep(draft.tool, arguments)) not in active[draft.row].steps
             and self._is_within_budget([*active[draft.row].steps, step])
         )
-        best = list(islice(affordable, BEAM))
+        best = list(islice(affordable, BEAM_WIDTH))
         if not best:
             return []
         inputs = self._pointers.step_inputs([step for _, _, step in best], place)
@@ -220,7 +219,7 @@ class PlanSearch:
             states[[draft.row for draft in drafts]], [draft.tool for draft in drafts], parameters
         )
         parameter_of = parameters[parameters >= 0]
-        masks = [self._options.results_of(base.tools[1:], PLACES).ravel() for base in active]
+        masks = [self._options.results_of(base.tools[1:], PLACE_COUNT).ravel() for base in active]
         results = np.stack(masks)[[drafts[n].row for n in draft_of]]
         results &= self._options.steps[parameter_of, None]
         allowed = np.concatenate([self._allowed[parameter_of], results], 1)
@@ -234,8 +233,8 @@ class PlanSearch:
             _top(log_softmax(self._pointers.result_logits(rows)), 1),
             strict=True,
         )
-        best = zip(draft_of, parameter_of.tolist(), _top(scores, MAX_VALUES), rankings, strict=True)
-        for draft, parameter, options, ranking in best:
+        top = zip(draft_of, parameter_of.tolist(), _top(scores, MAX_OPTIONS), rankings, strict=True)
+        for draft, parameter, options, ranking in top:
             arguments = [self._option_arguments(parameter, *option, *ranking) for option in options]
             options_by_draft[draft].append(arguments)
         return options_by_draft
@@ -283,7 +282,7 @@ class PlanSearch:
 
 
 def _top(scores: Floats, count: int) -> list[_Ranking]:
-    """Return the indices and values of each row's ``count`` highest scores, except masked ones."""
+    """Return the indices and values of each row's ``count`` highest scores that are not masked."""
     best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
     values = np.take_along_axis(scores, best, 1)
     return [
@@ -320,7 +319,7 @@ def _without_overlap(options: Sequence[_ScoredOption]) -> tuple[tuple[Argument, 
         beam = sorted(candidates, key=lambda item: -item[0])[:MAX_SPANS]
     if beam[0][0] < -OVERLAP_COST:
         return beam[0][1], beam[0][0]
-    # Combinations that share a word are impossible; their probability goes to the others.
+    # Combinations that share a word are impossible; other combinations get their probability.
     scores = np.array([score for score, *_ in beam])
-    mass = sum(np.logaddexp.reduce([score for _, score in arguments]) for arguments in options)
-    return beam[0][1], float(scores[0] + min(0.0, mass) - np.logaddexp.reduce(scores))
+    log_total = sum(np.logaddexp.reduce([score for _, score in arguments]) for arguments in options)
+    return beam[0][1], float(scores[0] + min(0.0, log_total) - np.logaddexp.reduce(scores))

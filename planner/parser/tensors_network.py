@@ -65,7 +65,7 @@ def with_fields(
     return replace(case_data, context=tensor(case_fields(schema, cases, messages)))
 
 
-def number_tensors(messages: Sequence[Message], words: int) -> tuple[Tensor, Tensor, Tensor]:
+def number_tensors(messages: Sequence[Message], word_count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``arrays.number_arrays`` as tensors."""
-    weights, features, present = map(tensor, number_arrays(messages, words))
+    weights, features, present = map(tensor, number_arrays(messages, word_count))
     return weights, features, present

@@ -24,7 +24,7 @@ WEIGHTS, CARD = "parser.safetensors", "parser.json"
 FORMAT = 2
 #: Addend to the probability that a plan is wrong, so that no plan is certain. The value was chosen
 #: on the validation toolboxes.
-LEAST_ERROR = 1e-4
+MIN_ERROR = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def certainty(score: float) -> float:
     Args:
         score: The plan's log-probability.
     """
-    return -math.log1p(LEAST_ERROR - math.exp(min(score, 0.0)))
+    return -math.log1p(MIN_ERROR - math.exp(min(score, 0.0)))
 
 
 def is_parser(folder: Path = FOLDER) -> bool:
@@ -70,7 +70,7 @@ def is_parser(folder: Path = FOLDER) -> bool:
 
 
 def read_card(folder: Path = FOLDER) -> ParserCard:
-    """Return a plan parser's card; raise ``InputError`` if there is none of a known format."""
+    """Return a plan parser's card; raise ``InputError`` if no card of a known format exists."""
     try:
         content = json.loads((folder / CARD).read_text(encoding="utf-8"))
         (folder / WEIGHTS).stat()

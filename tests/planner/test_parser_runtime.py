@@ -101,7 +101,7 @@ def test_shipped_parser_gives_the_same_plans_as_torch_for_every_message(
 def test_concurrent_threads_get_the_plans_of_sequential_calls() -> None:
     parser = open_runtime()
     prepared = parser.prepare(SHOP, [])
-    plan = partial(parser.plans, prepared, context={}, most_steps=MAX_STEPS)
+    plan = partial(parser.plans, prepared, context={}, max_steps=MAX_STEPS)
     questions = [query.query for query in QUERIES[::4]] * 4
     sequential = [plan(question)[1] for question in questions]
     with ThreadPoolExecutor(4) as pool:
