@@ -17,8 +17,7 @@ ChatModel = Annotated[
     ),
 ]
 OutputFolder = Annotated[
-    Path,
-    typer.Option("--output", help="The folder to write the networks to.", metavar="FOLDER"),
+    Path, typer.Option("--output", help="The folder to write the networks to.", metavar="FOLDER")
 ]
 #: Allowed difference from the shipped figures, since machines round sums differently.
 TOLERANCE = 0.02

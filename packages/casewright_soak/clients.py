@@ -16,7 +16,7 @@ from casewright.bench.harness import serving
 from casewright_soak.trials import Bounds, Counts
 
 CLIENT_COUNT = 64
-#: The status codes that a service under load may return; others, such as 500, are faults.
+#: The status codes that a service under load may return; other codes, such as 500, are faults.
 ALLOWED_CODES = {200, 400, 404, 405, 409, 413, 415, 422, 429, 431, 503, 504}
 #: The text of a Python file with a domain whose tools are slow.
 DOMAIN_CODE = '''\

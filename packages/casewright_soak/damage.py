@@ -70,7 +70,7 @@ def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
     workload.write_notes(folder / "edge")
     with CaseStore(workload.schema(), folder / "edge") as store:
         store.delete(store.add(workload.notes(900, 901)))
-        copy_files(folder / "edge", folder / "killed")
+        copy_files(folder / "edge", folder / "killed")  # as if the process were killed here
     right_contents = workload.store_contents(folder / "edge")
 
     def judge(number: int, original: Path, copy: Path, description: str) -> str:

@@ -54,10 +54,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def soak(
-    minutes: float,
-    seed: int = 0,
-    kinds: Sequence[str] = (),
-    max_trials: int | None = None,
+    minutes: float, seed: int = 0, kinds: Sequence[str] = (), max_trials: int | None = None
 ) -> Report:
     """Run trials of the given kinds, by default of all; ``Bounds`` explains the other arguments.
 
@@ -84,5 +81,5 @@ def soak(
     settings = {"minutes": minutes, "seed": seed, "kinds": list(selected), "most": max_trials}
     figures = {figure: float(count) for figure, count in tried_by_figure.items()}
     figures |= {"lost": float(sum(counts.lost for counts in results)), "wrong": float(len(wrong))}
-    skipped = [f"{c.name}: not tried_by_figure, {c.skipped}." for c in results if c.skipped]
+    skipped = [f"{c.name}: not tried, {c.skipped}." for c in results if c.skipped]
     return Report("soak", settings, figures, rows, [NOTE, *skipped, *wrong[:MAX_DESCRIBED]])

@@ -125,10 +125,10 @@ class ServiceTrial(NamedTuple):
     """A request during which the service is killed; child processes run the methods."""
 
     folder: Path
-    kind: str
+    kind: str  # one of ``REQUEST_KINDS``
     plan: tuple[str, ...]
-    continuation: str
-    write_count: int
+    continuation: str  # one of ``CONTINUATIONS``
+    write_count: int  # the number of writes before the kill
 
     @property
     def question(self) -> dict[str, str]:

@@ -35,7 +35,7 @@ class Counts:
     """The counts of one kind of trials."""
 
     name: str
-    tried: int = 0
+    tried: int = 0  # trials of any outcome
     sound: int = 0  # trials with the right result
     told: int = 0  # trials that ended with a CasewrightError
     lost: int = 0  # acknowledged cases or answers that are gone without an error
@@ -71,7 +71,7 @@ class Bounds(NamedTuple):
                     return
 
 
-#: Modules that the fork server imports for all children, before it starts the first one.
+#: Modules that the fork server imports for all children, before it starts the first child.
 PRELOADED = [
     "__main__",
     "casewright_soak.workload",

@@ -26,10 +26,8 @@ from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
 from casewright.stores.documents.worker import Worker
 
-#: Number of notes in a batch.
-BATCH_SIZE = 20
-#: Number of notes in a store.
-NOTE_COUNT = 60
+#: The numbers of notes in a batch and in a store.
+BATCH_SIZE, NOTE_COUNT = 20, 60
 QUESTIONS = ("note 7 of the red mill", "note 31", "the saw", "oil")
 THINGS = ("mill", "saw", "lathe", "drill", "press")
 COLOURS = ("red", "blue", "green")

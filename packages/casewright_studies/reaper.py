@@ -74,13 +74,13 @@ BEST_SHARE, BEST_TASKS = 1.0, 4
 #: A result's ``fallback`` contains this text if the planner raised an error.
 FAILED = "It failed"
 #: The file of questions for a tool without training data (section 5.5), and their class. The first
-#: question is the paper's.
+#: question is from the paper.
 NEW_TOOL_QUERIES, NEW_TOOL = Path(__file__).with_name("compatible.jsonl"), "compatible_products"
 NO_INSTRUCTIONS = "no instructions were given (--instructions FOLDER)"
 PAPER = published_tables("reaper")
 NOTES = (
     "tools: share of plans with the right tool sequence; low, high: its 95 % interval (Wilson); "
-    "arguments: share that also has the right arguments; arguments_paper: this over plans with "
+    "arguments: share with the right arguments too; arguments_paper: arguments over plans with "
     "prod_search or shipment_status. Plans of the fallback and invalid plans count as wrong. "
     "only_provided: share of plans that name only provided tools if a needed tool is removed and "
     "the grammar is off.",
@@ -105,10 +105,10 @@ class ReaperTrial:
     tables: tuple[str, ...] = TABLES
     folder: Path = field(default_factory=lambda: cache_folder() / "bench-reaper")
     recipe: str = "reaper"
-    steps: int | None = None
-    planner: Path | None = None
+    steps: int | None = None  # training steps, instead of the recipe's
+    planner: Path | None = None  # Table 1's planner, instead of the shipped planner
     instructions: Path | None = None
-    limit: int = 100
+    limit: int = 100  # maximum number of questions of each set
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -123,8 +123,8 @@ class Row(NamedTuple):
 
     table: str
     name: str
-    slug: str
-    paper: Mapping[str, Any]
+    slug: str  # the name of the row's folders, before a digest
+    paper: Mapping[str, Any]  # the published figures
     data: DataSection | None
 
 
@@ -298,7 +298,7 @@ def _training_inputs(tested: TestedDomain) -> TrainingInputs:
     domain, toolbox = tested.domain, tested.toolbox
     test_questions = [query.query for query in tested.held_out_queries()]
     pool = query_pool(domain.queries(), toolbox, test_questions).queries
-    # items_of gives a class to queries without one.
+    # items_of gives a class to queries without a class.
     queries = [item.query for item in items_of(pool, toolbox)]
     tool_pools = read_pools(domain.tool_pools, toolbox) if domain.tool_pools else {}
     return TrainingInputs(queries, toolbox, tool_pools, measuring=test_questions)

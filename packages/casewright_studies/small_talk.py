@@ -51,30 +51,30 @@ def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -
 
 
 def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Iterator[Line]:
-    file = json.loads(FILE.read_text(encoding="utf-8"))
-    tool = tool_from_record(file["tool"])
+    content = json.loads(FILE.read_text(encoding="utf-8"))
+    tool = tool_from_record(content["tool"])
     toolbox, plan = tested.toolbox.with_(tool), parse_plan(f"s1 = {tool.name}()")
-    queries, new_ids = tested.domain.queries(), file["ids"]
+    queries, new_ids = tested.domain.queries(), content["ids"]
     small_talk = [replace(q, plan=plan, label=tool.name) for q in queries if q.record.id in new_ids]
     no_evidence = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in new_ids]
     small_talk = Random(seed).sample(small_talk, len(small_talk))
     no_evidence = Random(seed).sample(no_evidence, len(no_evidence))
     half = len(small_talk) // 2
-    other_classes = [q for q in tested.held_out_queries() if q.label != NO_EVIDENCE]
-    test = [*small_talk[:half][:limit], *no_evidence[:half][:limit], *other_classes[:limit]]
+    other_queries = [q for q in tested.held_out_queries() if q.label != NO_EVIDENCE]
+    test = [*small_talk[:half][:limit], *no_evidence[:half][:limit], *other_queries[:limit]]
     test_items = items_of(test, toolbox)
     network = load_language_model(adapter_folder()) if model else None
     for example_count in (0, len(small_talk) - half):
-        known = [q for q in queries if q.label != NO_EVIDENCE]
-        known += [*no_evidence[half:], *small_talk[half : half + example_count]]
-        with plan_store(known, tested.encoder) as store:
+        known_queries = [q for q in queries if q.label != NO_EVIDENCE]
+        known_queries += [*no_evidence[half:], *small_talk[half : half + example_count]]
+        with plan_store(known_queries, tested.encoder) as store:
             planners: dict[str, Planner] = {CASE_PLANNER: CasePlanner(store)}
             if network is not None:
                 options = {"examples": adapter_example_count(adapter_folder()), "batch": BATCH_SIZE}
                 planners[SHIPPED] = model_planner(network, store, **options)
             if find_spec("sklearn") is not None:
                 planners[CLASSIFIERS] = make_planner(
-                    CLASSIFIERS, store, queries=list(known).copy, encoder=tested.encoder
+                    CLASSIFIERS, store, queries=list(known_queries).copy, encoder=tested.encoder
                 )
             for line in planner_lines(test_items, planners, seed):
                 if line["class"] in (tool.name, NO_EVIDENCE):

@@ -51,16 +51,14 @@ SELECTORS: Mapping[str, MarginalSelector] = {
 #: The paper's six retrievers.
 RETRIEVERS = (PRIMER, *SELECTORS)
 #: The paper's other selectors. The first prefers answers that the model finds improbable (section
-#: 4.3). The others are points of a curve over λ_d (Figure 1); "relevance, diversity" is its
-#: point 0.75, and "relevance" its point 1.
+#: 4.3). The others are points of a curve over λ_d (Figure 1). On this curve, "relevance, diversity"
+#: is at 0.75, and "relevance" is at 1.
 OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05),
     **{f"relevance, diversity, λ_d {d:g}": MarginalSelector(d, 1.0) for d in (0.0, 0.25, 0.5)},
 }
-#: The retriever whose labels are shuffled as a control.
-SHUFFLED_RETRIEVER = "relevance, diversity, bias"
-#: Number of shuffles.
-SHUFFLE_COUNT = 20
+#: The retriever whose labels are shuffled as a control, and the number of shuffles.
+SHUFFLED_RETRIEVER, SHUFFLE_COUNT = "relevance, diversity, bias", 20
 READING = CaseReading("question")
 #: The report's columns by the paper's names of the measures.
 COLUMN_BY_MEASURE = {"DPO": "DPO, triples", "MC1": "MC1", "MC2": "MC2 (TruthfulQA's MC3)"}
@@ -75,10 +73,10 @@ class Study(NamedTuple):
     adapter: str | None = None
     device: str | None = None
     dtype: str | None = None
-    primer: Path | None = None
-    work: Path | None = None
-    k: int = 6
-    limit: int | None = None
+    primer: Path | None = None  # the file of the fixed primer
+    work: Path | None = None  # the folder of the cached scores
+    k: int = 6  # demonstrations in a prompt
+    limit: int | None = None  # maximum number of questions
     seed: int = 0
 
 

@@ -22,9 +22,7 @@ from casewright.tools import Parameter
 from casewright.tools.alias import NAME
 
 # A parameter of each kind, by the name of the terminal for context fields of this kind.
-_PARAMETER_BY_TERMINAL = {
-    name: Parameter("value", kind=kind) for kind, name in CONTEXT_TERMINALS.items()
-}
+_PARAMETER_OF = {name: Parameter("value", kind=kind) for kind, name in CONTEXT_TERMINALS.items()}
 # A piece that no span contains, since the question's white space is normalised.
 _BOUNDARY = "\n"
 
@@ -44,7 +42,7 @@ def context_terminals(context: Mapping[str, Any]) -> dict[str, str]:
     fields = list(islice(usable, MAX_CONTEXT_FIELDS))
     return {
         terminal: f'{terminal}:"context."({"|".join(names)})'
-        for terminal, parameter in _PARAMETER_BY_TERMINAL.items()
+        for terminal, parameter in _PARAMETER_OF.items()
         if (names := [f'"{field}"' for field, value in fields if parameter.fits(value)])
     }
 
