@@ -38,7 +38,7 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
     Args:
         name: Provider and model; the provider's own settings (keys, URLs) come from its
             environment variables. ``openai`` reaches any OpenAI-compatible server by its address,
-            ``base_url`` or ``OPENAI_BASE_URL``; such a server needs no key to be set.
+            ``base_url`` or ``OPENAI_BASE_URL``; such a server needs no key.
         settings: Passed to the provider, for example ``temperature``, ``base_url``, ``max_tokens``.
 
     Raises:
@@ -110,7 +110,7 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
     """Return the model's message without blocking the event loop.
 
     A synchronous model is called in a daemon thread: LangChain would use a thread of the event
-    loop's executor, and a process waits for such threads at its end. Raise ``TimeoutError`` after
+    loop's executor, and a process waits for these threads at its end. Raise ``TimeoutError`` after
     ``seconds``, even if the call ignores its cancellation.
     """
     from langchain_core.language_models import BaseChatModel, SimpleChatModel
@@ -170,7 +170,7 @@ def failure_text(model: BaseChatModel, error: BaseException) -> str:
 
 
 def at_server(model: BaseChatModel, error: BaseException | None = None) -> str:
-    """Return " at URL" of the model's server, from its settings or else the error; else ""."""
+    """Return " at URL" with the URL of the model's settings or else the error; "" without a URL."""
     for attribute in _URL_FIELDS:
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return f" at {cleaned(value)}"

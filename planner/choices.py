@@ -80,7 +80,7 @@ def _choices(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[s
 def editable_steps(*texts: str) -> list[dict[str, Any]]:
     """Return the steps of the first text that is a plan, as JSON; empty if no text is a plan.
 
-    A single value is a text in the plan language; a list is a list of such texts.
+    A single value is a text in the plan language; a list has one text for each item.
     """
     for text in texts:
         try:

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from casewright.planner.model_planner import ModelPlanner
 
 CARD = Path(__file__).with_name("ensemble.json")
-#: Default maximum number of the parser's plans to rank; six do not make more results right.
+#: Default maximum number of the parser's plans to rank; a maximum of six gives no better results.
 MAX_PARSER_CANDIDATES = 3
 #: Maximum number of tokens of a prompt for the model, as in its training.
 MAX_PROMPT_TOKENS = 4096
-#: Maximum margin of a plan over the next one, in nats; also the margin of a single candidate.
+#: Maximum margin of a plan over the next plan, in nats; also the margin of a single candidate.
 MAX_MARGIN = 20.0
 
 
@@ -66,7 +66,7 @@ class EnsembleCard:
 
     @classmethod
     def read(cls, path: Path = CARD) -> EnsembleCard:
-        """Return the card in a file, by default the packaged one."""
+        """Return the card in a file, by default the packaged card."""
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
     def write(self, path: Path = CARD) -> None:
@@ -102,7 +102,7 @@ class EnsemblePlanner:
     Args:
         parser: Source of plans with scores, such as ``ParserReuse`` for the plan parser.
         load: Returns the model's planner; it is called at the first use of the model.
-        card: The constants; by default the packaged ones.
+        card: The constants; by default the packaged card.
         parser_candidates: Maximum number of the parser's plans among the candidates.
     """
 

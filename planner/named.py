@@ -1,4 +1,4 @@
-"""Planners by name: Casewright's own, those of other packages, and chat models.
+"""Planners by name: Casewright's planners, planners of other packages, and chat models.
 
 Each entry point of the group ``casewright.planners`` names a ``NamedPlanner``; see ``extensions``.
 """

@@ -83,7 +83,7 @@ def _model_planner(parts: PlannerParts) -> Planner:
 
 
 def example_count(name: str) -> int:
-    """Return the number of plan cases in a model's prompt; if tuned, as in its training.
+    """Return the number of plan cases in a model's prompt; for a tuned model, as in its training.
 
     The name belongs to a planner, a local model or a chat model.
     """
@@ -117,7 +117,7 @@ _load_shipped = lru_cache(maxsize=1)(load_shipped)
 
 _SETTINGS = frozenset({"adapter", "device", "dtype", "examples", "constrained"})
 CASE = NamedPlanner(_case, reads=True)
-#: The packaged plan parser, or one that ``finetune adapt`` or ``finetune parser`` has trained.
+#: The packaged plan parser, or a parser of ``finetune adapt`` or ``finetune parser``.
 PARSER = NamedPlanner(_parser, "FOLDER", bare=True)
 #: Any causal language model, by its folder or name.
 LOCAL_MODEL = NamedPlanner(_model_planner, "FOLDER", takes=_SETTINGS, reads=True, model=local_model)
@@ -125,6 +125,6 @@ LOCAL_MODEL = NamedPlanner(_model_planner, "FOLDER", takes=_SETTINGS, reads=True
 BASE = NamedPlanner(_model_planner, takes=_SETTINGS, reads=True, model=local_model)
 #: The packaged adapter.
 ADAPTER = NamedPlanner(_model_planner, takes=_SETTINGS - {"adapter"}, reads=True, model=local_model)
-#: The ensemble of a plan parser, by default the packaged one, and the packaged adapter. The adapter
+#: The ensemble of a plan parser, by default the packaged parser, and the packaged adapter, which
 #: is loaded when the parser is unsure for the first time.
 TOGETHER = NamedPlanner(_ensemble, "FOLDER", bare=True, takes=frozenset({"device", "dtype"}))

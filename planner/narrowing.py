@@ -48,7 +48,7 @@ def narrowing(
 
     Args:
         toolbox: The usual toolbox, whose tools are embedded at once, not at the first question.
-        encoder: Encoder of tools and questions; the packaged one by default.
+        encoder: Encoder of tools and questions; by default the packaged encoder.
         plan_cases: Plan cases; tools of cases with similar questions score higher.
     """
     if len(toolbox) <= MAX_TOOLS:
@@ -134,7 +134,7 @@ class _Index:
         self._tools_by_field = _inverted_index([set(_field_names(tool)) for tool in tools])
 
     def scores(self, request: PlanRequest, case_scores: Scores) -> Scores:
-        """Return each tool's score for a request; the previous question counts like the new one."""
+        """Return each tool's score for a request; the previous question counts too."""
         questions = [request.question, *(turn["question"] for turn in request.history[-1:])]
         vectors = self._encoder.embed(questions)
         similarities = (self._vectors @ vectors.T).max(axis=1)

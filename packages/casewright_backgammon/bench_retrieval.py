@@ -42,7 +42,7 @@ MEAN_FIGURES = "3: mean over the labels, with the paper's figures"
 TABLES = (MEAN_FIGURES, COMBINED, POSITIONS_ONLY, WITH_PLAY)
 #: Number of nearest cases; a figure is the mean of its values for the first 1, 2, … cases.
 NEAREST = KS[-1]
-#: Figures of the paper's Table 3, in the order of ``FIGURE_NAMES``; its labels are chapters.
+#: Figures of the paper's Table 3, in the order of ``FIGURE_NAMES``; the labels are chapters.
 TABLE_3 = {
     ENCODING: (0.353, 0.025, 0.044, 0.366, 0.466),
     "latent (0, 1)": (0.366, 0.026, 0.046, 0.380, 0.479),

@@ -1,4 +1,4 @@
-"""Trains networks that compute latents (vectors of puzzles), with one of two losses."""
+"""Trains networks that compute latents (vectors), with the paper's loss or a contrastive loss."""
 
 from __future__ import annotations
 

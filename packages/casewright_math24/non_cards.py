@@ -87,7 +87,7 @@ def _shapes(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _words(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw lines of text, with a few large words or many small ones."""
+    """Draw lines of text, with a few large words or many small words."""
     image, pen = _empty_image(style)
     height = int(rng.integers(9, 48))
     font = font_of(style.font, height)

@@ -91,7 +91,7 @@ def _train_card_reader(
         images, labels = draw_batch(pools, rng)
         logits, is_none = network(images), labels == NONE
         number_loss = functional.cross_entropy(logits[~is_none], labels[~is_none])
-        # The cross-entropy with the uniform distribution lowers the confidence without a number.
+        # For cells without a number, the loss is cross-entropy with the uniform distribution.
         mean_log = functional.log_softmax(logits[is_none], dim=-1).mean()
         return number_loss - OUTLIER_WEIGHT * mean_log
 
@@ -99,6 +99,6 @@ def _train_card_reader(
     network = train_one_cycle(CardNetwork, loss, MAX_RATE, steps, seed, label, progress)
     shape = (INPUT_SIDE, INPUT_SIDE)
     export_batched(Probabilities(network), shape, target, "images", ["probabilities"])
-    # The threshold is chosen on the training's fonts and kinds, and not on those of the test.
+    # The threshold is chosen on the fonts and kinds of the training images, not of the test images.
     write_metadata(target, {THRESHOLD_KEY: choose_threshold(target, seed=seed + 1)})
     return measure(target, seed=seed + 2)

@@ -41,7 +41,7 @@ def one_tool_domain(
     options: Sequence[Option],
     answer: Callable[[OpenDomain, OwnRequest], OwnAnswer],
 ) -> Domain:
-    """Return a domain in which the plan of every question is one call of its tool.
+    """Return a domain in which the plan of every question is one call of the domain's tool.
 
     Args:
         name: The name of the domain and of its case store.

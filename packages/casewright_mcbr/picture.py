@@ -36,7 +36,7 @@ def open_picture(picture: bytes | Path | Image.Image, expected: ExpectedPicture)
     bits are scaled to the range from 0 to 255.
 
     Returns:
-        An image that can be converted to "L" or "RGB". Its mode is that of the file, except that
+        An image that can be converted to "L" or "RGB". It has the mode of the file, except that
         grey levels of more than 8 bits become "L", and transparent images "RGBA".
 
     Raises:

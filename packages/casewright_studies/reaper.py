@@ -437,7 +437,7 @@ def _overall_lines(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
 def _figures(lines: Sequence[Line]) -> dict[str, float]:
     """Return the figures of planners with a grammar, and the gains of trained planners.
 
-    A gain is the tool accuracy minus that of the case planner with the same plan cases.
+    A gain is the tool accuracy minus the case planner's tool accuracy with the same plan cases.
     """
     figures: dict[str, float] = {}
     for name, line in _overall_lines(lines):

@@ -26,7 +26,7 @@ from casewright_studies.reaper import BATCH_SIZE, CASE_PLANNER, PAPER, Line, pla
 
 #: The file with the tool and the query ids of the new class.
 FILE = Path(__file__).with_name("small_talk.json")
-#: The former class of these queries.
+#: The former class of the queries with these ids.
 NO_EVIDENCE = "no_evidence"
 COLUMNS = ("examples", "planner", "class", "count", "tools", "f1", "published")
 NOTES = (

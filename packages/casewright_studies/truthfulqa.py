@@ -51,8 +51,8 @@ SELECTORS: Mapping[str, MarginalSelector] = {
 #: The paper's six retrievers.
 RETRIEVERS = (PRIMER, *SELECTORS)
 #: The paper's other selectors. The first prefers answers that the model finds improbable (section
-#: 4.3). The others are points of a curve over λ_d (Figure 1). On this curve, "relevance, diversity"
-#: is at 0.75, and "relevance" is at 1.
+#: 4.3). The other selectors are points of a curve over λ_d (Figure 1), which also has "relevance,
+#: diversity" at 0.75 and "relevance" at 1.
 OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05),
     **{f"relevance, diversity, λ_d {d:g}": MarginalSelector(d, 1.0) for d in (0.0, 0.25, 0.5)},

@@ -38,7 +38,7 @@ class DecodingSession:
         limits.check_time()
         start = self._cache.length
         tree = read_tree(self._model, self._cache, self._unread, continuations)
-        # The unread tokens have been read. The last one is read again, for the logits after it.
+        # The unread tokens have been read. The last token is read again, for the logits after it.
         self._cache.set_length(start + len(self._unread) - 1)
         self._unread = self._unread[-1:]
         return tree
@@ -67,7 +67,7 @@ class DecodingSession:
         self._unread += plan.begin()
         while not plan.is_ended:
             drafted_count += self._step(plan, plan.proposals(draft), limits)
-        return plan.written(prefix_cached=self._prefix_cached, drafted=drafted_count)
+        return plan.written(prefix_cached=self._prefix_cached, drafted_count=drafted_count)
 
     def _step(
         self, plan: PartialPlan, proposals: Sequence[list[int]], limits: DecodingLimits

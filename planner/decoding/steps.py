@@ -58,7 +58,7 @@ def read(
         columns = torch.arange(cache.length, cache.length + chunk.shape[1]).to(model.device)
         chunk_positions = positions_within(positions, start, CHUNK_TOKENS)
         needs_at_most_last = chunk_positions in ([], [chunk.shape[1] - 1])
-        # The network returns the last n logits for a number n, or those at a tensor's positions.
+        # The network returns the last n logits for a number n, or logits at positions in a tensor.
         keep = 1 if needs_at_most_last else torch.tensor(chunk_positions, device=model.device)
         logits = forward(model, cache, chunk, columns[None], logits_to_keep=keep)[0]
         logit_parts.append(logits[: len(chunk_positions)])

@@ -21,17 +21,17 @@ class Written:
         tokens: Tokens of the plan, without the end token.
         model_steps: Number of steps; in each, the model reads tokens and chooses one token. The
             first step reads the prompt's tail, in several forward passes if the tail is long.
-        forced: Number of tokens that the grammar forced.
-        drafted: Number of choices that the draft had proposed. Each of them saved a step. Forced
-            tokens after these choices are not counted here.
+        forced_count: Number of tokens that the grammar forced.
+        drafted_count: Number of choices that the draft had proposed. Each of them saved a step.
+            Forced tokens after these choices are not counted here.
         prompt_tokens: Number of tokens of the prompt, prefix included.
         prefix_cached: True if the key/value states of the prefix were cached.
     """
 
     tokens: tuple[int, ...]
     model_steps: int
-    forced: int
-    drafted: int
+    forced_count: int
+    drafted_count: int
     prompt_tokens: int
     prefix_cached: bool
 
@@ -74,13 +74,13 @@ class PartialPlan:
             limit = min(limit, self._model.context_length - self._prompt_tokens)
         return propose(self._model, draft, self._matcher, self._tokens, limit - len(self._tokens))
 
-    def written(self, *, prefix_cached: bool, drafted: int = 0) -> Written:
-        """Return the plan; for ``drafted`` see ``Written``."""
+    def written(self, *, prefix_cached: bool, drafted_count: int = 0) -> Written:
+        """Return the plan; for ``drafted_count`` see ``Written``."""
         return Written(
             tokens=tuple(self._tokens),
-            model_steps=self._choice_count - drafted,
-            forced=self._forced_count,
-            drafted=drafted,
+            model_steps=self._choice_count - drafted_count,
+            forced_count=self._forced_count,
+            drafted_count=drafted_count,
             prompt_tokens=self._prompt_tokens,
             prefix_cached=prefix_cached,
         )

@@ -69,7 +69,7 @@ def span_terminal(question: str) -> str:
     pieces = [words[0]]
     for gap, word in zip(gaps, words[1:], strict=True):
         # A character may be part of a word at one position and of a gap at another; no span crosses
-        # such a gap. Quote and backslash are the only characters of a question that JSON escapes,
+        # this gap. Quote and backslash are the only characters of a question that JSON escapes,
         # since white space is normalised and control characters are refused.
         escaped = gap.replace("\\", "\\\\").replace('"', '\\"')
         pieces += [escaped if word_characters.isdisjoint(gap) else _BOUNDARY, word]

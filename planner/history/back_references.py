@@ -128,8 +128,8 @@ class BackReference:
         kind: ``several`` ("both"), ``ordinal`` ("the second one"), ``other`` ("the other one"),
             ``price`` ("the cheaper one"), ``attribute`` ("the red one") or ``pronoun``.
         start, end: Start and end of the words in characters of the question.
-        position: For an ordinal, the index in a list, from 0; -1 for the last. For a price, 0 for
-            the lowest, -1 for the highest.
+        position: For an ordinal, the index in a list, from 0, or -1 for the last one. For a price,
+            0 for the lowest, -1 for the highest.
         word: For an attribute, the word.
     """
 

@@ -31,7 +31,7 @@ from casewright.planner.spans import RUNS, is_span, normalized
 
 #: Maximum number of earlier turns that are read.
 MAX_TURNS = 4
-#: Maximum number of characters of a literal that joins the last question and the new one.
+#: Maximum number of characters of a literal that joins the last and the new question.
 MAX_TOPIC_CHARACTERS = 300
 #: Maximum number of words of a follow-up; a longer question counts as complete.
 MAX_FOLLOW_UP_WORDS = 16

@@ -33,7 +33,7 @@ class PlannedTurn:
 
     @property
     def subjects(self) -> tuple[Mention, ...]:
-        """The first entity of the answer and the first one of the plan, if any."""
+        """The first entity of the answer and the first entity of the plan, if any."""
         return (*self.answer_entities[:1], *self.plan_entities[:1])
 
 

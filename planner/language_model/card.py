@@ -23,7 +23,7 @@ def read_card(folder: Path) -> dict[str, Any] | None:
 
 
 def check_card(source: ModelSource) -> None:
-    """Raise ``InputError`` if a model's prompt hash differs from the current one, or is missing.
+    """Raise ``InputError`` if a model's prompt hash differs from the current hash or is missing.
 
     An adapter's card takes precedence over the base model's card. A model without a card passes.
     """

@@ -107,7 +107,7 @@ def _check_vocabulary(name: str, tokenizer: Any, vocabulary_size: int) -> None:
 def _end_ids(
     configured_ids: Iterable[Any], tokenizer: Any, template: ChatTemplate, plain: PlainTokenizer
 ) -> Iterator[int]:
-    """Yield the ids of the end tokens: the chat template's, then the configured ones."""
+    """Yield the ids of the end tokens: first the chat template's id, then the configured ids."""
     answer_end = tokenizer(template.after_answer.lstrip(), add_special_tokens=False)["input_ids"]
     yield from (id_ for id_ in answer_end[:1] if id_ in plain.special_ids)
     for entry in configured_ids:

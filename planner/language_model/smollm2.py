@@ -145,7 +145,7 @@ def _write_converted(file: Path, temporary: Path) -> None:
     with quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **gguf)
         llama = loader.from_pretrained(file.parent, dtype=torch.float32, **gguf)
-        # Mistral's configuration has the settings of this Llama, and those of a sliding window.
+        # Mistral's configuration has the settings of this Llama, and sliding-window settings.
         names = MistralConfig().to_dict().keys() - {"model_type", "architectures", "sliding_window"}
         config = {name: value for name, value in llama.config.to_dict().items() if name in names}
         # The meta device computes no initial weights, which would be discarded.

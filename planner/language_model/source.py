@@ -94,7 +94,7 @@ def _base_folder(adapter: Path) -> Path:
 
 
 def _find_folder(name: str | Path, markers: tuple[str, ...]) -> Path:
-    """Return a model's folder: a local one, SmolLM2's, or a Hugging Face model's.
+    """Return a model's folder: a local folder, SmolLM2's, or a Hugging Face model's.
 
     Raise ``InputError`` if the folder does not exist or contains none of the marker files.
     """

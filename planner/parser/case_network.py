@@ -88,7 +88,7 @@ def next_tool_votes(cases: CaseData, weights: Tensor, previous_tools: Tensor, co
 
     The first measure is the weight of the cases that begin with the plan's tools and then call this
     tool, and the second is its share among all next tools. The third is the weight of the cases in
-    which this tool follows the previous tool at any place, and the fourth is the share of it.
+    which this tool follows the previous tool at any place, and the fourth is its share.
 
     Args:
         weights: Weights of the cases (n, cases).

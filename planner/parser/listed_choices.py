@@ -21,7 +21,7 @@ _SEPARATOR_OF = re.compile(rf"\s*[,;]\s*and\s+|\s+and\s+|{_SEPARATOR.pattern}", 
 #: Marks of alternatives, which a list of examples lacks.
 _ALTERNATIVE = re.compile(r"\bor\b|\||\s/\s|\b(?:one|any) of\b|\beither\b", re.IGNORECASE)
 _EXAMPLES = re.compile(r"\be\.?g\b|\bi\.?e\b|\bexamples?\b|\bsuch as\b|\betc\b|…|\.\.\.", re.I)
-#: Words of remarks and patterns of dates. A part of a list with one of them is not a choice.
+#: Words of remarks and patterns of dates. A part of a list that matches is not a choice.
 _REMARK = re.compile(
     r"\b(?:and|as|by|default\w*|empty|in|integer|joined|like|may|none|null|omit\w*|optional|required|"
     r"see|similar|starts?|string|unset|with)\b|\b[DMYHS]{2,4}\b|YYYY",

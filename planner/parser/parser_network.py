@@ -414,7 +414,7 @@ class ParserNetwork(nn.Module):
     ) -> Tensor:
         """Return logits (arguments, numbers) of the message's numbers.
 
-        ``weights`` and ``features`` are those of ``arrays.number_arrays``.
+        ``weights`` and ``features`` are from ``arrays.number_arrays``.
         """
         pooled = weights.to(memory.states.dtype) @ memory.states[:, : memory.word_count]
         keys = self.number_key(pooled) + self.number_features(features)

@@ -33,10 +33,10 @@ from casewright.planner.parser.pointing import Pointers
 BEAM_WIDTH, MAX_NEXT_TOOLS, MAX_OPTIONS = 3, 3, 2
 #: Number of spans that are tried for each argument if two arguments of a step would share a word.
 MAX_SPANS = 8
-#: Penalty in nats if two arguments of a step share a word; no training plan has such arguments.
+#: Penalty in nats if two arguments of a step share a word, as in no training plan.
 OVERLAP_COST = 30.0
 #: Penalty in nats for a reference to a field with another name than the parameter, although some
-#: field has the parameter's name: -log of the share of such references in the training plans.
+#: field has the parameter's name: -log of the share of these references in the training plans.
 OTHER_FIELD_COST = 5.8
 #: Minimum probability of ``no_evidence`` for a plan with it: messages without an answer are more
 #: frequent in training than in use. Values from 0.8 to 0.95 plan the validation toolboxes about
@@ -159,7 +159,7 @@ class PlanSearch:
         return states, scores
 
     def _usable_tools(self, hypothesis: _Hypothesis, must_end: bool) -> NDArray[np.bool_]:
-        """Return a mask (tools + 1,) of the tools that may come next; the last item is the end."""
+        """Return a mask (tools + 1,) of the tools that may come next; last: the plan's end."""
         called = {step.tool for step in hypothesis.steps}
         has_results = not called.isdisjoint(self._options.tool_of_result.tolist())
         usable = np.append(self._callable[has_results], bool(called))

@@ -78,7 +78,7 @@ class CaseVoting:
         scores = cosines * self._sharpness
         weights = softmax(np.append(scores, self._virtual_score))[:-1]
         tool_weights = softmax(np.where(cases.calls, scores, MASKED_SCORE)) * cases.calls
-        # The four measures of ``Votes.tools``; the factors are those of ``case_network``.
+        # The four measures of ``Votes.tools``; the factors are the same as in ``case_network``.
         total_weight = cases.calls @ weights
         best_cosine = np.where(cases.calls, cosines, -1).max(-1)
         log_count = np.log1p(cases.calls.sum(-1)) / 3
