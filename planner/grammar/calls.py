@@ -79,8 +79,8 @@ class Calls:
     def _alternative(self, expression: Expression) -> str:
         # Without the condition, text before a reference could be a dead end. The rule of references
         # has the condition itself.
-        conditional = expression.needs_step and expression.text != REFERENCE_RULE
-        return f"{expression.text} {self._result_condition}" if conditional else expression.text
+        is_conditional = expression.needs_step and expression.text != REFERENCE_RULE
+        return f"{expression.text} {self._result_condition}" if is_conditional else expression.text
 
     def _optional(self, argument: str, value: Expression) -> str:
         """Return an optional argument, with the result condition if ``value`` needs a step."""

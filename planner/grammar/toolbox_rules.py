@@ -33,8 +33,8 @@ class _StepClasses:
     encodes the class of each earlier step: with one bit per class if the bits suffice, because such
     rules compile faster, otherwise as the class's number. With n classes, a number takes b =
     ceil(log2(n + 1)) bits. The last step needs no bits, so a plan has at most 64 / b + 1 steps,
-    rounded down: 13 for 31 classes, 11 for 63, 10 for 127. If a request admits more steps, the
-    grammar does not; no check is dropped. ``field_sets`` has the sets of class 1, class 2, ….
+    rounded down: 13 for 31 classes, 11 for 63, 10 for 127. Even if a request admits more steps, the
+    grammar admits only this many. ``field_sets`` has the sets of class 1, class 2, ….
     """
 
     def __init__(self, field_sets: list[tuple[str, ...]], max_steps: int, bit_count: int) -> None:
