@@ -53,7 +53,7 @@ class ModelPlanner:
     With a draft planner, the model scores that planner's plan in one forward pass, and decodes from
     the first token that it would not choose itself (speculative decoding). The plan is the same as
     without a draft (see ``Decoder.write``). ``tokens["model_steps"]`` of the result counts the
-    decoding steps, ``tokens["drafted"]`` the steps that the draft saved.
+    decoding steps, and ``tokens["drafted"]`` counts the steps that the draft saved.
 
     Args:
         model: The language model; see ``load_language_model``.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Names of the case planner, the classifiers (a baseline), the plan parser, and the ensemble.
 CASE_PLANNER, CLASSIFIERS, PARSER, ENSEMBLE = "case", "classifiers", "parser", "ensemble"
-#: Prefix of a planner's name before the folder or name of its language model in this process.
+#: Prefix of the name of a planner with a local language model; its folder or name follows.
 LOCAL = "local:"
 #: Prefix of the name of a local model that writes one step at a time.
 AGENT = "agent:"
@@ -183,7 +183,7 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 def planner_for_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
     """Return a planner's name and adapter; without a name, choose a planner for the adapter.
 
-    A given name is returned with its adapter, both unchanged. A chosen name contains the adapter:
+    A given name and the adapter are returned unchanged. A chosen name contains the adapter:
     an adapted plan parser gets the ensemble if its model can run, or else the plan parser.
     """
     if adapter is None or name is not None:

@@ -1,4 +1,4 @@
-"""Parses the plan language: any text yields a plan or a ``PlanError``, in linear time."""
+"""Parses the plan language in linear time; a text that is not a plan raises ``PlanError``."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def page_of(answer: BoardAnswer, image: bytes) -> str:
     attempts = ""
     for number, attempt in enumerate(answer.attempts, 1):
         line = attempt_line(number, answer.answered_by, attempt)
-        attempts += item(escape(line), right=attempt.is_right)
+        attempts += item(escape(line), is_right=attempt.is_right)
     return page(
         f"Backgammon: {title}",
         f"<h1>{escape(title)}</h1><h2>What was read</h2>{boards}<h2>Cases found</h2>{cases}"

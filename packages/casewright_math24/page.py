@@ -12,7 +12,7 @@ from casewright_mcbr.page import figure, item, page
 
 
 def page_of(answer: CardAnswer, image: bytes) -> str:
-    """Return an answer as an HTML document that needs no other file; ``image`` is the card."""
+    """Return an answer as an HTML document that needs no other file; ``image`` shows the card."""
     cases = "".join(
         figure(card.read(), f"{hit.score:.3f}: {case_text(hit.case)}")
         for hit in answer.hits
@@ -32,4 +32,4 @@ def page_of(answer: CardAnswer, image: bytes) -> str:
 def _attempt(check: Check) -> str:
     verdict = escape(check.why or "Right: each number once, and 24.")
     equation = f"<code>{escape(check.expression)} = 24</code> " if check.expression else ""
-    return item(equation + verdict, right=check.right)
+    return item(equation + verdict, is_right=check.right)

@@ -24,9 +24,9 @@ def figure(image: bytes, caption: str) -> str:
     )
 
 
-def item(text: str, *, right: bool) -> str:
-    """Return a list item for an attempt, coloured by its verdict; ``text`` is HTML."""
-    return f'<li class="{"right" if right else "wrong"}">{text}</li>'
+def item(text: str, *, is_right: bool) -> str:
+    """Return a list item for an attempt, coloured by the verdict ``is_right``; ``text`` is HTML."""
+    return f'<li class="{"right" if is_right else "wrong"}">{text}</li>'
 
 
 def page(title: str, body: str, *, image_width: str, figure_width: str) -> str:

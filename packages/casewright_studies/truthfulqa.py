@@ -59,7 +59,7 @@ OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
 }
 #: The retriever whose labels are shuffled as a control, and the number of shuffles.
 SHUFFLED_RETRIEVER, SHUFFLE_COUNT = "relevance, diversity, bias", 20
-READING = CaseReading("question")
+READING = CaseReading("question")  # the field of a case that has the question
 #: The report's columns by the paper's names of the measures.
 COLUMN_BY_MEASURE = {"DPO": "DPO, triples", "MC1": "MC1", "MC2": "MC2 (TruthfulQA's MC3)"}
 COLUMN_BY_MEASURE |= {"MC3": "mass (TruthfulQA's MC2)"}

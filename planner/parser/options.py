@@ -20,7 +20,7 @@ class OptionMasks:
     """Masks of a toolbox's parameters, True for valid values.
 
     Attributes:
-        plain: Mask of the kinds from OMIT to NUMBER (parameters, PLAIN_COUNT).
+        plain: Mask of the plain kinds, from OMIT to NUMBER (parameters, PLAIN_COUNT).
         choices: Mask of the choices that belong to a parameter (parameters, choices).
         tool_of_result: Index of the tool of each result field (fields,).
         steps: True for parameters that may refer to a step (parameters,).

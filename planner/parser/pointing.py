@@ -63,7 +63,7 @@ class PointerLayers:
     Attributes:
         argument_embeddings: Embeddings of kinds, then of indices of results (…, size).
         root: The root of the states' size, by which products are divided.
-        keys: Vectors (…, size), by name, that multiply an argument's state for every message.
+        keys: Vectors (…, size), by name, by which an argument's state of any message is multiplied.
         bias: Addend to the products with the first keys; these are the keys of ``_STATE_MAPS``.
     """
 

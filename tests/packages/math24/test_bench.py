@@ -15,7 +15,13 @@ from casewright.errors import InputError
 from casewright.planner import chat_model
 from casewright.serve.cli.commands import app
 from casewright_math24 import bench as represent
-from casewright_math24.bench import NAMES, Puzzles, chat_answerer, read_puzzles, retrieval_figures
+from casewright_math24.bench import (
+    FIGURE_NAMES,
+    Puzzles,
+    chat_answerer,
+    read_puzzles,
+    retrieval_figures,
+)
 from casewright_math24.decomposition import classes, decomposable_problems
 from casewright_math24.latent_training import train_contrastive_network, train_paper_network
 from tests.support.chat_server import chat_server, unused_url
@@ -83,7 +89,7 @@ def test_report_has_rows_per_representation_and_k_with_the_papers_figures(
         mean = find_row(report, name, "SCD")
         assert mean["paper precision"] == published
         rows = [find_row(report, name, "SCD", k) for k in range(1, 6)]
-        for figure in NAMES:
+        for figure in FIGURE_NAMES:
             assert mean[figure] == pytest.approx(np.mean([entry[figure] for entry in rows]))
     assert find_row(report, represent.SOLVER, "SCD")["precision"] > 0.8
     learned = find_row(report, represent.CONTRASTIVE, "SCD")["precision"]
