@@ -74,7 +74,7 @@ class Case:
         problem: The components by name, each a text, a number, a JSON value or a ``Binary``.
         solution: The solution; any JSON value.
         result: The outcome of the solution; any JSON value.
-        metadata: Further fields, JSON values, for conditions and display; ``tenant`` is the owner.
+        metadata: JSON values by name, for conditions and display; ``tenant`` is the case's owner.
         quality: The case's quality, in the schema's range; ``None`` if it was not measured.
         quality_by: The name of the model that measured the quality.
         created: ISO 8601 time of creation, UTC.

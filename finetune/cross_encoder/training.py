@@ -15,7 +15,7 @@ import numpy as np
 from casewright.errors import InputError
 from casewright.finetune.cross_encoder.groups import Group, check_trees
 from casewright.planner.language_model.device import find_device
-from casewright.stores.encoders.cross_encoder import UNREAD, WEIGHTS, encode_pair
+from casewright.stores.encoders.cross_encoder import UNREAD_LOGIT, WEIGHTS, encode_pair
 from casewright.stores.encoders.mpnet import PADDING
 from casewright.stores.encoders.mpnet_weights import (
     MAX_TOKENS,
@@ -222,7 +222,7 @@ def _logits(network: Any, groups: Sequence[Group], device: torch.device) -> list
 def _part_logits(tokens: Tensor, passage: Tensor, boundaries: Sequence[int]) -> Tensor:
     import torch
 
-    unread = torch.full_like(passage[0], UNREAD)
+    unread = torch.full_like(passage[0], UNREAD_LOGIT)
     parts = [
         torch.logsumexp(tokens[start:end], 0) - np.log(end - start) + passage[0]
         if start < end
@@ -244,7 +244,7 @@ def _figures(network: Any, groups: Sequence[Group], device: torch.device) -> dic
     for group in groups:
         with torch.no_grad():
             [logits] = _logits(network, [group], device)
-        best = max(range(len(logits)), key=lambda n: max(logits[n].tolist(), default=UNREAD))
+        best = max(range(len(logits)), key=lambda n: max(logits[n].tolist(), default=UNREAD_LOGIT))
         log_odds[bool(group.gold)].append(float(torch.logsumexp(torch.cat(logits), 0)))
         if group.gold:
             numbers = {number for number, _ in group.gold}

@@ -91,10 +91,10 @@ def _store_folders(store_folder: Path | None) -> list[Path]:
 
 def _check_caches(*, remove: bool) -> Iterator[dict[str, str]]:
     """Yield the caches with their states; with ``remove``, delete unusable entries first."""
-    from casewright.stores.encoders.cache import FILE, check_vectors
+    from casewright.stores.encoders.cache import CACHE_FILE, check_vectors
     from casewright.stores.paths import cache_folder
 
-    file = cache_folder() / "embeddings" / FILE
+    file = cache_folder() / "embeddings" / CACHE_FILE
     if file.is_file():
         counts = check_vectors(file, remove=remove)
         unusable = "removed" if remove else "unusable, and computed again when needed"

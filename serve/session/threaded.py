@@ -1,4 +1,4 @@
-"""Wraps planners and generators to compute in threads, so that they block no event loop."""
+"""Wraps planners and generators so that they compute in threads and block no event loop."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ R = TypeVar("R")
 
 
 async def _in_thread(threads: Executor, compute: Callable[[T], R], request: T) -> R:
-    # The copied context carries the parent span into the thread.
-    run_in_context, loop = copy_context().run, asyncio.get_running_loop()
-    return await loop.run_in_executor(threads, run_in_context, compute, request)
+    loop = asyncio.get_running_loop()
+    # The copied context carries the current tracing span into the thread.
+    return await loop.run_in_executor(threads, copy_context().run, compute, request)
 
 
 class _ThreadedPlanner:
@@ -46,7 +46,7 @@ class _ThreadedGenerator:
 def run_in_threads(
     planner: Planner, generator: Generator, threads: Executor
 ) -> tuple[Planner, Generator]:
-    """Return a planner and a generator that block no event loop; a chat model needs no thread."""
+    """Return both so that they block no event loop; chat models are called asynchronously."""
     if not isinstance(planner, ChatPlanner):
         planner = _ThreadedPlanner(planner, threads)
     if not isinstance(generator, ChatGenerator):

@@ -13,39 +13,41 @@ from casewright.errors import InputError, cleaned
 #: The file's name, in the working directory and in the user's settings folder.
 FILE_NAME = "casewright.toml"
 #: The environment variable that names the settings file.
-VARIABLE = "CASEWRIGHT_CONFIG"
+CONFIG_VARIABLE = "CASEWRIGHT_CONFIG"
 #: Settings whose value is a model's name or folder.
-MODELS = ("encoder", "adapter", "planner", "generator", "feedback")
+MODEL_SETTINGS = ("encoder", "adapter", "planner", "generator", "feedback")
 
 
 def find_settings_file(config: Path | None = None) -> Path | None:
-    """Return the settings file of ``--config``, the environment or a default path, if any."""
-    named_file = config or os.environ.get(VARIABLE)
+    """Return the file that ``--config`` or the environment names, else an existing default file."""
+    named_file = config or os.environ.get(CONFIG_VARIABLE)
     if not named_file:
         import platformdirs
 
-        paths = (Path(FILE_NAME), platformdirs.user_config_path("casewright") / FILE_NAME)
-        return next((path for path in paths if path.is_file()), None)
+        default_files = (Path(FILE_NAME), platformdirs.user_config_path("casewright") / FILE_NAME)
+        return next((file for file in default_files if file.is_file()), None)
     if not (file := Path(named_file)).is_file():
-        source = "--config" if config else VARIABLE
+        source = "--config" if config else CONFIG_VARIABLE
         raise InputError(f"{source}: {file} is not a file. Give a TOML file of settings.")
     return file
 
 
-def read_settings(file: Path, known: Collection[str], paths: Collection[str]) -> dict[str, Any]:
-    """Return a file's values by setting; the values of ``paths`` start from the file's folder."""
+def read_settings(
+    file: Path, names: Collection[str], path_names: Collection[str]
+) -> dict[str, Any]:
+    """Return a file's values by setting; ``path_names`` are settings with paths from its folder."""
     values = read_toml(file)
-    if unknown := [name for name in values if name not in known]:
-        suggestion = nearest(unknown[0], known)
+    if unknown := [name for name in values if name not in names]:
+        suggestion = most_similar(unknown[0], names)
         hint = f"Write {suggestion!r}." if suggestion else "casewright config lists the settings."
         raise InputError(f"{file}: {cleaned(repr(unknown[0]), 80)} is not a setting. {hint}")
-    for name in paths:
+    for name in path_names:
         if isinstance(values.get(name), str):
             values[name] = file.parent / Path(values[name]).expanduser()
     return values
 
 
-def check_no_paths(file: Path, values: Mapping[str, Any], paths: Collection[str]) -> None:
+def check_no_paths(file: Path, values: Mapping[str, Any], path_names: Collection[str]) -> None:
     """Raise ``InputError`` if a file that was found in the working directory names a path.
 
     Another person may have written the file, and commands trust the paths in settings.
@@ -53,10 +55,11 @@ def check_no_paths(file: Path, values: Mapping[str, Any], paths: Collection[str]
     if file != Path(FILE_NAME):
         return
     for name, value in values.items():
-        if name in paths or (name in MODELS and _contains_path(str(value))):
+        if name in path_names or (name in MODEL_SETTINGS and _contains_path(str(value))):
             raise InputError(
                 f"{name} in {file} names a path, which a file in the working directory may not do "
-                f"by itself. If you trust the file, give --config {file}, or {VARIABLE}={file}."
+                f"by itself. If you trust the file, give --config {file}, or "
+                f"{CONFIG_VARIABLE}={file}."
             )
 
 
@@ -85,6 +88,6 @@ def read_toml(file: Path) -> dict[str, Any]:
         ) from error
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
+def most_similar(name: str, known: Collection[str]) -> str | None:
     """Return the known name that is most similar to a misspelled name, if any is similar."""
     return next(iter(difflib.get_close_matches(name, sorted(known), n=1)), None)

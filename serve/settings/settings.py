@@ -1,7 +1,7 @@
 """Loads settings that several commands share, from flags, the environment and a TOML file.
 
 A flag overrides the environment (``CASEWRIGHT_PLANNER``), which overrides a TOML file, which
-overrides the default. Domains may have more variables (entry points ``casewright.variables``).
+overrides the default. Domains may read further environment variables.
 
 Commands import this module only when they use it, since it imports pydantic-settings.
 """
@@ -34,13 +34,15 @@ from casewright.extensions import check_extension, extensions
 from casewright.serve.settings import file as settings_file
 
 PREFIX = "CASEWRIGHT_"
-#: Variables with the prefix that are not settings. Domains and packages declare their variables as
+#: Variables with the prefix that are not settings. Domains and packages declare further ones as
 #: entry points of the group ``casewright.variables``.
-OTHER_VARIABLES = frozenset({settings_file.VARIABLE, f"{PREFIX}DEBUG"})
+OTHER_VARIABLES = frozenset({settings_file.CONFIG_VARIABLE, f"{PREFIX}DEBUG"})
 #: Settings that are paths; in a file, they are relative to the file's folder.
-PATHS = ("home", "cache_folder", "tokens_file", "threads_file", "corrections_file", "plans_folder")
+PATH_SETTINGS = (
+    *("home", "cache_folder", "tokens_file", "threads_file", "corrections_file", "plans_folder"),
+)
 #: Settings whose values no error message shows.
-SECRET = ("tokens", "threads_url")
+SECRET_SETTINGS = ("tokens", "threads_url")
 #: Minimum length of a bearer token, since shorter tokens can be guessed.
 MIN_TOKEN_CHARACTERS = 16
 
@@ -192,7 +194,7 @@ class Settings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Source of a value; ``where`` is the flag, the variable, or the key with its file."""
+    """Origin of a setting's value; ``where`` is the flag, the variable, or ``KEY in FILE``."""
 
     kind: Literal["flag", "environment", "file", "default"]
     where: str = ""
@@ -203,7 +205,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings, with the origin of each by name, and the TOML file that was read, if any."""
+    """The settings, the origin of each setting by name, and the TOML file that was read, if any."""
 
     settings: Settings
     origins: Mapping[str, Origin]
@@ -220,16 +222,18 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
 
     Raises:
         InputError: The file cannot be read or names an unknown setting, a file from this folder
-            names a path, or a value is invalid. The message gives value, origin and valid values.
+            names a path, or a value is invalid. The message states value, origin and valid values.
     """
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
     file = settings_file.find_settings_file(config)
-    values = {} if file is None else settings_file.read_settings(file, Settings.model_fields, PATHS)
-    if file is not None and config is None and not os.environ.get(settings_file.VARIABLE):
-        settings_file.check_no_paths(file, values, (*PATHS, "threads_url"))
+    names, values = Settings.model_fields, dict[str, Any]()
+    if file is not None:
+        values = settings_file.read_settings(file, names, PATH_SETTINGS)
+        if config is None and not os.environ.get(settings_file.CONFIG_VARIABLE):
+            settings_file.check_no_paths(file, values, (*PATH_SETTINGS, "threads_url"))
     set_flags = {name: value for name, value in flags.items() if value is not None}
-    origins = {name: Origin("default") for name in Settings.model_fields}
+    origins = {name: Origin("default") for name in names}
     origins |= {name: Origin("file", f"{name} in {file}") for name in values}
     environment = EnvSettingsSource(Settings, env_prefix=PREFIX, env_ignore_empty=True)()
     origins |= {name: Origin("environment", PREFIX + name.upper()) for name in environment}
@@ -250,9 +254,9 @@ def _as_input_error(
     cause = first_error.get("ctx", {}).get("error")
     origin = origins[name]
     if isinstance(cause, InputError):
-        # The message about a flag is the same in commands without settings.
+        # Commands that load no settings report an invalid flag with the same message.
         return cause if origin.kind == "flag" else InputError(f"{origin}: {cause}")
-    value = "the value" if name in SECRET else cleaned(repr(values[name]), 80)
+    value = "the value" if name in SECRET_SETTINGS else cleaned(repr(values[name]), 80)
     expected = Settings.model_fields[name].description
     return InputError(f"{origin}: {value} cannot be the setting {name}. Give {expected}.")
 
@@ -263,15 +267,16 @@ def unknown_variables() -> dict[str, str]:
     known = {name.upper() for name in Settings.model_fields}
     known |= {n.removeprefix(PREFIX) for n in OTHER_VARIABLES | extensions("variable").keys()}
     names = [name.removeprefix(PREFIX) for name in os.environ if name.startswith(PREFIX)]
-    similar = {name: settings_file.nearest(name, known) for name in names if name not in known}
-    return {PREFIX + name: PREFIX + setting for name, setting in similar.items() if setting}
+    unknown = [name for name in names if name not in known]
+    hints = {name: settings_file.most_similar(name, known) for name in unknown}
+    return {PREFIX + name: PREFIX + setting for name, setting in hints.items() if setting}
 
 
 def choose_folders(loaded: Loaded) -> None:
     """Set the folders of stores and caches for this process."""
     from casewright.stores import paths
 
-    # The module ``paths`` reads the environment itself; it needs the other origins only.
+    # The module ``paths`` reads the environment itself, so only other values are passed.
     home, cache_folder = (
         getattr(loaded.settings, name) if loaded.origins[name].kind in ("file", "flag") else None
         for name in ("home", "cache_folder")

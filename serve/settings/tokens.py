@@ -25,21 +25,21 @@ class _TokensTable(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The right to send requests of a tenant; it ends at ``expires``, if that is given."""
+    """The permission to send requests as a tenant, until ``expires`` if an end is given."""
 
     tenant: str
     expires: datetime | None = None
 
 
 class TokensFile:
-    """Reads all tokens (also those of the settings) again when ``tokens_file`` has changed."""
+    """Reads all tokens, also the tokens in the settings, again if ``tokens_file`` has changed."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._last_file_stamp = self._file_stamp()
 
     def reread(self) -> dict[str, Grant] | None:
-        """Return the tokens if the file has changed; ``None`` if it is the same or cannot be read.
+        """Return each token's grant; ``None`` if the file is unchanged or cannot be read.
 
         A file that is missing, incomplete or damaged revokes no tokens; the error is logged.
         """

@@ -1,4 +1,4 @@
-"""Casewright: whole look-up plans in one call, run over case stores, answered with citations."""
+"""Casewright plans all look-ups in one call, runs them over case stores, and cites its answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 #: Each public name and the module that exports it, which is imported when the name is first used.
-_MODULES = {
+_MODULE_BY_NAME = {
     **dict.fromkeys(("Case", "CaseStore", "Facet"), "stores"),
     **dict.fromkeys(("CallContext", "ToolExample", "Toolbox", "tool"), "tools"),
     **dict.fromkeys(("AnnotatedQuery", "CasePlanner", "ModelPlanner", "Turn"), "planner"),
@@ -50,9 +50,9 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: There is no such name.
     """
-    if name not in _MODULES:
+    if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"casewright.{_MODULES[name]}"), name)
+    value = getattr(import_module(f"casewright.{_MODULE_BY_NAME[name]}"), name)
     globals()[name] = value
     return value
 

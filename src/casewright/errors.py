@@ -18,7 +18,7 @@ class InputError(CasewrightError, ValueError):
 
 
 class FacetError(InputError):
-    """A facet could not embed one of several problems.
+    """A facet could not embed the problem of one of several cases.
 
     Attributes:
         facet: The facet's name.
@@ -43,11 +43,11 @@ class StoreError(CasewrightError):
 
 
 class StoreLockedError(StoreError):
-    """Another process holds the store's folder."""
+    """Another process has locked the store's folder."""
 
 
 class SchemaMismatchError(StoreError):
-    """The schema that opens a collection differs from the schema that built it."""
+    """A collection is opened with another schema than it was built with."""
 
 
 class StoreDamagedError(StoreError):
@@ -63,7 +63,7 @@ class BusyError(CasewrightError):
 
 
 class StoreUnavailableError(StoreError):
-    """The Qdrant server does not answer, or refuses."""
+    """The Qdrant server does not answer, or refuses a request."""
 
 
 class ToolError(CasewrightError):
@@ -97,7 +97,7 @@ class GrammarError(CasewrightError):
     """A grammar of plans could not be built or followed; the message names an alternative."""
 
 
-# A secret and, as the group, the text before it, which stays in the message.
+# A secret; the group is the text before the secret, which stays in the message.
 _SECRET = re.compile(
     r"""(?ix)
     (   (?:key|token|secret|password|passwd|pwd|bearer|authorization)
@@ -120,7 +120,7 @@ def one_line(error: BaseException) -> str:
 
 
 def cleaned(message: str, limit: int = 400) -> str:
-    """Return a message in one line of bounded length, without secrets."""
+    """Return a message in one line of at most ``limit`` characters, without secrets."""
     # Secrets are masked before the cut, since half a secret may not be recognised.
     line = _URL_CREDENTIALS.sub("://***@", " ".join(message.split()))
     return _SECRET.sub(r"\1***", line)[:limit]

@@ -65,18 +65,18 @@ def listed(kind: str) -> str:
     return ", ".join(extensions(kind))
 
 
-def check_extension(kind: str, name: str, *more: str) -> None:
+def check_extension(kind: str, name: str, *further_names: str) -> None:
     """Check that a name names a part, or may name a chat model.
 
     Args:
         kind: See ``extensions``.
         name: The name of a part, or ``provider:model`` for a chat model.
-        more: Further valid names.
+        further_names: Other valid names.
 
     Raises:
         InputError: The name is unknown; the message lists the existing names.
     """
-    if name not in extensions(kind) and name not in more and ":" not in name:
+    if name not in extensions(kind) and name not in further_names and ":" not in name:
         raise InputError(
             f"There is no {kind} {name!r}. {kind.capitalize()}s are: {listed(kind)}, or a chat "
             "model as provider:model, for example openai:gpt-4o-mini."
@@ -84,7 +84,7 @@ def check_extension(kind: str, name: str, *more: str) -> None:
 
 
 def missing_package(error: ImportError) -> DependencyError | None:
-    """Return an error that names the extra of a missing package; ``None`` for another package."""
+    """Return an error that names the extra with a missing package; ``None`` if no extra has it."""
     name = (error.name or "").partition(".")[0]
     extra = _extras().get(name)
     if extra is None:

@@ -31,18 +31,18 @@ COLLECTION = "documents"
 #: Version of the readers and splitters. A new version makes a run read all files again.
 FORMAT = 4
 #: Packages that read and split files; another version may give other chunks.
-READERS = (
+READER_PACKAGES = (
     *("llama-index-core", "pypdf", "beautifulsoup4", "tree-sitter-language-pack"),
     *("docutils", "mammoth", "nbformat"),
 )
 
-#: Place of a chunk: its root (a folder's path, or the name that ``ingest`` gave the folder), its
-#: source (the file), and its position in the file, from 1.
+#: The root of a chunk (a folder's path, or the name that ``ingest`` gave the folder), its source
+#: (the file's path below the root), and its position among the file's chunks, from 1.
 ChunkPlace = tuple[str, str, int]
 #: Number of cases that are removed in one call.
-DELETE_BATCH = 2000
+DELETE_BATCH_SIZE = 2000
 #: Maximum number of roots in an error message.
-MAX_LISTED = 10
+MAX_LISTED_ROOTS = 10
 
 
 def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
@@ -61,7 +61,7 @@ def digest(data: bytes) -> str:
 
 @cache
 def _reading_settings() -> bytes:
-    versions = {name: _package_version(name) for name in READERS}
+    versions = {name: _package_version(name) for name in READER_PACKAGES}
     return json.dumps([FORMAT, MAX_CHUNK_TOKENS, GROUP_TOKENS, MIN_GROUP_TOKENS, versions]).encode()
 
 
@@ -112,11 +112,11 @@ def document_cases(
     return cases
 
 
-def location_text(case: Case, names: Mapping[str, str]) -> str:
-    """Return a chunk's file, lines or page, and section as text; for names, see ``root_names``."""
+def location_text(case: Case, name_by_root: Mapping[str, str]) -> str:
+    """Return a chunk's file, lines or page, and section as text; see ``root_names``."""
     metadata = case.metadata
     root = str(metadata.get("root", ""))
-    text = str(PurePosixPath(names.get(root, root), metadata.get("source", case.id)))
+    text = str(PurePosixPath(name_by_root.get(root, root), metadata.get("source", case.id)))
     if "page" in metadata:
         text += f", page {metadata['page']}"
     if "first_line" in metadata:
@@ -136,17 +136,17 @@ def chunk_place(case: Case) -> ChunkPlace | None:
 
 def neighbour_places(case: Case, distance: int) -> list[ChunkPlace]:
     """Return the places up to ``distance`` before and after a chunk; none for other cases."""
-    place, chunks = chunk_place(case), case.metadata.get("chunks")
-    if place is None or not isinstance(chunks, int):
+    place, chunk_count = chunk_place(case), case.metadata.get("chunks")
+    if place is None or not isinstance(chunk_count, int):
         return []
     root, source, position = place
-    first, last = max(1, position - distance), min(position + distance, chunks)
-    return [(root, source, number) for number in range(first, last + 1) if number != position]
+    first, last = max(1, position - distance), min(position + distance, chunk_count)
+    return [(root, source, other) for other in range(first, last + 1) if other != position]
 
 
 def places_condition(places: Collection[ChunkPlace]) -> Where:
     """Return a condition that all chunks at these places meet; other chunks may meet it too."""
-    # Reading some more chunks takes far less time than a query for each file.
+    # Reading a few other chunks takes far less time than a query for each file.
     roots, sources, positions = (sorted(set(part)) for part in zip(*places, strict=True))
     return {"root": roots, "source": sources, "position": positions}
 
@@ -169,10 +169,10 @@ def roots_of(store: CaseStore) -> list[str]:
 
 
 def root_names(roots: Iterable[str]) -> dict[str, str]:
-    """Return a name for each root: its last part, or the whole root if two roots end alike."""
-    names = {root: PurePosixPath(root).name for root in roots}
-    counts = Counter(names.values())
-    return {root: name if counts[name] == 1 else root for root, name in names.items()}
+    """Return a name for each root: its last part, or the whole root if another ends with it."""
+    last_parts = {root: PurePosixPath(root).name for root in roots}
+    counts = Counter(last_parts.values())
+    return {root: part if counts[part] == 1 else root for root, part in last_parts.items()}
 
 
 def remove_root(store: CaseStore, root: str | Path) -> int:
@@ -194,11 +194,12 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
     for name in dict.fromkeys((str(root), path)):
         if name and is_unicode(name) and (cases := store.all({"root": name})):
             ids = [case.id for case in cases]
-            for start in range(0, len(ids), DELETE_BATCH):
-                store.delete(ids[start : start + DELETE_BATCH])
+            for start in range(0, len(ids), DELETE_BATCH_SIZE):
+                store.delete(ids[start : start + DELETE_BATCH_SIZE])
             return len(ids)
     roots = roots_of(store)
-    rest_text = f", and {len(roots) - MAX_LISTED} more" if len(roots) > MAX_LISTED else ""
-    advice = f"Give one of the roots that it has: {', '.join(roots[:MAX_LISTED])}{rest_text}."
+    listed, unlisted = roots[:MAX_LISTED_ROOTS], roots[MAX_LISTED_ROOTS:]
+    rest_text = f", and {len(unlisted)} more" if unlisted else ""
+    advice = f"Give one of the roots that it has: {', '.join(listed)}{rest_text}."
     problem = f"The store has no cases of {str(root)!a}; nothing was removed."
     raise InputError(f"{problem} {advice if roots else 'It has no documents at all.'}")

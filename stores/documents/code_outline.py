@@ -1,7 +1,7 @@
-"""The functions, methods and classes of a source file, by tree-sitter.
+"""Finds the functions, methods and classes of a source file with tree-sitter.
 
 LlamaIndex's ``CodeSplitter`` cuts by size alone: its chunks have no symbols and positions, and may
-begin within a line. This module walks the trees of the same parsers.
+begin within a line. This module walks the syntax trees of the same parsers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CONTAINER_TYPES = _type_set("""
     union_item trait_declaration trait_definition object_declaration object_definition
     companion_object protocol_declaration type_spec type_definition
 """)
-#: Types from above that are definitions only with a body: ``struct pair *p`` is not one.
+#: Types from both sets that are definitions only with a body: ``struct pair *p`` defines nothing.
 BODY_TYPES = _type_set("""
     class_specifier struct_specifier union_specifier enum_specifier namespace_definition
     namespace_declaration
@@ -69,7 +69,7 @@ GRAMMARS = {
 }
 #: Maximum depth of nested nodes: deeper code was generated, and its symbols are useless.
 MAX_DEPTH = 60
-#: Maximum number of bytes that are read of a name or a receiver: its last ones.
+#: Maximum number of bytes of a name or a receiver that are read, from its end.
 MAX_NAME_BYTES = 1000
 
 
@@ -85,7 +85,7 @@ def outline(text: str, language: str) -> list[Definition]:
     """Return the definitions of a source file, outer ones first.
 
     A definition of one line inside another, such as a signature or getter, is not listed. Syntax
-    errors are skipped. Raise ``InputError`` with only the reason if the grammar is missing.
+    errors are skipped. Raise ``InputError``, without the file's name, if the grammar is missing.
     """
     root = _parser(language).parse(text.encode()).root_node
     definitions: list[Definition] = []
@@ -107,34 +107,37 @@ def _parser(language: str) -> Parser:
 
 def _walk(
     node: Node,
-    outer: str,
+    outer_symbol: str,
     outer_row: int,
     definitions: list[Definition],
     depth: int,
-    start: int | None = None,
+    wrapper_row: int | None = None,
 ) -> None:
     """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
-    ``outer`` and ``outer_row`` are the symbol and first row of the enclosing definition: another
-    definition from that row is not listed. ``start`` is the first row of an enclosing wrapper.
+    ``outer_symbol`` and ``outer_row`` are the symbol and first row of the enclosing definition; an
+    inner definition on the same row is not listed. ``wrapper_row`` is an enclosing wrapper's first.
     """
     if depth > MAX_DEPTH:
         return
     children, seen_types = node.named_children, set[str]()
-    for number, child in enumerate(children):
+    for index, child in enumerate(children):
         # The comments before a wrapper belong to the first node of each type inside.
         is_first = child.type not in seen_types
         seen_types.add(child.type)
-        name, wraps = _name(child), child.type in WRAPPER_TYPES
-        first_row = child.start_point.row
-        if name or wraps:
-            first_row = start if start is not None and is_first else _first_row(children, number)
+        name, is_wrapper = _name(child), child.type in WRAPPER_TYPES
+        row = child.start_point.row
+        if (name or is_wrapper) and is_first and wrapper_row is not None:
+            row = wrapper_row
+        elif name or is_wrapper:
+            row = _first_row(children, index)
         if not name or child.start_point.row == outer_row:
-            _walk(child, outer, outer_row, definitions, depth + 1, first_row if wraps else None)
+            inner_row = row if is_wrapper else None
+            _walk(child, outer_symbol, outer_row, definitions, depth + 1, inner_row)
             continue
-        symbol = f"{outer}.{name}" if outer else name
-        lines = Lines(first_row, _last_row(child))
-        if outer and lines.first == lines.last:
+        symbol = f"{outer_symbol}.{name}" if outer_symbol else name
+        lines = Lines(row, _last_row(child))
+        if outer_symbol and lines.first == lines.last:
             continue
         definitions.append(Definition(lines, symbol))
         if child.type in CONTAINER_TYPES:
@@ -154,30 +157,31 @@ def _name(node: Node) -> str:
 
 
 def _declared_name(node: Node) -> str:
-    ident = node.child_by_field_name("name")
+    name_node = node.child_by_field_name("name")
     if node.type == "impl_item":
-        ident = node.child_by_field_name("type")
-    elif ident is None:
+        name_node = node.child_by_field_name("type")
+    elif name_node is None:
         # In C, a name is inside its type: ``int *name(…)``.
-        ident = node.child_by_field_name("declarator")
-        while ident is not None and (inner := ident.child_by_field_name("declarator")) is not None:
-            ident = inner
-    if ident is None:
-        ident = next((child for child in node.named_children if child.type in NAME_NODES), None)
+        name_node = node.child_by_field_name("declarator")
+        inner = name_node
+        while inner is not None:
+            name_node, inner = inner, inner.child_by_field_name("declarator")
+    if name_node is None:
+        name_node = next((child for child in node.named_children if child.type in NAME_NODES), None)
     receiver = node.child_by_field_name("receiver")
     if node.type == "method_declaration" and receiver is not None:
         # In Go, ``func (s *Store[T]) Add()`` is a method of Store.
         owner = re.search(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?\)$", _text(receiver))
-        return f"{owner[1]}.{_clean_name(ident)}" if owner else _clean_name(ident)
+        return f"{owner[1]}.{_clean_name(name_node)}" if owner else _clean_name(name_node)
     default_names = {"init_declaration": "init", "companion_object": "Companion"}
-    return _clean_name(ident) or default_names.get(node.type, "")
+    return _clean_name(name_node) or default_names.get(node.type, "")
 
 
-def _clean_name(ident: Node | None) -> str:
+def _clean_name(name_node: Node | None) -> str:
     """Return a name without type arguments, its parts joined by dots; empty for a long text."""
-    if ident is None:
+    if name_node is None:
         return ""
-    text = re.sub(r"<.*>|\s+", "", _text(ident), flags=re.DOTALL).strip("\"'`[]&*")
+    text = re.sub(r"<.*>|\s+", "", _text(name_node), flags=re.DOTALL).strip("\"'`[]&*")
     text = re.sub(r"::|:|\\|/", ".", text)
     return text if len(text) <= 100 else ""
 
@@ -187,15 +191,15 @@ def _text(node: Node) -> str:
     return (node.text or b"")[-MAX_NAME_BYTES:].decode(errors="replace")
 
 
-def _first_row(siblings: Sequence[Node], number: int) -> int:
-    """Return the first row of a node with the comments and decorators before it."""
-    first = siblings[number].start_point.row
-    for index in range(number - 1, -1, -1):
-        sibling = siblings[index]
+def _first_row(siblings: Sequence[Node], index: int) -> int:
+    """Return the first row of a sibling, with the comments and decorators before the sibling."""
+    first = siblings[index].start_point.row
+    for i in range(index - 1, -1, -1):
+        sibling = siblings[i]
         if not LEADING_TYPE.search(sibling.type) or _last_row(sibling) != first - 1:
             break
         # A comment after other code on its row is about that code.
-        if index and _last_row(siblings[index - 1]) == sibling.start_point.row:
+        if i and _last_row(siblings[i - 1]) == sibling.start_point.row:
             break
         first = sibling.start_point.row
     return first

@@ -1,4 +1,4 @@
-"""Listing of the files below a folder that may be documents, in a fixed order, with their kinds."""
+"""Lists the files below a folder that may be documents, in a fixed order, with their kinds."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KindName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of file; the kind ``data`` is a text such as YAML, which is split between lines.
+    """A kind of file; the kind ``data`` is text, such as YAML, that is split between lines.
 
-    ``language`` is the language of source code, a key of ``LANGUAGES``.
+    ``language`` is a key of ``LANGUAGES`` for source code, else empty.
     """
 
     name: KindName
@@ -36,14 +36,14 @@ GENERATED_ENDINGS = (".svg", ".map", ".lock", ".min.js", ".min.css", "-lock.json
 #: Kinds of data.
 DATA_KINDS: tuple[KindName, ...] = ("table", "json", "data")
 #: The name of a log file, which may be rotated (``x.log.1``).
-LOG = re.compile(r".*\.log(\.\d+)?", re.IGNORECASE)
+LOG_NAME = re.compile(r".*\.log(\.\d+)?", re.IGNORECASE)
 #: The kinds of files that are read, for help texts.
 READ_KINDS = (
     "text, Markdown, reStructuredText, HTML, PDF, DOCX, notebooks, source code, and data such as "
     "CSV, JSON and YAML"
 )
 
-#: Languages of source code, with the endings of their files.
+#: The endings of source files by language.
 LANGUAGES = {
     "bash": "sh bash zsh",
     "c": "c h",
@@ -65,7 +65,7 @@ LANGUAGES = {
     "tsx": "tsx",
     "typescript": "ts mts cts",
 }
-_ENDINGS = {
+_ENDINGS_BY_KIND = {
     Kind("text"): "txt text adoc org tex",
     Kind("markdown"): "md mdx markdown mdown mkd",
     Kind("rst"): "rst rest",
@@ -78,7 +78,7 @@ _ENDINGS = {
     Kind("data"): "yaml yml toml xml ini cfg",
     **{Kind("code", language): endings for language, endings in LANGUAGES.items()},
 }
-_KINDS_BY_ENDING = {end: kind for kind, ends in _ENDINGS.items() for end in ends.split()}
+_KINDS_BY_ENDING = {end: kind for kind, ends in _ENDINGS_BY_KIND.items() for end in ends.split()}
 
 
 def kind_of(source: str) -> Kind | None:
@@ -103,7 +103,7 @@ class SourceFile:
 
 def skip_reason(file: SourceFile, kind: Kind | None) -> str:
     """Return the reason, from name and size, not to read a file; empty if it may be a document."""
-    if LOG.fullmatch(file.source):
+    if LOG_NAME.fullmatch(file.source):
         return "it is a log"
     if file.source.lower().endswith(GENERATED_ENDINGS):
         return "it was made by a program, for programs"
@@ -114,10 +114,10 @@ def skip_reason(file: SourceFile, kind: Kind | None) -> str:
 
 
 @dataclass(slots=True)
-class Walk:
-    """The entries of a folder: the chosen ``files``, and other entries, each with a reason.
+class WalkResult:
+    """The chosen ``files`` below a folder, and other paths, each with a reason.
 
-    Entries of ``failed`` cannot be read; those of ``skipped`` are not regular files of the folder.
+    Paths in ``failed`` cannot be read; paths in ``skipped`` are no regular files of the folder.
     """
 
     files: list[SourceFile] = field(default_factory=list)
@@ -125,15 +125,15 @@ class Walk:
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
-def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Walk:
-    """Return the files below a resolved folder, without following links, chosen by patterns.
+def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> WalkResult:
+    """Return the files below a resolved folder that the patterns choose; links are not followed.
 
     A link to a file of the folder is left out, since that file is read at its own path. Hidden
     files and folders, ``SKIPPED_FOLDERS``, virtual environments and case stores are left out;
     ``.gitignore`` is not read. Raise ``InputError`` for an empty pattern; see ``is_chosen``.
     """
     check_patterns((*include, *exclude))
-    result = Walk()
+    result = WalkResult()
     folders = [root]
     while folders:
         folder = folders.pop()
@@ -182,21 +182,21 @@ def is_chosen(source: str, include: Sequence[str] = (), exclude: Sequence[str] =
 def matches(source: str, patterns: Sequence[str]) -> bool:
     """Return ``True`` if a path matches one of the patterns.
 
-    A pattern is compared to the path, to each of its parent folders, and, if it has no ``/``, to
-    each of its names. ``*`` matches any text, also ``/``; ``?`` and ``[…]`` match one character.
+    A pattern is compared to the path and to the path of each parent folder; without a ``/``, also
+    to the names of these. ``*`` matches any text, also ``/``; ``?`` and ``[…]`` match a character.
     """
     parts = source.split("/")
     paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
     for pattern in patterns:
         relative_pattern = pattern.removeprefix("./").strip("/")
-        for spelling in (relative_pattern, relative_pattern.removeprefix("**/")):
-            names = [] if "/" in spelling else parts
-            if any(fnmatchcase(name, spelling) for name in (*paths, *names)):
+        for variant in (relative_pattern, relative_pattern.removeprefix("**/")):
+            names = [] if "/" in variant else parts
+            if any(fnmatchcase(text, variant) for text in (*paths, *names)):
                 return True
     return False
 
 
-def _add_link(path: Path, source: str, root: Path, result: Walk) -> None:
+def _add_link(path: Path, source: str, root: Path, result: WalkResult) -> None:
     try:
         target = path.resolve(strict=True)
     except FileNotFoundError:
@@ -208,7 +208,7 @@ def _add_link(path: Path, source: str, root: Path, result: Walk) -> None:
             result.skipped.append((source, "it is a link that leads out of the folder"))
 
 
-def _add_file(path: Path, source: str, result: Walk) -> None:
+def _add_file(path: Path, source: str, result: WalkResult) -> None:
     try:
         status = path.stat()
     except OSError as error:

@@ -1,9 +1,9 @@
-"""An HTML page as Markdown: headings, paragraphs, lists, tables and code as lines of text.
+"""Converts an HTML page to Markdown, which is then split as Markdown.
 
-LlamaIndex's HTML splitter reads a list of tags and loses other text: code, tables, plain ``div``s,
-and bold words, which it moves out of their sentence. This module converts a page to Markdown with
-the same content, which is split as Markdown. It builds no tree, since a page may nest tags without
-a limit, and takes linear time, unlike Python's parser for a page with many unfinished tags.
+LlamaIndex's HTML splitter reads only a list of tags: it loses code, tables and plain ``div``s, and
+moves bold words out of their sentence. This module keeps the content. It builds no tree, since a
+page may nest tags without a limit. It takes linear time for any page; Python's parser does not if
+many tags are unfinished.
 """
 
 from __future__ import annotations
@@ -13,36 +13,38 @@ import re
 from collections.abc import Iterator
 
 #: Elements whose content has no tags.
-RAW = ("script", "style", "textarea", "title", "iframe", "noembed", "noframes", "xmp")
-#: Elements that a browser does not show, without and with raw content.
-HIDDEN = ("template", "noscript", "svg", "head")
-HIDDEN_RAW = ("script", "style", "iframe", "noembed", "noframes")
+RAW_ELEMENTS = ("script", "style", "textarea", "title", "iframe", "noembed", "noframes", "xmp")
+#: Elements that a browser does not show; the content of ``HIDDEN_RAW_ELEMENTS`` has no tags.
+HIDDEN_ELEMENTS = ("template", "noscript", "svg", "head")
+HIDDEN_RAW_ELEMENTS = ("script", "style", "iframe", "noembed", "noframes")
 #: Elements of a page's head; any other element ends the head.
-IN_HEAD = ("base", "link", "meta", "noscript", "template")
+HEAD_ELEMENTS = ("base", "link", "meta", "noscript", "template")
+#: Elements that begin and end a paragraph.
 BLOCKS = (
     *("address", "article", "aside", "blockquote", "caption", "dd", "details", "div", "dl", "dt"),
     *("figcaption", "figure", "footer", "form", "header", "main", "nav", "ol", "p", "section"),
     *("summary", "table", "tbody", "tfoot", "thead", "ul", "body"),
 )
-#: Blocks that do not end the line of a table row.
-IN_CELL = ("p", "div")
+#: Blocks that, in a table cell, do not end the line of the row.
+CELL_BLOCKS = ("p", "div")
+#: Markdown's mark of each heading element.
 HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
-#: Marks of a paragraph break, a line break, the start of a cell, and a code block. They replace the
-#: tags until the white space is normalised. A page's own control characters are removed first.
+#: Marks of a paragraph break, a line break, the start of a cell, and a code block. They stand for
+#: the tags until the white space is normalised. A page's own control characters are removed first.
 PARAGRAPH, LINE, CELL, CODE = "\x01", "\x02", "\x03", "\x04"
 START_MARKS = {"br": LINE, "td": CELL, "th": CELL, "li": f"{LINE}- ", "tr": LINE, "hr": PARAGRAPH}
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)")
 #: A tag after its name; a quoted value may contain ``>``.
 _TAG_REST = re.compile(r"""[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)[^>=]*+)*+>""")
 
 
 def html_text(page: str) -> tuple[str, str]:
-    """Return a page's title, empty without one, and its text as Markdown."""
+    """Return a page's title, which may be empty, and its text as Markdown."""
     reader = _PageReader()
-    for kind, name, token in _tokens(CONTROL.sub("", page)):
+    for kind, name, token in _tokens(CONTROL_CHARACTERS.sub("", page)):
         # A character reference may be a control character too.
-        text = CONTROL.sub("", token)
+        text = CONTROL_CHARACTERS.sub("", token)
         if kind == "text":
             reader.text(text)
         elif kind == "raw":
@@ -58,7 +60,7 @@ def html_text(page: str) -> tuple[str, str]:
 def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
     """Yield kind (text, start, end or raw), lower-case element name and text of each token.
 
-    Comments and declarations are left out; one without an end reaches to the end of the page.
+    Comments and declarations are left out; an unfinished comment reaches to the end of the page.
     """
     position = 0
     while position < len(page):
@@ -83,7 +85,7 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
                 yield "end", name, ""
             elif page.startswith("/>", end - 2):
                 yield from (("start", name, ""), ("end", name, ""))
-            elif name in RAW:
+            elif name in RAW_ELEMENTS:
                 closing = re.compile(f"</{name}", re.IGNORECASE).search(page, position)
                 end = closing.start() if closing else len(page)
                 yield "raw", name, html.unescape(page[position:end])
@@ -99,7 +101,7 @@ def _mark_index(page: str, mark: str, position: int) -> int:
 
 
 class _PageReader:
-    """A reader of tokens, with the title, text in pieces and code blocks of the page so far."""
+    """Reads tokens, and collects the page's title, its text in pieces, and its code blocks."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -107,9 +109,9 @@ class _PageReader:
         self.code_blocks: list[str] = []
         # The open element whose content is collected separately: code, a heading or hidden content.
         self._element = ""
-        # The number of open blocks in the element, and of open elements with its name.
-        self._open_blocks = self._open_same = 0
         self._content: list[str] = []
+        # In ``_element``: the number of open blocks, and of open elements with the same name.
+        self._open_block_count = self._open_same_count = 0
         # True in an open table cell, where a paragraph does not begin a new line.
         self._in_cell = False
 
@@ -121,21 +123,21 @@ class _PageReader:
     def raw(self, name: str, text: str) -> None:
         if name == "title":
             self.title = self.title or text
-        elif name not in HIDDEN_RAW:
+        elif name not in HIDDEN_RAW_ELEMENTS:
             self.text(text)
 
     def start(self, name: str) -> None:
         ends_element = name in HEADINGS and self._element in HEADINGS
-        if ends_element or (self._element == "head" and name not in IN_HEAD):
+        if ends_element or (self._element == "head" and name not in HEAD_ELEMENTS):
             self.close()
         if self._element:
-            self._open_blocks += name in BLOCKS
-            self._open_same += name == self._element
+            self._open_block_count += name in BLOCKS
+            self._open_same_count += name == self._element
             if name == "br":
                 self._content.append("\n")
-        elif name == "pre" or name in HEADINGS or name in HIDDEN:
+        elif name == "pre" or name in HEADINGS or name in HIDDEN_ELEMENTS:
             self._element = name
-        elif self._in_cell and name in IN_CELL:
+        elif self._in_cell and name in CELL_BLOCKS:
             self.pieces.append(" ")
         else:
             self._in_cell = name in ("td", "th") or (self._in_cell and name not in BLOCKS)
@@ -145,13 +147,13 @@ class _PageReader:
         """Read an end tag; an element without an end tag ends with the element around it."""
         ends_element = name == self._element or (name in HEADINGS and self._element in HEADINGS)
         if not self._element:
-            is_inline = self._in_cell and name in IN_CELL
+            is_inline = self._in_cell and name in CELL_BLOCKS
             self._in_cell = self._in_cell and name not in ("td", "th", "tr", "table")
             self.pieces.append(" " if is_inline else PARAGRAPH if name in BLOCKS else "")
-        elif ends_element and self._open_same:
-            self._open_same -= 1
-        elif name in BLOCKS and self._open_blocks:
-            self._open_blocks -= 1
+        elif ends_element and self._open_same_count:
+            self._open_same_count -= 1
+        elif name in BLOCKS and self._open_block_count:
+            self._open_block_count -= 1
         elif ends_element or name in BLOCKS:
             self.close()
             self.pieces.append(PARAGRAPH if name in BLOCKS else "")
@@ -164,10 +166,10 @@ class _PageReader:
             self.pieces.append(f"{PARAGRAPH}{CODE}{len(self.code_blocks) - 1}{CODE}{PARAGRAPH}")
         elif self._element in HEADINGS:
             self.pieces.append(f"{PARAGRAPH}{HEADINGS[self._element]} {text}{PARAGRAPH}")
-        self._element, self._open_blocks, self._open_same, self._content = "", 0, 0, []
+        self._element, self._open_block_count, self._open_same_count, self._content = "", 0, 0, []
 
 
-def _markdown(text: str, blocks: list[str]) -> str:
+def _markdown(text: str, code: list[str]) -> str:
     text = re.sub(r"\s+", " ", text)
     text = re.sub(f"([{LINE}{PARAGRAPH}] ?){CELL}", r"\1", text)
     text = re.sub(f" ?{CELL} ?", " | ", text)
@@ -177,4 +179,4 @@ def _markdown(text: str, blocks: list[str]) -> str:
     text = re.sub(f" ?{PARAGRAPH} ?", "\n\n", text)
     text = re.sub(r" *\n *", "\n", text)
     text = re.sub(r"\n{3,}", "\n\n", text).strip()
-    return re.sub(f"{CODE}([0-9]+){CODE}", lambda match: f"```\n{blocks[int(match[1])]}\n```", text)
+    return re.sub(f"{CODE}([0-9]+){CODE}", lambda match: f"```\n{code[int(match[1])]}\n```", text)

@@ -1,7 +1,7 @@
 """Ingestion: files become cases, and a second run processes only changed files.
 
-Each case has the digest of its file and the number of the file's cases. A file is done if the store
-has that many of its cases, all with its digest. So a run completes an earlier run that was killed.
+Each case has the digest of its file and the number of the file's cases. A file needs no work if the
+store has that many of its cases, all with its digest. So a run completes a run that was killed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from casewright.errors import DependencyError, FacetError, InputError, one_line
 from casewright.stores.case import Case
 from casewright.stores.documents import file_walk
 from casewright.stores.documents.cases import digest, document_cases
-from casewright.stores.documents.file_walk import Kind, KindName, SourceFile, Walk, kind_of
+from casewright.stores.documents.file_walk import Kind, KindName, SourceFile, WalkResult, kind_of
 from casewright.stores.documents.reader import content_reason
 from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
@@ -29,7 +29,7 @@ from casewright.stores.store import BATCH, CaseStore
 MAX_BYTES = 50_000_000
 #: Modules that reading and splitting need.
 MODULES = ("llama_index.core", "pypdf", "bs4", "tree_sitter", "docutils", "mammoth", "nbformat")
-#: Number of changes and removals that are written together.
+#: Number of metadata changes and removals that are written together.
 MAX_UNWRITTEN = 2000
 #: From a stored case's metadata: the digest of its file, and the number of the file's cases.
 _Stamp = tuple[str, int]
@@ -37,14 +37,14 @@ _Stamp = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """The result of a run; the numbers count cases, each a chunk of a file.
+    """The result of a run; except ``files``, the numbers count cases, each a chunk of a file.
 
     Attributes:
         root: The folder's name in the cases' metadata.
         added: Cases that were encoded and written.
         updated: Cases of changed files with unchanged title and text; only metadata was written.
         unchanged: Cases of unchanged files, which were not read again.
-        removed: Cases of passages or files that no longer exist or are skipped now; the cases of
+        removed: Cases of chunks or files that no longer exist or are skipped now; the cases of
             files that patterns or kinds leave out are kept.
         files: Number of processed files with cases in the store.
         failed: Files and folders that could not be read, with reasons. Their stored cases are kept.
@@ -80,7 +80,7 @@ def ingest(
 
     Stored cases of the same root whose file no longer exists are removed; other roots do not
     change. With patterns or kinds, only the files that they choose are processed, and all cases of
-    other files stay. A single file is processed alone; its root is its folder.
+    other files stay. If ``path`` is a file, only that file is processed; its root is its folder.
 
     Args:
         root: A name for the folder, which may then be moved; ``None`` for its absolute path.
@@ -88,7 +88,7 @@ def ingest(
         exclude: Patterns of files and folders to leave out; see ``file_walk.matches``.
         kinds: Kinds of files to process, by file ending; empty for all.
         max_bytes: Maximum size of a file; larger files are ``failed``.
-        seconds: CPU seconds to read a file, plus ten per megabyte; slower files are ``failed``.
+        seconds: CPU seconds allowed per file, plus ten per megabyte; slower files are ``failed``.
         dry_run: Read and compare, but write nothing.
         progress: Show a bar of bytes; ``None`` for a bar on a terminal, else lines on stderr.
 
@@ -100,14 +100,14 @@ def ingest(
     """
     _check_installed()
     target = _resolve_path(path)
-    found = _walk_result(target, include, exclude)
+    found = _walk(target, include, exclude)
     found.files = [file for file in found.files if _has_kind(file.source, kinds)]
     found.skipped = [entry for entry in found.skipped if _has_kind(entry[0], kinds)]
     folder, sources = (target, None) if target.is_dir() else (target.parent, {target.name})
     root = root or folder.as_posix()
     stored_stamps = {
-        source: cases
-        for source, cases in _stamps(store, root, sources).items()
+        source: stamps
+        for source, stamps in _stamps(store, root, sources).items()
         if file_walk.is_chosen(source, include, exclude) and _has_kind(source, kinds)
     }
     _check_matched(include, found, stored_stamps)
@@ -115,11 +115,12 @@ def ingest(
     suffix = [""]
     bar = progress_bar("Ingesting", total, unit="bytes", show=progress, suffix=lambda: suffix[0])
     with worker() as reader, bar as advance:
-        run, unwritten_bytes = _Run(store, root, dry_run, found, reader), 0
+        run = _Run(store, root, dry_run, found, reader)
+        unwritten_bytes = 0
         for file in found.files:
             run.compare(file, stored_stamps.pop(file.source, {}), max_bytes, seconds)
             suffix[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
-            # A file counts when its cases are written, since encoding takes nearly all the time.
+            # The bar counts a file when its cases are written: encoding takes nearly all the time.
             unwritten_bytes += file.size
             if not (run.new or run.updated or run.removed):
                 advance(unwritten_bytes)
@@ -127,10 +128,10 @@ def ingest(
         run.write()
         advance(unwritten_bytes)
     unreadable = {source for source, _ in run.failed}
-    for source, cases in stored_stamps.items():
+    for source, stamps in stored_stamps.items():
         folders = map(str, (".", *PurePosixPath(source).parents))
         if unreadable.isdisjoint((source, *folders)):
-            run.removed |= dict.fromkeys(cases, "")
+            run.removed |= dict.fromkeys(stamps, "")
     run.write()
     failed, skipped, notes = (tuple(sorted(x)) for x in (run.failed, run.skipped, run.notes))
     return IngestReport(root, **run.counts, failed=failed, skipped=skipped, notes=notes)
@@ -140,7 +141,7 @@ class _Run:
     """A run: its counts, and the changes that are written when there are enough of them."""
 
     def __init__(
-        self, store: CaseStore, root: str, dry_run: bool, found: Walk, reader: Worker
+        self, store: CaseStore, root: str, dry_run: bool, found: WalkResult, reader: Worker
     ) -> None:
         self.store, self.root, self.dry_run, self.reader = store, root, dry_run, reader
         self.failed, self.skipped = list(found.failed), list(found.skipped)
@@ -148,7 +149,7 @@ class _Run:
         self.counts = dict.fromkeys(("added", "updated", "unchanged", "removed", "files"), 0)
         self.new: list[Case] = []
         self.updated: list[Case] = []
-        # The file of each removed case, by id; "" if it is gone. A failed file keeps its cases.
+        # The file of each removed case, by case id; "" if the file no longer exists.
         self.removed: dict[str, str] = {}
 
     def compare(
@@ -202,7 +203,8 @@ class _Run:
     def write(self) -> None:
         """Write the noted changes, removals last, so that no passage is missing at any time.
 
-        If the process is killed meanwhile, a file has cases with two digests, so it is read again.
+        If the process is killed meanwhile, the stored cases of a file have two digests, so that
+        the next run reads the file again.
         """
         failures: dict[str, str] = {}
 
@@ -249,17 +251,18 @@ def _resolve_path(path: str | Path) -> Path:
     raise InputError(f"{str(path)!a} cannot be ingested: {reason}. {advice}")
 
 
-def _walk_result(target: Path, include: Sequence[str], exclude: Sequence[str]) -> Walk:
+def _walk(target: Path, include: Sequence[str], exclude: Sequence[str]) -> WalkResult:
     if target.is_dir():
         return file_walk.walk(target, include, exclude)
     file_walk.check_patterns((*include, *exclude))
     file = SourceFile(target, target.name, target.stat().st_size)
-    return Walk([file] if file_walk.is_chosen(target.name, include, exclude) else [])
+    return WalkResult([file] if file_walk.is_chosen(target.name, include, exclude) else [])
 
 
-def _check_matched(include: Sequence[str], found: Walk, stored: Collection[str]) -> None:
+def _check_matched(include: Sequence[str], found: WalkResult, stored: Collection[str]) -> None:
+    """Raise ``InputError`` if a pattern matches no file, ``stored`` or found."""
     files = [file.source for file in found.files]
-    sources = [*stored, *files, *(name for name, _ in found.skipped)]
+    sources = [*stored, *files, *(source for source, _ in found.skipped)]
     for pattern in include:
         has_match = any(file_walk.matches(source, [pattern]) for source in sources)
         # A folder that cannot be read may hold the file, and the report names that folder.

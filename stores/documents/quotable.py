@@ -13,23 +13,26 @@ from itertools import pairwise
 
 #: A list of at most this many characters is one part; a longer list is split into its items.
 MAX_LIST_CHARACTERS = 500
+#: The start of the lines before and after code.
 FENCE = "```"
 
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _TABLE_RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
-_SENTENCE = re.compile(
+_SENTENCE_GAP = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)(?<!\bvs\.)\s+(?=[^\s\da-z])"
 )
 #: A link in Markdown; only its text is quoted.
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\](?:\([^()\s]*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])")
-#: Comments and attributes; in prose, the marks of admonitions, underlines and block quotes.
+#: Comments and attributes.
 _INVISIBLE = re.compile(r"<!--.*?-->|\{[:#][^{}\n]*\}", re.DOTALL)
-_MARKS = re.compile(r"^(?:\s*(?:!!!|\?\?\?\+?)\s.*|[=~]{4,}\s*$|>\s)")
-#: A line of at least this length, or before a lower-case line, continues on the next line.
+#: In prose, the marks of admonitions, underlines and block quotes.
+_PROSE_MARKS = re.compile(r"^(?:\s*(?:!!!|\?\?\?\+?)\s.*|[=~]{4,}\s*$|>\s)")
+#: A line of at least this many characters continues on the next line.
 MIN_WRAPPED_CHARACTERS = 50
-_CONTINUATION = re.compile(r"[a-z(`][^:]*(?::\S|$|\s)")
+#: A line, mostly in lower case, that continues the line before.
+_CONTINUED_LINE = re.compile(r"[a-z(`][^:]*(?::\S|$|\s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,10 @@ def quotables(text: str) -> list[Quotable]:
             heading, intro = match[1].replace("`", "") if match else "", ""
             continue
         if kind == "prose":
-            lines = [text for line in lines if (text := _MARKS.sub("", line, count=1)).strip()]
-            if not lines:
+            unmarked_lines = [_PROSE_MARKS.sub("", line, count=1) for line in lines]
+            if not (prose := [line for line in unmarked_lines if line.strip()]):
                 continue
-            *sentences, last = _sentences(lines)
+            *sentences, last = _sentences(prose)
             intro = last if last.endswith(":") else ""
             texts = sentences if intro else [*sentences, last]
         else:
@@ -75,7 +78,7 @@ def cross_encoder_input(parts: Sequence[Quotable]) -> list[str]:
 
 
 def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
-    """Return the parts of a list, a table or code, each with its introductory lines."""
+    """Return the parts of a list, a table or code; ``intro`` is put before list items and code."""
     prefix = f"{intro}\n" if intro else ""
     if kind == "table":
         return _table_rows(lines)
@@ -95,7 +98,7 @@ def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
 def _table_rows(lines: list[str]) -> list[str]:
     """Return the rows of a table, each cell with its column's name if the header is there.
 
-    A long table is cut between its rows; without a rule below it, the first line is a row too.
+    Without a rule below the first line, the table has no header, and that line is a row too.
     """
     has_header = len(lines) > 1 and _TABLE_RULE.fullmatch(lines[1]) is not None
     bare_lines = (line.strip().strip("|") for line in lines if not _TABLE_RULE.fullmatch(line))
@@ -106,12 +109,14 @@ def _table_rows(lines: list[str]) -> list[str]:
         return []
     header, *rows = table if has_header else [[""] * max(map(len, table)), *table]
     named_rows = (zip(header, row, strict=False) for row in rows if any(row))
-    texts = ["; ".join(f"{n}: {cell}" if n else cell for n, cell in row) for row in named_rows]
+    texts = [
+        "; ".join(f"{name}: {cell}" if name else cell for name, cell in row) for row in named_rows
+    ]
     return texts or ["; ".join(header)]
 
 
 def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
-    """Return consecutive lines of one kind, with the kind: heading, code, table, list, prose."""
+    """Return runs of lines of one kind, each with its kind: heading, code, table, list, prose."""
     blocks: list[tuple[str, list[str]]] = [("", [])]
     previous_kind, in_fence = "", False
     for line in lines:
@@ -151,12 +156,12 @@ def _dedented(lines: list[str]) -> list[str]:
 def _sentences(lines: list[str]) -> list[str]:
     text = lines[0]
     for previous_line, line in pairwise(lines):
-        continues = len(previous_line) >= MIN_WRAPPED_CHARACTERS or _CONTINUATION.match(line)
+        continues = len(previous_line) >= MIN_WRAPPED_CHARACTERS or _CONTINUED_LINE.match(line)
         text += (" " if continues and previous_line[-1:] not in ".!?:" else "\n") + line
     text = _LINK.sub(r"\1", text)
     return [
         " ".join(sentence.split())
         for line in text.split("\n")
-        for sentence in _SENTENCE.split(line)
+        for sentence in _SENTENCE_GAP.split(line)
         if sentence.strip()
     ] or [""]

@@ -29,27 +29,33 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: Minimum share of zero bytes in UTF-16 without a byte order mark; in European text it is half.
-UTF16_ZERO_SHARE = 0.3
-#: Maximum number of uncompressed bytes of a DOCX file.
-MAX_UNPACKED = 200_000_000
-#: The metadata block at the top of a Markdown file, and the title in it.
+#: Minimum share of zero bytes in UTF-16 without a byte order mark; in European text, half are zero.
+MIN_UTF16_ZERO_SHARE = 0.3
+#: Maximum number of bytes of a DOCX file when unpacked.
+MAX_UNPACKED_BYTES = 200_000_000
+#: The metadata block at the top of a Markdown file.
 FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
+#: The title in this block.
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
-#: A directive, target, role or underlined title, and their minimum number in reStructuredText.
+#: A directive, target, role or underlined title in reStructuredText.
 RST_MARK = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)|:[a-z][\w:-]*:`[^`\n]+`|^([=~-])\1{3,}$")
+#: Minimum number of these in a text file that is read as reStructuredText.
 MIN_MARKS = 2
 #: A remark that programs write at the top of generated files.
 GENERATED_MARK = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
     rb"\bdo not (?:edit|modify)\b[^\n]{0,200}\n?[^\n]{0,200}\bgenerated\b"
 )
-#: First bytes that are searched for the remark; mean bytes of a line above which code is minified.
-TOP_BYTES, MAX_MEAN_LINE = 600, 400
+#: Number of bytes, from the top of a file, that are searched for this remark.
+TOP_BYTES = 600
+#: Code whose lines are longer on average was minified.
+MAX_MEAN_LINE_BYTES = 400
 #: The start of a log line: its time, after a bracket or a level.
 LOG_LINE = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
-#: Maximum and minimum number of first lines that show a log, and minimum share of them with a time.
-MAX_LOG_LINES, MIN_LOG_LINES, MIN_LOG_SHARE = 200, 20, 0.8
+#: Number of first lines of a text that are searched for log lines.
+MAX_LOG_LINES = 200
+#: A log has at least this many lines, and at least this share of them begins with a time.
+MIN_LOG_LINES, MIN_LOG_SHARE = 20, 0.8
 #: A source file's declaration of its encoding, in one of its first two lines (PEP 263).
 DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 
@@ -58,32 +64,34 @@ DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-
 class Part:
     """A text that is split separately, with ``\\n`` as line end.
 
-    ``page`` is its page, from 1; ``lines`` has the lines' numbers in the file, if not 1, 2, ….
+    ``page`` is its page, from 1. ``line_numbers`` are those of its lines in the file; empty if
+    they are 1, 2, ….
     """
 
     text: str
     page: int | None = None
-    lines: tuple[int, ...] = ()
+    line_numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """The content of a file: its parts, which are split by ``kind``, and its title, if known.
 
-    ``has_lines`` is true if line numbers in the file are known; ``note`` has a guessed encoding.
+    ``has_line_numbers`` is false if the lines' numbers in the file are unknown. ``note`` states a
+    guessed encoding.
     """
 
     kind: Kind
     parts: tuple[Part, ...]
     title: str = ""
-    has_lines: bool = False
+    has_line_numbers: bool = False
     note: str = ""
 
 
 def is_text(data: bytes) -> bool:
     """Return ``True`` if bytes are text: valid in the byte order mark's encoding, else in UTF-8."""
     try:
-        return "\0" not in data.decode(_mark_encoding(data) or "utf-8")
+        return "\0" not in data.decode(_bom_encoding(data) or "utf-8")
     except UnicodeDecodeError:
         return False
 
@@ -94,18 +102,18 @@ def content_reason(data: bytes, kind: Kind | None) -> str:
         return "it is not text, and of an unknown type"
     if kind is None or kind.name in ("text", "data"):
         lines = data.split(b"\n", MAX_LOG_LINES)[:MAX_LOG_LINES]
-        timed_count = sum(bool(LOG_LINE.match(line)) for line in lines)
-        if len(lines) >= MIN_LOG_LINES and timed_count >= MIN_LOG_SHARE * len(lines):
+        log_line_count = sum(bool(LOG_LINE.match(line)) for line in lines)
+        if len(lines) >= MIN_LOG_LINES and log_line_count >= MIN_LOG_SHARE * len(lines):
             return "it is a log"
     elif kind.name == "code":
-        is_minified = len(data) > MAX_MEAN_LINE * (data.count(b"\n") + 1)
+        is_minified = len(data) > MAX_MEAN_LINE_BYTES * (data.count(b"\n") + 1)
         if is_minified or GENERATED_MARK.search(data[:TOP_BYTES]):
             return "it was made by a program, for programs"
     return ""
 
 
 def read_document(data: bytes, kind: Kind) -> Document:
-    """Return the content of a file; raise ``InputError`` with only the reason if this fails."""
+    """Return the content of a file; raise ``InputError``, without the file's name, on failure."""
     if kind.name == "pdf":
         return Document(kind, _pdf_pages(data))
     if kind.name == "docx":
@@ -114,27 +122,29 @@ def read_document(data: bytes, kind: Kind) -> Document:
     if "\0" in text:
         raise InputError("it is not text: it has zero bytes")
     text = _clean(text)
-    document = Document(kind, (Part(text),), has_lines=True)
+    document = Document(kind, (Part(text),), has_line_numbers=True)
     if kind.name == "html":
         title, markdown = html_text(text)
         document = Document(kind, (Part(markdown),), title)
     elif kind.name == "rst" or (kind.name == "text" and len(RST_MARK.findall(text)) >= MIN_MARKS):
         from casewright.stores.documents.rst_text import rst_text
 
-        markdown, lines = rst_text(text)
-        document = Document(Kind("rst"), (Part(markdown, lines=tuple(lines)),), has_lines=True)
+        markdown, line_numbers = rst_text(text)
+        part = Part(markdown, line_numbers=tuple(line_numbers))
+        document = Document(Kind("rst"), (part,), has_line_numbers=True)
     elif kind.name == "markdown" and (front_matter := FRONT_MATTER.match(text)):
-        match = FRONT_TITLE.search(front_matter[0])
+        title_match = FRONT_TITLE.search(front_matter[0])
+        title = title_match[1] if title_match else ""
         body = "\n" * front_matter[0].count("\n") + text[front_matter.end() :]
-        document = Document(kind, (Part(body),), match[1] if match else "", has_lines=True)
+        document = Document(kind, (Part(body),), title, has_line_numbers=True)
     elif kind.name == "notebook":
         document = Document(kind, (Part(_notebook(text)),))
     elif kind.name in ("table", "json"):
         records = table_records(text) if kind.name == "table" else json_records(text)
         if records is not None:
-            line_numbers = tuple(number for _, number in records if number is not None)
-            part = Part("\n".join(f"- {line}" for line, _ in records), lines=line_numbers)
-            document = Document(kind, (part,), has_lines=bool(line_numbers))
+            numbers = tuple(number for _, number in records if number is not None)
+            part = Part("\n".join(f"- {line}" for line, _ in records), line_numbers=numbers)
+            document = Document(kind, (part,), has_line_numbers=bool(numbers))
     return replace(document, note=note)
 
 
@@ -147,14 +157,14 @@ def _declared_encoding(data: bytes, kind: Kind) -> str:
     return match[1].decode() if match else ""
 
 
-def _mark_encoding(data: bytes) -> str:
+def _bom_encoding(data: bytes) -> str:
     return next((name for mark, name in BYTE_ORDER_MARKS if data.startswith(mark)), "")
 
 
 def _decode(data: bytes, declared_encoding: str) -> tuple[str, str]:
     """Return the decoded text, and a note if its encoding had to be guessed."""
-    encoding = _mark_encoding(data) or declared_encoding
-    if not encoding and data.count(0) >= UTF16_ZERO_SHARE * max(1, len(data)):
+    encoding = _bom_encoding(data) or declared_encoding
+    if not encoding and data.count(0) >= MIN_UTF16_ZERO_SHARE * max(1, len(data)):
         is_little_endian = data[1::2].count(0) > data[::2].count(0)
         guesses = ["utf-16-le" if is_little_endian else "utf-16-be"]
     else:
@@ -179,8 +189,8 @@ def _docx_html(data: bytes) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
-        if size > MAX_UNPACKED:
-            raise InputError(f"it has {size:,} bytes unpacked; at most {MAX_UNPACKED:,} are read")
+        if size > (limit := MAX_UNPACKED_BYTES):
+            raise InputError(f"it has {size:,} bytes unpacked; at most {limit:,} are read")
         return str(mammoth.convert_to_html(io.BytesIO(data)).value)
     except (zipfile.BadZipFile, KeyError) as error:
         raise InputError(f"it is not a readable DOCX file: {one_line(error)}") from error

@@ -1,4 +1,4 @@
-"""Conversion of reStructuredText to Markdown, with the source line of each line.
+"""Converts reStructuredText to Markdown, and keeps the source line of each line.
 
 docutils parses the document. Directives and roles that docutils does not know, mostly those of
 Sphinx, are replaced by their content. The directive of an object, such as a function, becomes a
@@ -16,25 +16,29 @@ from docutils import frontend, nodes, utils
 from docutils.parsers.rst import Directive, Parser, directives, roles
 
 #: Directives without prose, and directives whose content another program generates.
-OMITTED = re.compile(
+OMITTED_DIRECTIVES = re.compile(
     r"toctree|index|highlight|(current)?module|include|meta|raw|auto.*|tabularcol.*"
 )
 #: Directives whose content is shown unchanged.
-CODE = re.compile(
+CODE_DIRECTIVES = re.compile(
     r"code|sourcecode|test(code|output|setup)|doctest|prompt|ipython|plot|graphviz|productionlist|"
     r".*-block|.*-console"
 )
-#: Directives whose argument is not an object's name, but prose or a condition.
-PROSE = ("seealso", "todo", "glossary", "hlist", "tab", "tabs", "tab-item", "tab-set", "dropdown")
-CONDITIONS = ("only", "ifconfig")
+#: Directives whose argument is prose; the argument of unknown directives is an object's signature.
+PROSE_DIRECTIVES = (
+    *("seealso", "todo", "glossary", "hlist", "tab", "tabs", "tab-item", "tab-set", "dropdown"),
+)
+#: Directives whose argument is a condition.
+CONDITION_DIRECTIVES = ("only", "ifconfig")
+#: Texts that a browser shows for directives of changes.
 CHANGE_TEXTS = {
     "versionadded": "Added in version",
     "versionchanged": "Changed in version",
     "deprecated": "Deprecated since version",
     "versionremoved": "Removed in version",
 }
-#: A role's text with a title before the target.
-TITLED = re.compile(r"(.+?)\s*<[^<>]*>", re.DOTALL)
+#: A role's text that has a title before its target.
+TITLE_AND_TARGET = re.compile(r"(.+?)\s*<[^<>]*>", re.DOTALL)
 #: Roles whose text is prose; the text of other roles is code.
 PROSE_ROLES = ("ref", "doc", "term", "abbr", "numref", "guilabel", "menuselection", "dfn")
 HIDDEN_NODES = (nodes.Invisible, nodes.system_message, nodes.image, nodes.title, nodes.docinfo)
@@ -63,20 +67,20 @@ def rst_text(text: str) -> tuple[str, list[int]]:
 
 def _blocks(parent: nodes.Element, depth: int) -> Iterator[Block]:
     """Yield the blocks of a node's children; ``depth`` is the depth of the section around them."""
-    after_object = False
+    is_after_object = False
     for node in parent.children:
         if isinstance(node, HIDDEN_NODES) or not isinstance(node, nodes.Element):
             continue
         if isinstance(node, nodes.section):
             yield [(_line(node), f"{'#' * min(depth + 1, 6)} {_inline(node[0])}")]
             yield from _blocks(node, depth + 1)
-            after_object = "object" in node["classes"]
+            is_after_object = "object" in node["classes"]
             continue
         blocks = list(_block(node, depth))
         # Nodes after an object's section belong to the outer section, whose heading is repeated.
-        if after_object and blocks and isinstance(parent, nodes.section):
+        if is_after_object and blocks and isinstance(parent, nodes.section):
             yield [(blocks[0][0][0], f"{'#' * min(depth, 6)} {_inline(parent[0])}")]
-        after_object = after_object and not blocks
+        is_after_object = is_after_object and not blocks
         yield from blocks
 
 
@@ -87,9 +91,9 @@ def _block(node: nodes.Element, depth: int) -> Iterator[Block]:
         case nodes.table():
             yield _table(node)
         case nodes.bullet_list() | nodes.enumerated_list():
-            mark_form = "- " if isinstance(node, nodes.bullet_list) else "{}. "
+            mark = "- " if isinstance(node, nodes.bullet_list) else "{}. "
             items = enumerate(node.children, int(node.get("start", 1)))
-            yield _joined(_item(mark_form.format(n), item, depth) for n, item in items)
+            yield _joined(_item(mark.format(number), item, depth) for number, item in items)
         case nodes.definition_list() | nodes.field_list() | nodes.option_list():
             yield _joined(_definition(item, depth) for item in node.children)
         case nodes.line_block():
@@ -182,9 +186,9 @@ class _UnknownDirective(Directive):
     def run(self) -> list[Any]:
         name = self.name.lower().split(":")[-1]
         argument = " ".join(" ".join(self.arguments).split())
-        if OMITTED.fullmatch(name):
+        if OMITTED_DIRECTIVES.fullmatch(name):
             return []
-        if CODE.fullmatch(name):
+        if CODE_DIRECTIVES.fullmatch(name):
             # Short content may be in the argument.
             text = "\n".join(self.content) or argument
             return [self._with_line(nodes.literal_block(text, text), self.content_offset + 1)]
@@ -194,10 +198,10 @@ class _UnknownDirective(Directive):
             version, _, text = argument.partition(" ")
             change = f"{CHANGE_TEXTS[name]} {version}"
             return [self._prose(f"{change}: {text}" if text else change), body]
-        if name in PROSE:
+        if name in PROSE_DIRECTIVES:
             return [self._prose(argument), body]
         options = "; ".join(f"{key}: {text}" for key, text in self.options.items() if text)
-        if name in CONDITIONS or not argument:
+        if name in CONDITION_DIRECTIVES or not argument:
             return [body]
         if not body.children and not options:
             return [self._prose(f"``{argument}``")]
@@ -218,7 +222,7 @@ class _UnknownDirective(Directive):
 def _unknown_role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any], ...]:
     """Return the text that a role shows: the title before a target, or the target's short name."""
     text = utils.unescape(text)
-    titled = TITLED.fullmatch(text)
+    titled = TITLE_AND_TARGET.fullmatch(text)
     label = titled[1] if titled else text.lstrip("!")
     if label.startswith("~"):
         label = label[1:].rpartition(".")[2]
@@ -229,19 +233,20 @@ def _unknown_role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[l
 @contextmanager
 def _all_names_known() -> Iterator[None]:
     """Make docutils accept every directive and role, by patching it, since it has no hook."""
-    directive, role = directives.directive, roles.role
+    known_directive, known_role = directives.directive, roles.role
 
     def any_directive(name: str, *arguments: Any) -> Any:
-        is_replaced = name == "class" or CODE.fullmatch(name) or OMITTED.fullmatch(name)
-        known, messages = (None, []) if is_replaced else directive(name, *arguments)
-        return known or _UnknownDirective, messages if known else []
+        if name == "class" or CODE_DIRECTIVES.fullmatch(name) or OMITTED_DIRECTIVES.fullmatch(name):
+            return _UnknownDirective, []
+        directive, messages = known_directive(name, *arguments)
+        return (directive, messages) if directive else (_UnknownDirective, [])
 
     def any_role(name: str, *arguments: Any) -> Any:
-        known, messages = role(name, *arguments)
-        return known or _unknown_role, messages if known else []
+        role, messages = known_role(name, *arguments)
+        return (role, messages) if role else (_unknown_role, [])
 
     directives.directive, roles.role = any_directive, any_role
     try:
         yield
     finally:
-        directives.directive, roles.role = directive, role
+        directives.directive, roles.role = known_directive, known_role

@@ -1,9 +1,9 @@
-"""Splitting of a document's parts into chunks, each with its position.
+"""Splits a document's parts into chunks, each with its position.
 
-Markdown, and formats that were converted to it, are cut at headings, source code at definitions.
-Longer parts are cut further: prose between sentences by LlamaIndex's ``SentenceSplitter``; code,
-data, lists and tables between lines. Chunks do not overlap; a chunk's neighbours are found by
-position. The time is linear in the length of any text.
+Markdown, and formats that were converted to it, are cut at headings; source code is cut at
+definitions. Longer pieces are cut further: prose between sentences by LlamaIndex's
+``SentenceSplitter``, other text between lines. Chunks do not overlap; a chunk's neighbours are
+found by position. The time is linear in the length of any text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STRUCTURED_LINE = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
 CLOSING_LINE = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
 #: A Markdown heading; CommonMark allows six levels.
 HEADING = re.compile(r"#{1,6}(?=\s)")
-#: A class head with fewer tokens than this is joined with the first definition inside.
+#: A class head with fewer tokens is joined with the first definition inside.
 MIN_HEAD_TOKENS = 16
 #: Separator of the document's title and the headings in a chunk's title.
 HEADING_SEPARATOR = " › "
@@ -35,12 +35,13 @@ class Chunk:
     """A passage of a document.
 
     Attributes:
+        text: The passage itself.
         title: The document's title; empty without one.
         headings: The headings above the passage, the outermost first.
         symbol: The function, method or class that contains the passage, such as ``Class.method``.
         page: The passage's page, from 1.
-        first_line: The first line in the file, from 1; ``None`` for a file without lines.
-        last_line: The last line.
+        first_line: The passage's first line in the file, from 1; ``None`` if it is unknown.
+        last_line: The passage's last line in the file; ``None`` if it is unknown.
     """
 
     text: str
@@ -54,7 +55,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A heading, the ``outer`` headings above it, and its lines; the first may have no heading."""
+    """Lines below one heading; ``outer`` are the headings above that. The first may have none."""
 
     lines: Lines
     outer: tuple[str, ...] = ()
@@ -78,10 +79,10 @@ def split(document: Document) -> list[Chunk]:
                 part_chunks = _prose_chunks(lines, text_size.size_sums(lines), all_lines)
         for chunk in part_chunks:
             first, last = chunk.first_line, chunk.last_line
-            if not document.has_lines:
+            if not document.has_line_numbers:
                 first = last = None
-            elif part.lines and first and last:
-                first, last = part.lines[first - 1], part.lines[last - 1]
+            elif part.line_numbers and first and last:
+                first, last = part.line_numbers[first - 1], part.line_numbers[last - 1]
             chunks.append(replace(chunk, page=part.page, first_line=first, last_line=last))
     title = document.title or next((chunk.headings[0] for chunk in chunks if chunk.headings), "")
     return [replace(chunk, title=title) for chunk in chunks]
@@ -101,7 +102,7 @@ def _prose_chunks(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Itera
 
 
 def _sentence_chunks(text: str, lines_before: int) -> Iterator[Chunk]:
-    """Cut a text between sentences; ``lines_before`` is the number of lines before it."""
+    """Cut a text between sentences; ``lines_before`` is the number of lines before the text."""
     end = 0
     for piece in text_size.text_pieces(text):
         # Pieces are parts of the text without the white space between them.
@@ -129,7 +130,7 @@ def _section_chunks(part: Part) -> Iterator[Chunk]:
     lines = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text).split("\n")
     sizes, sections = text_size.size_sums(lines), list(_markdown_sections(lines))
     for section, next_section in zip_longest(sections, sections[1:]):
-        # A heading without text gives no chunk: the heading paths of its sub-sections include it.
+        # A heading without text is no chunk, since the chunks of its sub-sections have it.
         has_text = any(map(str.strip, lines[section.lines.first + 1 : section.lines.last + 1]))
         has_subsections = next_section is not None and len(next_section.outer) > len(section.outer)
         if section.heading and not has_text and has_subsections:
@@ -143,9 +144,9 @@ def _section_chunks(part: Part) -> Iterator[Chunk]:
                 if line.lstrip().startswith(FENCE):
                     fence = "" if fence else line.strip()
             # Each part of a code block that is cut gets its own fences, unless they are too long.
-            is_cut = fence and chunk is not chunks[-1]
-            text = opening_fence + chunk.text + (f"\n{FENCE}" if is_cut else "")
-            size = text_size.text_sizes([text])[0] if is_cut or opening_fence else 0
+            ends_in_code = fence and chunk is not chunks[-1]
+            text = opening_fence + chunk.text + (f"\n{FENCE}" if ends_in_code else "")
+            size = text_size.text_sizes([text])[0] if ends_in_code or opening_fence else 0
             if size > MAX_CHUNK_TOKENS + text_size.FENCE_TOKENS:
                 text = chunk.text
             yield replace(chunk, text=text, headings=headings)
@@ -153,24 +154,25 @@ def _section_chunks(part: Part) -> Iterator[Chunk]:
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
     # LlamaIndex's parser would take minutes for a text with a heading in every line.
+    # Level and text of each heading whose section is not complete.
     open_headings: list[tuple[int, str]] = []
     section, in_fence = _Section(Lines(0, -1)), False
     # The heading that is added at the end completes the last section.
     for number, line in enumerate([*lines, "# "]):
-        hashes = HEADING.match(line) if not in_fence or number == len(lines) else None
+        heading_mark = HEADING.match(line) if not in_fence or number == len(lines) else None
         if line.lstrip().startswith(FENCE):
             in_fence = not in_fence
-        if hashes is None:
+        if heading_mark is None:
             continue
         first = section.lines.first
         if any(line.strip() for line in lines[first:number]):
             yield replace(section, lines=Lines(first, number - 1))
-        while open_headings and open_headings[-1][0] >= len(hashes[0]):
+        while open_headings and open_headings[-1][0] >= len(heading_mark[0]):
             open_headings.pop()
         outer = tuple(text for _, text in open_headings if text)
         heading = line.lstrip("#").strip().rstrip("#").rstrip()
         section = _Section(Lines(number, number), outer, heading)
-        open_headings.append((len(hashes[0]), heading))
+        open_headings.append((len(heading_mark[0]), heading))
 
 
 def _code_chunks(text: str, language: str) -> Iterator[Chunk]:

@@ -1,6 +1,6 @@
-"""Sizes of texts in tokens of the packaged encoder, which reads 256, and splitting by size.
+"""Measures texts in tokens of the packaged encoder, which reads 256, and splits them by size.
 
-A group of lines ends as soon as it is long enough, not when it is full. If a paragraph is then
+A group of lines ends as soon as it is long enough, not when it is full. If a paragraph is later
 inserted, few group ends move, and most of the file's chunks need not be encoded again.
 """
 
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 MAX_CHUNK_TOKENS = 240
 #: Additional tokens for the fences around a part of a code block.
 FENCE_TOKENS = 14
-#: Maximum letters per token that are assumed, since the model reads a word of more than 100 letters
-#: as one token. English has 4 to 5 letters per token, source code 3.
-LETTERS_PER_TOKEN = 8
-#: Maximum number of texts that are tokenized together, and of letters of each: tokens take memory.
-BATCH_TEXTS, MAX_LETTERS = 2000, 20_000
+#: A text counts at least one token for so many letters, since the model reads a word of more than
+#: 100 letters as one token. English has 4 to 5 letters per token, source code 3.
+MAX_LETTERS_PER_TOKEN = 8
+#: Maximum number of texts that are tokenized together, since tokens take memory.
+MAX_BATCH_TEXTS = 2000
+#: Maximum number of letters of a text that are tokenized together.
+MAX_LETTERS = 20_000
 #: A run of many letters without spaces is not a word, and is cut between letters.
 LONG_WORD = re.compile(r"(\S{200,})")
 WORD_PIECE = re.compile(r"\S{1,60}\s*|\s+")
@@ -36,8 +38,8 @@ WORD_PIECE = re.compile(r"\S{1,60}\s*|\s+")
 def text_sizes(texts: Sequence[str]) -> list[int]:
     """Return each text's number of tokens, at most the sum of the numbers of its lines."""
     sizes: list[int] = []
-    for start in range(0, len(texts), BATCH_TEXTS):
-        sizes += _sizes(texts[start : start + BATCH_TEXTS])
+    for start in range(0, len(texts), MAX_BATCH_TEXTS):
+        sizes += _sizes(texts[start : start + MAX_BATCH_TEXTS])
     return sizes
 
 
@@ -112,7 +114,7 @@ def _sizes(texts: Sequence[str]) -> list[int]:
     encodings = _tokenizer().encode_batch_fast([p for _, p in pieces], add_special_tokens=False)
     sizes = [0] * len(texts)
     for (number, piece), tokens in zip(pieces, encodings, strict=True):
-        sizes[number] += max(len(tokens), len(piece) // LETTERS_PER_TOKEN)
+        sizes[number] += max(len(tokens), len(piece) // MAX_LETTERS_PER_TOKEN)
     return sizes
 
 
@@ -123,7 +125,7 @@ MIN_GROUP_TOKENS = 32
 #: The line before and after code in Markdown.
 FENCE = "```"
 #: A line that closes a block; no part begins with such a line.
-_CLOSING = re.compile(r"\s*(?:[)\]}>]|</|end\b|else\b|elif\b|except\b|finally\b|catch\b)")
+_CLOSING_START = re.compile(r"\s*(?:[)\]}>]|</|end\b|else\b|elif\b|except\b|finally\b|catch\b)")
 #: Cumulative sizes of lines in tokens; see ``size_sums``.
 SizeSums = Sequence[int]
 
@@ -194,7 +196,7 @@ def paragraph_groups(lines: Sequence[str], sizes: SizeSums, within: Lines) -> li
 
 
 def line_parts(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator[Lines]:
-    """Yield parts, at most a chunk or one line long, that begin at little indentation."""
+    """Yield parts, at most a chunk or one line long, that begin with a little indented line."""
     first = within.first
     while first <= within.last:
         last = first
@@ -209,13 +211,13 @@ def line_parts(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator
 
 
 def _best_end(lines: Sequence[str], sizes: SizeSums, part: Lines) -> int:
-    """Return the best last line of a part that is at least half full."""
+    """Return the last line of a part, at least half full, before the least indented line."""
     best_end, min_indent = part.last, None
     for end in range(part.last, part.first - 1, -1):
         if Lines(part.first, end).size(sizes) < MAX_CHUNK_TOKENS // 2:
             break
         following = lines[end + 1]
-        if not following.strip() or _CLOSING.match(following):
+        if not following.strip() or _CLOSING_START.match(following):
             continue
         indent = len(following) - len(following.lstrip())
         if min_indent is None or indent < min_indent:

@@ -1,4 +1,4 @@
-"""Reading and splitting of files in a child process, which is killed if a file takes too long.
+"""Reads and splits files in a child process, which is killed if a file takes too long.
 
 ``python -m casewright.stores.documents.worker`` runs the child process. For each file, the parent
 sends a line of JSON and the bytes, and the child answers with a line of JSON.
@@ -22,8 +22,9 @@ from casewright.errors import InputError, one_line
 from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.splitter import Chunk
 
-#: Maximum CPU seconds for a file, and additional seconds for each megabyte.
-SECONDS, SECONDS_PER_MEGABYTE = 60.0, 10.0
+#: Maximum CPU seconds for a file, to which the seconds for each megabyte are added.
+SECONDS = 60.0
+SECONDS_PER_MEGABYTE = 10.0
 
 #: Idle workers by parent process id, since a forked process must not share them.
 _idle: dict[int, list[Worker]] = defaultdict(list)
@@ -53,10 +54,10 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def chunks(self, data: bytes, kind: Kind, seconds: float = SECONDS) -> tuple[list[Chunk], str]:
-        """Return the chunks of ``read_document`` and ``split``, and a note on the reading.
+        """Return a file's chunks, and the note of ``read_document``.
 
-        The time limit is ``seconds`` of CPU time plus a share for the file's size. Raise
-        ``InputError`` with only the reason if reading fails, takes too long, or ends the process.
+        The limit of CPU time is ``seconds`` plus ``SECONDS_PER_MEGABYTE``. Raise ``InputError``,
+        without the file's name, if reading fails, takes too long, or ends the process.
         """
         # With -P, no module of the working directory replaces one of Python or Casewright.
         command = [sys.executable, "-P", "-m", __name__]
@@ -77,7 +78,7 @@ class Worker:
             raise InputError(f"reading it ended the process with code {process.returncode}")
         if "error" in answer:
             raise InputError(answer["error"])
-        chunks = [Chunk(**{**row, "headings": tuple(row["headings"])}) for row in answer["chunks"]]
+        chunks = [Chunk(**{**f, "headings": tuple(f["headings"])}) for f in answer["chunks"]]
         return chunks, answer["note"]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A cache of embeddings: in memory, and on disk by model and text."""
+"""Caches embeddings by model and text, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from casewright.stores.encoders.cross_encoder import CrossEncoder
 from casewright.stores.encoders.encoder import Encoder, checked_vectors
 from casewright.stores.progress import note
 
-#: Vectors kept in memory: at 384 dimensions, 4,096 of them are 6 MB.
-MEMORY_ENTRIES = 4096
-#: Prefix of queries of ``embed_queries`` in the hashed key; no UTF-8 text has this byte.
+#: Maximum number of vectors in memory: with 384 dimensions, these are 6 MB.
+MAX_MEMORY_VECTORS = 4096
+#: Prefix of the hashed key of a query of ``embed_queries``; no UTF-8 text has this byte.
 QUERY_PREFIX = b"\xff"
-FILE = "embeddings.sqlite"
+CACHE_FILE = "embeddings.sqlite"
 #: Keys in one SQLite query, below its limit on variables.
 KEYS_PER_QUERY = 500
 #: Number of bytes of the checksum after each vector.
@@ -61,16 +61,17 @@ class CachedEncoder:
         self._memory: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
         self._file = _VectorFile(folder, self.dimension)
-        self._unread_files: list[Path] = []
-        self._file_vectors: dict[bytes, NDArray[np.float32]] = {}
+        self._unread_lent_files: list[Path] = []
+        self._lent_vectors: dict[bytes, NDArray[np.float32]] = {}
 
     def lend(self, file: Path) -> None:
         """Use the vectors of a file that ``write_vectors`` made; an unreadable file is ignored.
 
-        The file is loaded for the first batch of several texts: a single text is a question.
+        The file is loaded for the first batch of several texts: a single text is a question, and
+        has no vector in the file.
         """
         with self._lock:
-            self._unread_files.append(file)
+            self._unread_lent_files.append(file)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); equal texts are encoded once.
@@ -80,7 +81,7 @@ class CachedEncoder:
         return self._cached(texts, self.encoder.embed, b"")
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n queries as an array (n, dimension), as ``embed`` does, by ``embed_queries``."""
+        """Embed n queries as ``embed`` does, with the encoder's ``embed_queries`` if it has one."""
         embed = getattr(self.encoder, "embed_queries", None)
         return self.embed(texts) if embed is None else self._cached(texts, embed, QUERY_PREFIX)
 
@@ -97,9 +98,9 @@ class CachedEncoder:
         keys = [_key(self.name, text, prefix) for text in texts]
         with self._lock:
             vectors = {key: self._memory[key] for key in keys if key in self._memory}
-            while self._unread_files and len(keys) > 1 and len(vectors) < len(set(keys)):
-                self._file_vectors |= _read_vectors(self._unread_files.pop(), self.dimension)
-            vectors |= {k: self._file_vectors[k] for k in keys if k in self._file_vectors}
+            while self._unread_lent_files and len(keys) > 1 and len(vectors) < len(set(keys)):
+                self._lent_vectors |= _read_vectors(self._unread_lent_files.pop(), self.dimension)
+            vectors |= {k: self._lent_vectors[k] for k in keys if k in self._lent_vectors}
             if len(vectors) < len(set(keys)):
                 vectors |= self._file.read([key for key in set(keys) if key not in vectors])
             missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in vectors}
@@ -116,7 +117,7 @@ class CachedEncoder:
             for key in keys:
                 self._memory[key] = vectors[key]
                 self._memory.move_to_end(key)
-            while len(self._memory) > MEMORY_ENTRIES:
+            while len(self._memory) > MAX_MEMORY_VECTORS:
                 self._memory.popitem(last=False)
         result = [vectors[key] for key in keys]
         return np.stack(result) if result else np.zeros((0, self.dimension), dtype=np.float32)
@@ -198,7 +199,8 @@ class _VectorFile:
         if self._db is None and self._folder is not None:
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                self._db = sqlite3.connect(self._folder / FILE, timeout=5, check_same_thread=False)
+                file = self._folder / CACHE_FILE
+                self._db = sqlite3.connect(file, timeout=5, check_same_thread=False)
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=NORMAL")
                 self._db.execute(CREATE)
@@ -211,16 +213,16 @@ class _VectorFile:
         is_temporary = isinstance(error, sqlite3.OperationalError)
         if isinstance(error, sqlite3.DatabaseError) and not is_temporary:
             note(
-                f"The cache of embeddings {self._folder} is damaged, and left aside: {error}. "
+                f"The cache of embeddings {self._folder} is damaged, and not used: {error}. "
                 "casewright repair removes it."
             )
         self._folder, self._db = None, None
 
 
 def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None:
-    """Return the numbers of all and of unusable vectors; ``None`` for an unusable file.
+    """Return the number of vectors, and of unusable vectors; ``None`` for an unusable file.
 
-    ``remove`` removes what is unusable. Raise ``StoreError`` if the file is in use.
+    ``remove`` removes these vectors or this file. Raise ``StoreError`` if the file is in use.
     """
     try:
         with closing(sqlite3.connect(file, timeout=5)) as db:

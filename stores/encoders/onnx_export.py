@@ -1,4 +1,4 @@
-"""Export of a torch module to an ONNX file, without output on the terminal."""
+"""Exports a torch module to an ONNX file, without output on the terminal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def export_onnx(
     os.close(descriptor)
     try:
         names: Any = {"input_names": list(inputs), "output_names": list(outputs)}
-        # A tuple in the order of the inputs: a mapping would need the names of ``forward``.
+        # A tuple in the order of the inputs: a mapping would need ``forward``'s parameter names.
         shapes = tuple(dynamic.get(name) for name in inputs)
         settings: Any = {"dynamo": True, "dynamic_shapes": shapes, "verbose": False}
         with quiet(), torch.no_grad():

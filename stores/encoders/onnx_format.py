@@ -1,7 +1,7 @@
-"""Serialisation of an ONNX model, for the few kinds of nodes and attributes of Casewright's graphs.
+"""Serialises an ONNX model with the few kinds of nodes and attributes of Casewright's graphs.
 
-The package onnx would be another 27 MB, and would import protobuf's Python code at each start. The
-field numbers are those of ``onnx.proto``; the tests read the bytes with onnx.
+The package onnx would be another 27 MB, and would import protobuf's Python code at each start.
+Field numbers are from ``onnx.proto``; the tests read the bytes with onnx.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 #: Codes of the tensors' element types.
 _TYPES = {"float32": 1, "int8": 3, "int32": 6}
-#: The format version (``ir_version``) and the version of ONNX's operators.
-_FORMAT, _OPSET = 8, 17
+#: The format's version (``ir_version``).
+_FORMAT = 8
+#: The version of ONNX's operators.
+_OPSET = 17
 
 
 def node(
@@ -72,7 +74,7 @@ def _tensor(name: str, dtype: type) -> bytes:
 
 
 def _external_tensor(name: str, weight: NDArray[Any]) -> bytes:
-    """Return a tensor without numbers, which the session is given apart (field 14: external)."""
+    """Return a tensor without its numbers, which the session gets directly (field 14: external)."""
     location = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
     return _message(
         *((1, size) for size in weight.shape),

@@ -1,4 +1,4 @@
-"""ONNX graphs built from weights, without torch and without a file, and their sessions.
+"""Builds ONNX graphs from weights, without torch and without a file, and runs them.
 
 ``Bert`` is BERT's encoder (arXiv 1810.04805), in float32 or with eight-bit matrix products.
 """
@@ -26,9 +26,10 @@ Weights = Mapping[str, Floats]
 FUSED = "com.microsoft"
 #: Dimensions of an attention head.
 HEAD_SIZE = 32
-#: Maximum tokens of a model run, since more do not fit in the processor's cache; and of padding in
-#: a run, since reading the weights for another run takes as long as twenty tokens.
-BATCH_TOKENS, MAX_PADDING = 512, 20
+#: Maximum tokens of a model run, since more do not fit in the processor's cache.
+MAX_BATCH_TOKENS = 512
+#: Maximum padding of a run, since another run takes as long as twenty tokens to read the weights.
+MAX_PADDING = 20
 #: The ids and types (2, tokens) of a text, and the future of its states.
 _Text: TypeAlias = tuple[NDArray[Any], "Future[Floats]"]
 #: The names of operators' outputs after the first.
@@ -100,9 +101,9 @@ class Graph:
         if self._bits == 32:
             return self.node("MatMul", states, weight)
         max_integer = 2 ** (self._bits - 1) - 1
-        numbers = self._used[weight]
-        scale = np.abs(numbers).max(0).clip(1e-12) / np.float32(max_integer)
-        self._used[weight] = np.rint(numbers / scale).astype(np.int8)
+        matrix = self._used[weight]
+        scale = np.abs(matrix).max(0).clip(1e-12) / np.float32(max_integer)
+        self._used[weight] = np.rint(matrix / scale).astype(np.int8)
         self._used[f"{weight}.scale"] = scale
         quantized = self.node("DynamicQuantizeLinear", states)
         parts = (weight, f"{quantized}.scale", f"{weight}.scale", f"{quantized}.zero")
@@ -167,9 +168,9 @@ def in_batches(sizes: Sequence[int]) -> Iterator[list[int]]:
     """Yield the indices of texts of these sizes, shortest first, in batches of similar size."""
     rows: list[int] = []
     for row in sorted(range(len(sizes)), key=sizes.__getitem__):
-        tokens = sizes[row] * (len(rows) + 1)
-        padding = tokens - sizes[row] - sum(sizes[other] for other in rows)
-        if rows and (tokens > BATCH_TOKENS or padding > MAX_PADDING):
+        padded_size = sizes[row] * (len(rows) + 1)
+        padding = padded_size - sizes[row] - sum(sizes[other] for other in rows)
+        if rows and (padded_size > MAX_BATCH_TOKENS or padding > MAX_PADDING):
             yield rows
             rows = []
         rows.append(row)
@@ -178,7 +179,7 @@ def in_batches(sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 class Bert:
-    """A thread-safe BERT encoder, whose weights' names begin with ``prefix``; see ``Graph``."""
+    """A thread-safe BERT encoder; its weights' names begin with ``prefix``. See ``Graph``."""
 
     #: Set to false to run the model for each text alone, in all encoders of the process.
     shares_runs = True

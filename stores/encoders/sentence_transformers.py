@@ -22,15 +22,15 @@ PASSAGE_CUE = "Represent this sentence for searching relevant passages: "
 CUES = {"angle-bert-base-uncased-nli-en-v1": PASSAGE_CUE, "uae-large-v1": PASSAGE_CUE}
 #: Plain checkpoints with AnglE's pooling ``cls_avg`` (Li & Li 2023): the mean of the first token's
 #: vector and of all tokens' mean. Sentence-transformers would take only the mean of all tokens.
-CLS_AVERAGE = {"angle-bert-base-uncased-nli-en-v1"}
+CLS_AVERAGE_MODELS = {"angle-bert-base-uncased-nli-en-v1"}
 
 
 class SentenceTransformersEncoder:
     """A model by name or folder, loaded from safetensors only, without remote code.
 
-    A plain checkpoint (BERT, LegalBERT) embeds a text as the mean of its tokens. A model's prompts
-    for queries and documents are used, unless the model has a ``cue``, a text that is put before a
-    query that is compared with passages. ``device`` is a torch device; ``batch_size`` is in texts.
+    A plain checkpoint (BERT, LegalBERT) embeds a text as the mean of its tokens. A model with a
+    ``cue`` (the text before a query that is compared with passages) uses no prompts; other models
+    use their own. ``device`` is a torch device; ``batch_size`` is a number of texts.
 
     Raises:
         DependencyError: sentence-transformers is not installed.
@@ -60,7 +60,7 @@ class SentenceTransformersEncoder:
         self.cue = CUES.get(short_name, "")
         self.dimension = int(self._model.get_embedding_dimension() or 0)
         self._batch_size = batch_size
-        self._cls_average = short_name in CLS_AVERAGE
+        self._cls_average = short_name in CLS_AVERAGE_MODELS
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as unit vectors, array (n, dimension), as documents."""
@@ -71,15 +71,15 @@ class SentenceTransformersEncoder:
         return self._encode(texts, "encode_query", ("query",))
 
     def _encode(
-        self, texts: Sequence[str], method: str, prompts: Sequence[str]
+        self, texts: Sequence[str], method: str, prompt_names: Sequence[str]
     ) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        model_prompts = {} if self.cue else self._model.prompts
+        prompts = {} if self.cue else self._model.prompts
         encode = getattr(self._model, method)
         settings: dict[str, Any] = {
             # Not None, which would mean the model's default prompt.
-            "prompt": next((model_prompts[n] for n in prompts if model_prompts.get(n)), ""),
+            "prompt": next((prompts[name] for name in prompt_names if prompts.get(name)), ""),
             "batch_size": self._batch_size,
             "show_progress_bar": False,
         }
@@ -95,11 +95,12 @@ class SentenceTransformersEncoder:
 def _load_error(model: str, error: Exception) -> InputError:
     folder = Path(model)
     if folder.is_dir():
-        pickled = any(folder.rglob("pytorch_model*.bin")) and not any(folder.rglob("*.safetensors"))
+        has_pickle = any(folder.rglob("pytorch_model*.bin"))
+        is_pickled = has_pickle and not any(folder.rglob("*.safetensors"))
     else:
         # transformers' error names the missing file.
-        pickled = isinstance(error, OSError) and "safetensors" in str(error)
-    if pickled:
+        is_pickled = isinstance(error, OSError) and "safetensors" in str(error)
+    if is_pickled:
         # The cue and the pooling depend on the last part of the name.
         target = f"safetensors/{folder.name}"
         return InputError(

@@ -35,7 +35,7 @@ def default_encoder() -> CachedEncoder:
 
 
 def named_encoder(name: str | None) -> CachedEncoder:
-    """Return an encoder with its caches; ``None`` is the packaged encoder.
+    """Return an encoder with its caches; the packaged encoder for ``None``.
 
     ``name`` is an entry point of the group ``casewright.encoders`` (see ``casewright.extensions``),
     or the name of a sentence-transformers model. Raise ``InputError`` for an unknown name, and
@@ -135,7 +135,7 @@ class AdaptedEncoder:
 
 
 def _label(source: Any) -> str:
-    # Only texts are names: another object's text may contain its memory address.
+    # Only strings are names: another object as text may contain its memory address.
     names = [n for field in MODEL_NAME_FIELDS if isinstance(n := getattr(source, field, None), str)]
     model = next((name for name in names if name not in ("", "unknown")), type(source).__name__)
     return f"{type(source).__module__.split('.')[0]}/{model}"

@@ -11,9 +11,9 @@ from safetensors.numpy import load_file, save_file
 
 from casewright.errors import InputError
 from casewright.stores.encoders.cross_encoder import (
-    MAX_PARTS,
+    MAX_PARTS_TOKENS,
     MAX_WINDOWS,
-    UNREAD,
+    UNREAD_LOGIT,
     WEIGHTS,
     CrossEncoder,
     answer_logits,
@@ -61,12 +61,12 @@ def test_logits_do_not_depend_on_earlier_calls_or_repetitions(cross_encoder: Cro
 
 
 def test_long_passage_is_read_in_windows_up_to_their_maximum(cross_encoder: CrossEncoder) -> None:
-    filler = [f"{OTHERS[1]} " * (MAX_PARTS // 7)] * (MAX_WINDOWS - 1)
+    filler = [f"{OTHERS[1]} " * (MAX_PARTS_TOKENS // 7)] * (MAX_WINDOWS - 1)
     passages = [["", ""], ["Workers", *filler, ANSWER, *filler, ANSWER], ["Bare heading"]]
     empty, long, heading_only = cross_encoder.answer_logits(QUESTION, passages)
-    assert empty.tolist() == [UNREAD]
+    assert empty.tolist() == [UNREAD_LOGIT]
     assert long.argmax() == len(filler)
-    assert long[-1] == UNREAD
+    assert long[-1] == UNREAD_LOGIT
     assert heading_only.size == 0
 
 
