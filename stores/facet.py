@@ -28,13 +28,13 @@ class Facet:
         components: The problem components that the facet reads, of any modality. A case that lacks
             a required component has a vector of zeros and scores 0.
         dimension: Length of the facet's vectors.
-        embed_case: L_j for stored cases: maps n problems to an array or tensor (n, dimension),
+        embed_case: Embeds stored cases (L_j): maps n problems to an array or tensor (n, dimension),
             whose rows the store scales to unit length.
-        embed_query: L_j for queries; with a cue, it differs from ``embed_case`` (CBR-RAG's g).
-        describe: T_j, which returns the components as text for a prompt.
+        embed_query: Embeds queries (L_j); with a cue, unlike ``embed_case`` (CBR-RAG's g).
+        describe: Returns the components as text for a prompt (T_j).
         model: The name of the model; a collection can only be opened with the model that built it.
         weight: Default weight in a search, at least 0.
-        optional: Components that a problem may lack; the others are embedded (MCBR-RAG, note 6).
+        optional: Components that a problem may lack (MCBR-RAG, note 6).
         takes_text: True if a query that is one text stands for every component. ``False`` for a
             facet of another modality, which ignores such a query.
         encoder: The encoder of the facet's texts, if it has one.
@@ -66,11 +66,11 @@ class Facet:
             )
 
     def reads(self, problem: Components) -> bool:
-        """Return ``True`` if the problem has every required component, not empty."""
+        """Return ``True`` if the problem has a value for every required component."""
         return all(_has_value(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
-        """Embed problems as unit vectors, array (n, dimension); zeros for an unreadable problem.
+        """Embed problems as unit vectors, array (n, dimension), or zeros if it does not read one.
 
         Raise ``FacetError`` if a problem cannot be embedded or its embedding is not finite,
         ``DependencyError`` if the encoder is not installed, ``InputError`` for a wrong shape.
@@ -89,7 +89,6 @@ class Facet:
         try:
             embeddings = embed(readable_problems)
         except DependencyError:
-            # A missing dependency is not the fault of a problem.
             raise
         except Exception as error:  # noqa: BLE001
             index, failure = _first_failure(embed, readable_problems, error)
@@ -178,7 +177,7 @@ def _has_value(component: Any) -> bool:
 def _first_failure(
     embed: Embed, problems: Sequence[Components], error: Exception
 ) -> tuple[int, Exception]:
-    """Return the index of the first problem that fails, found by bisection, and its error."""
+    """Return the index and the error of the first problem that fails, found by bisection."""
     start, end = 0, len(problems)
     while end - start > 1:
         middle = (start + end) // 2

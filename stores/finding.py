@@ -1,12 +1,13 @@
 """Reads of a collection: points by id, search, certified selection, and duplicates.
 
 A certificate is a proof that the selection from a few candidates equals the selection from all
-cases. For a case i, given the picks c so far, the selection maximises
-``w_i = lambda_d * v_i - (1 - lambda_d) * max_c s(i, c)``. A maximum is at least the mean, so
+cases. Given the picks c so far, the selection maximises the value
+``w_i = lambda_d * v_i - (1 - lambda_d) * max_c s(i, c)`` of a case i with the score v_i and the
+similarities s. A maximum is at least the mean, so
 ``w_i <= lambda_d * v_i - (1 - lambda_d) * mean_c s(i, c)``. This bound is linear in the stored
 vector of i: one dot-product search per pick finds the highest bound among all cases. If no bound of
 another case reaches a pick's value, the selection from all cases has the same picks. Otherwise, the
-cases whose bound reaches a pick's value are fetched.
+cases whose bound reaches it are fetched.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MAX_LIMIT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """A reader of a tenant's cases, or of all (``None``); a missing collection has no cases."""
+    """Reads a tenant's cases, or all cases for ``None``; a missing collection has no cases."""
 
     engine: Engine
     collection: str
@@ -85,7 +86,8 @@ class Finder:
         """Select k cases from the candidates and from each case that the proof adds to them."""
         initial_count = max(candidates, 2 * k)
         hits = self.best(query, initial_count, where)
-        has_all, searches = len(hits) < initial_count, 1
+        has_all = len(hits) < initial_count
+        searches = 1
         while True:
             picks = select(hits, k, query.schema, lambda_d=lambda_d, weights=weights)
             try:

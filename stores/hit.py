@@ -57,6 +57,6 @@ class Retained:
 
 
 def near_best(hits: Sequence[Hit], min_relevance: float, share: float) -> list[Hit]:
-    """Return the hits with a relevance of at least ``min_relevance``, and ``share`` of the best."""
+    """Return hits with at least ``min_relevance`` and at least ``share`` of the best relevance."""
     best = max((hit.relevance for hit in hits), default=0.0)
     return [hit for hit in hits if hit.relevance >= max(min_relevance, share * best)]

@@ -1,4 +1,4 @@
-"""Writing of plots to files."""
+"""Writes plots to files."""
 
 from __future__ import annotations
 

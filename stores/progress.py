@@ -60,9 +60,9 @@ def show_progress(
     """Show the progress of work that a user waits for: a bar on a terminal, lines elsewhere.
 
     A line with an estimate of the remaining time is written after every tenth of the items, but not
-    within ``min_pause`` seconds of the last line. After ``max_pause`` seconds without a line, one
-    is written too. ``total=None`` means an unknown number of items; ``unit`` names the items;
-    ``suffix`` returns the end of each line.
+    within ``min_pause`` seconds of the last line, and after ``max_pause`` seconds without a line.
+    ``total=None`` means an unknown number of items; ``unit`` names the items; ``suffix`` returns
+    the end of each line.
     """
     if sys.stderr.isatty():
         with _bars.bar(description, total) as advance:

@@ -1,4 +1,4 @@
-"""Conversion of a query to the vector with which an engine is searched."""
+"""Converts a query to the vector with which an engine is searched."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ COSINE_SPREAD = 0.1
 class StoreQuery:
     """A query, embedded and weighted.
 
-    ``units`` are the concatenated unit vectors of the facets, and ``facet_weights`` the weights of
-    the facets, which sum to 1. ``vector`` is the engine's query vector: the units scaled by
+    ``units`` are the concatenated unit vectors of the facets; ``facet_weights``, which sum to 1,
+    are the weights of the facets. ``vector`` is the engine's query vector: the units scaled by
     ``lambda_b`` and the weights, then ``factor``, the weight of the stored quality. A score is a
     stored vector's dot product with ``vector``, plus ``constant``; ``slack`` bounds its error.
     """

@@ -1,4 +1,4 @@
-"""A question for repeated searches of a store, by its own vector or by other vectors."""
+"""A question that searches a store repeatedly, by its own vector or by other vectors."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Question:
     def matching(self, where: Where, *, exclude: Collection[str] = ()) -> list[Found]:
         """Return every case that meets a condition and the question's condition, by score, then id.
 
-        If both conditions name a field, the question's counts. Cases of ``exclude`` are left out.
+        On a field of both, only the question's condition counts. ``exclude`` has ids to leave out.
         """
         condition = with_tenant({**where, **(self.where or {})}, self.finder.tenant)
         excluded_ids = set(exclude)

@@ -26,12 +26,12 @@ def check_room(folder: Path, needed_bytes: int = 0) -> None:
     if free < minimum:
         raise DiskFullError(
             f"The disk of {folder} has {free / 1e6:,.0f} MB free; {minimum / 1e6:,.0f} are needed. "
-            "Make room, or have CASEWRIGHT_HOME name a folder on another disk; then run it again."
+            "Make room, or set CASEWRIGHT_HOME to a folder on another disk; then run it again."
         )
 
 
 def as_disk_error(error: BaseException) -> DiskFullError | None:
-    """Return the error for a full or read-only disk, if ``error`` or a cause of it is one."""
+    """Return the error for a full or read-only disk, if ``error`` or its cause is such an error."""
     cause: BaseException | None = error
     while cause is not None:
         code = cause.errno if isinstance(cause, OSError) else None

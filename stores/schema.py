@@ -16,7 +16,7 @@ from casewright.errors import InputError
 from casewright.stores.case import Case
 from casewright.stores.facet import Components, Facet, component_text
 
-#: Version of the payloads' format. It is increased if older stores cannot be read any more.
+#: Version of the payloads' format, which is increased if older stores cannot be read any more.
 FORMAT = 2
 
 #: Maximum absolute value of a quality, since the vector stores it in single precision.
@@ -31,7 +31,7 @@ def solution_text(case: Case) -> str:
 def full_text(case: Case, facets: Sequence[Facet] = ()) -> str:
     """Return components, solution and result as text: the full case (CBR-RAG, equation 4b).
 
-    ``facets`` describe components that are not texts (MCBR-RAG's T_j).
+    The facets' ``describe`` describes components that are not texts (MCBR-RAG's T_j).
     """
     descriptions = {facet.components: facet.describe for facet in facets}
     lines = []
@@ -53,12 +53,12 @@ class CaseSchema:
         name: The name of the collection, and a part of case ids: letters, digits, ``_``, ``-``.
         facets: The facets by which cases are compared; at least one.
         quality_range: Lowest and highest quality; other values are clamped.
-        support: A function that returns a case's support as text.
-        full: A function that returns the full case as text; by default ``full_text``.
-        verify: The Revise step: a function that is called with a case before it is retained, and
-            returns ``None`` or the reason to refuse it.
+        support: Returns a case's support as text.
+        full: Returns the full case as text; by default ``full_text``.
+        verify: The Revise step, called with a case before it is retained; returns ``None`` or the
+            reason to refuse the case.
         tenanted: True if cases belong to tenants, and a store is opened for one tenant.
-        near: Minimum similarity of the problems of duplicates; their solutions must be equal.
+        near: Minimum similarity of the problems of duplicates, whose solutions must be equal.
         slices: The position of each facet's vector in a stored vector, by the facet's name.
     """
 
@@ -99,7 +99,7 @@ class CaseSchema:
         return sum(facet.dimension for facet in self.facets) + 1
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
-        """Return the default weights, or the given ones and 0 for other facets, scaled to sum to 1.
+        """Return the default weights, or the ``given`` weights with 0 by default; they sum to 1.
 
         Raise ``InputError`` for unknown facets, and for weights below 0, not finite, or all 0.
         """

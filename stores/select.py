@@ -1,4 +1,4 @@
-"""Selection by maximal marginal relevance with quality bias (RAGSys, Algorithm 1).
+"""Selects cases by maximal marginal relevance with quality bias (RAGSys, Algorithm 1).
 
 ``mmr`` works on arrays; it returns the picks of the plain greedy algorithm in less time.
 """
@@ -19,14 +19,14 @@ from casewright.stores.schema import CaseSchema
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
-#: Bound of the error of a similarity of unit vectors in single precision.
+#: Maximum error of a similarity of unit vectors in single precision.
 SLACK = 1e-5
-#: Number of candidates that are updated at every pick, per pick of the selection.
+#: Number of candidates that are updated at every pick, divided by the number of picks.
 CANDIDATES_PER_PICK = 4
 
 
 class RowPick(NamedTuple):
-    """A pick of ``mmr``: its row, and its redundancy and value as in ``Pick``."""
+    """A pick of ``mmr``: the row of a candidate; redundancy and value are as in ``Pick``."""
 
     row: int
     redundancy: float
@@ -38,11 +38,11 @@ def mmr(
 ) -> list[RowPick]:
     """Pick k candidates greedily by score minus redundancy (RAGSys, Algorithm 1).
 
-    A pick can only raise the redundancy of other candidates: their earlier values are upper bounds
-    (accelerated greedy, Minoux 1978). Only the best candidates are updated at every pick; all
-    others are updated together when one of their bounds is reached. Single precision finds the
-    candidates that may be the best, and double precision selects the best of them. The picks equal
-    those of an algorithm in double precision that compares values to six decimals.
+    A pick can only raise the redundancy of other candidates, so that earlier values are upper
+    bounds (accelerated greedy, Minoux 1978). Only the best candidates are updated at every pick;
+    the rest are updated when one of their bounds is reached. Candidates that may be the best are
+    found in single precision, and compared in double precision. The picks are as in an algorithm in
+    double precision that compares values to six decimals.
 
     Args:
         vectors: Array (n, d) of the candidates.
@@ -60,26 +60,28 @@ def mmr(
     single_weights = weights.astype(np.float32)
     # Rows are in tie order, so that the first of equal values is picked.
     picked_rows, redundancies, values = [0], [0.0], [float(relevance[0])]
-    # ``redundancy`` includes the first ``counted`` picks. The best ``width`` candidates are active.
-    redundancy, counted, width = np.full(count, -np.inf), 0, max(64, CANDIDATES_PER_PICK * k)
+    # ``redundancy`` includes the first ``counted_picks`` picks.
+    redundancy, counted_picks = np.full(count, -np.inf), 0
+    active_count = max(64, CANDIDATES_PER_PICK * k)
     while len(picked_rows) < k:
-        new_picks = vectors[order[picked_rows[counted:]]] * single_weights
+        new_picks = vectors[order[picked_rows[counted_picks:]]] * single_weights
         similarity = (vectors @ new_picks.T).max(axis=1, initial=-np.inf)
-        redundancy, counted = np.maximum(redundancy, similarity[order]), len(picked_rows)
+        redundancy = np.maximum(redundancy, similarity[order])
+        counted_picks = len(picked_rows)
         relevance[picked_rows] = -np.inf
         bounds = relevance - diversity * redundancy
-        width = min(width, count)
-        best = np.sort(np.argpartition(-bounds, width - 1)[:width])
-        others_bound = -np.inf if width == count else float(np.delete(bounds, best).max())
-        # The best candidates, in tie order, are updated at every pick.
+        active_count = min(active_count, count)
+        best = np.sort(np.argpartition(-bounds, active_count - 1)[:active_count])
+        others_bound = -np.inf if active_count == count else float(np.delete(bounds, best).max())
         active = vectors[order[best]], weights, relevance[best], redundancy[best], diversity
         earlier_vectors = vectors[order[picked_rows]] * weights
-        for index, exact, value in _best_picks(*active, earlier_vectors, k - counted, others_bound):
+        limits = k - counted_picks, others_bound
+        for index, new_redundancy, value in _best_picks(*active, earlier_vectors, *limits):
             picked_rows.append(int(best[index]))
-            redundancies.append(exact)
+            redundancies.append(new_redundancy)
             values.append(value)
-        # If there was no pick, too many candidates have almost equal values: update more of them.
-        width *= 4 if len(picked_rows) == counted else 1
+        # Without a pick, too many candidates have almost equal values: update more candidates.
+        active_count *= 4 if len(picked_rows) == counted_picks else 1
     return list(map(RowPick, order[picked_rows].tolist(), redundancies, values))
 
 
@@ -106,7 +108,7 @@ def _best_picks(
 ) -> Iterator[tuple[int, float, float]]:
     """Yield index, redundancy and value of at most ``limit`` picks from the best candidates.
 
-    The picks end before a pick whose value is not above ``others_bound``, the bound of the other
+    They end before a pick whose value is not above ``others_bound``, the bound of all other
     candidates. ``earlier_vectors`` (picks, d) are the weighted vectors of the earlier picks.
     """
     single_weights = weights.astype(np.float32)
@@ -176,7 +178,7 @@ def select(
     """Pick k of the hits, each relevant and unlike the picks before it.
 
     Args:
-        hits: Candidates of one search; their scores include the quality bias of its ``lambda_b``.
+        hits: Candidates of one search; the scores include the quality bias of ``lambda_b``.
         k: The number of picks, at most the number of hits.
         lambda_d: Share of the score, from 0 (only diversity) to 1 (no diversity).
         weights: The weights of the search, which also apply to redundancy.

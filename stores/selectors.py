@@ -17,7 +17,7 @@ class MarginalSelector:
     """A selector by maximal marginal relevance with quality bias (RAGSys, Algorithm 1).
 
     Attributes:
-        lambda_d: Share of the score, against that of the diversity; 1 ignores diversity.
+        lambda_d: Share of the score; the rest is the share of diversity.
         lambda_b: Share of the relevance in the score; 1 ignores quality, 0 uses only quality, and a
             value above 1 prefers low quality (see ``CaseStore.search``).
         weights, where: See ``CaseStore.search``.

@@ -1,7 +1,7 @@
 """OpenTelemetry spans with GenAI attributes, made only if the program imports OpenTelemetry.
 
-Attributes are names of tools and planners, and counts. They include questions, plans, arguments and
-results only with ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true``.
+Attributes are names of tools and planners, and counts; questions, plans, arguments and results only
+with ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 OPERATION = "gen_ai.operation.name"
 #: The environment variable that OpenTelemetry's GenAI instrumentations read.
-CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 #: A function that adds attributes to a span.
 AddAttributes = Callable[[Mapping[str, Any]], None]
 #: LangGraph's exceptions that pause a run, which do not count as errors.
@@ -32,8 +32,8 @@ def tracer() -> Any:
 
 
 def content(**values: Any) -> dict[str, str]:
-    """Return values as texts, by name (``__`` for a dot); none unless ``CONTENT`` is true."""
-    if os.environ.get(CONTENT, "").lower() != "true":
+    """Return values as texts by name (``__`` for a dot), if ``CONTENT_VARIABLE`` is true."""
+    if os.environ.get(CONTENT_VARIABLE, "").lower() != "true":
         return {}
     return {
         name.replace("__", "."): value if isinstance(value, str) else json.dumps(value, default=str)

@@ -34,21 +34,23 @@ if TYPE_CHECKING:
     from casewright.stores.retrievers.langchain import CaseRetriever
 
 #: Number of cases that are encoded and written together.
-BATCH = 256
-#: Minimum number of initial candidates of a selection, and default maximum of all candidates.
-MIN_CANDIDATES, MAX_CANDIDATES = 20, 1000
+BATCH_CASES = 256
+#: Minimum number of initial candidates of a selection.
+MIN_INITIAL_CANDIDATES = 20
+#: Default maximum number of candidates of a selection.
+MAX_CANDIDATES = 1000
 
 
 class CaseStore:
     """A store of the cases of one schema at one location.
 
-    Several stores may share a collection. The first ``add`` creates it; until then, it is empty.
+    Several stores may share a collection, which the first ``add`` creates.
 
     Args:
         location: ``":memory:"`` for qdrant-client's local mode; a folder for Qdrant Edge; or the
             URL of a Qdrant server or cluster.
         tenant: The store writes and sees only this tenant's cases. ``None`` is for cases without
-            a tenant, and for users who may see all.
+            a tenant, and for users who may see all cases.
         api_key: The API key of a server.
         lock_seconds: Seconds to wait for a folder that another process holds.
         timeout: Time limit of a request to a server, in seconds.
@@ -91,7 +93,7 @@ class CaseStore:
     def for_tenant(self, tenant: str) -> CaseStore:
         """Return a store of the same cases for one tenant.
 
-        The call is cheap. The returned store shares this store's connection: close this store last.
+        Both stores share a connection: close this store last.
         """
         tenant_store = object.__new__(type(self))
         tenant_store.__dict__ |= self.__dict__
@@ -117,7 +119,7 @@ class CaseStore:
         Args:
             progress: Show a bar on stderr; ``None`` shows it on a terminal for long work. A
                 function is called with the number of cases stored since its last call.
-            on_error: Called for each case that a facet cannot embed, and that is then left out.
+            on_error: Called for each case that is left out, since a facet cannot embed it.
 
         Raises:
             InputError: A case is not JSON, has a quality that is not finite, or another tenant.
@@ -131,15 +133,14 @@ class CaseStore:
         given_ids, written_ids = set[str](), list[str]()
         complete_cases = [self._complete_case(case, given_ids) for case in cases]
         self._check_ids_free(complete_cases)
-        label = f"Adding cases to {self.schema.name}"
+        description = f"Adding cases to {self.schema.name}"
         with (
-            progress_bar(label, len(complete_cases), show=progress) as advance,
+            progress_bar(description, len(complete_cases), show=progress) as advance,
             self.engine.uploading(self.schema.name, advance) as upload,
         ):
-            for start in range(0, len(complete_cases), BATCH):
-                batch = complete_cases[start : start + BATCH]
+            for start in range(0, len(complete_cases), BATCH_CASES):
+                batch = complete_cases[start : start + BATCH_CASES]
                 encoded, units = embed_cases(self.schema, batch, on_error, len(written_ids))
-                # Create the collection only for a case that can be written.
                 if encoded:
                     # Another store may have replaced the collection since the last batch.
                     scale = self._scale(fresh=scale is None) or self._create(complete_cases)
@@ -194,11 +195,11 @@ class CaseStore:
             InputError: The query, a weight, the condition, ``k`` or ``lambda_b`` is invalid.
         """
         check_counts(1, k=k)
-        with retrieval_span(self.schema.name, k) as add:
+        with retrieval_span(self.schema.name, k) as add_attributes:
             if (store_query := self._query(query, weights, lambda_b, where)) is None:
                 return []
             hits = self._finder.best(store_query, k, where, exact=store_query.quality_leads)
-            add({"casewright.results": len(hits)})
+            add_attributes({"casewright.results": len(hits)})
             return hits
 
     def select(
@@ -215,9 +216,9 @@ class CaseStore:
     ) -> Selection:
         """Pick k cases, each relevant and unlike the picks before it (RAGSys, Algorithm 1).
 
-        The selection starts from a few candidates. One more search for each pick, in a single
-        batch, proves that no other case could have been picked; cases that could have been picked
-        are fetched, and the selection is repeated (see ``finding``).
+        The selection starts from a few candidates. One search for each pick, in a single batch,
+        proves that no other case could have been picked, or else finds such cases; then they are
+        fetched, and the selection is repeated (see ``finding``).
 
         Args:
             query: See ``search``.
@@ -234,13 +235,13 @@ class CaseStore:
             InputError: The query, a weight, the condition, a number or a share is invalid.
         """
         check_selection(k, lambda_d)
-        initial = max(MIN_CANDIDATES, 4 * k) if candidates is None else candidates
-        check_counts(0, candidates=initial, most=most)
+        initial_count = max(MIN_INITIAL_CANDIDATES, 4 * k) if candidates is None else candidates
+        check_counts(0, candidates=initial_count, most=most)
         with retrieval_span(self.schema.name, k):
             store_query = self._query(query, weights, lambda_b, where)
             if store_query is None or k == 0:
                 return Selection((), True, 0, 0)
-            limits = {"candidates": initial, "max_candidates": most}
+            limits = {"candidates": initial_count, "max_candidates": most}
             return self._finder.select(
                 store_query, k, lambda_d=lambda_d, weights=weights, where=where, **limits
             )
@@ -305,20 +306,23 @@ class CaseStore:
         """
         if not changes:
             return
-        by_id = {canonical_id(id_) or id_: change for id_, change in changes.items()}
+        change_by_id = {canonical_id(id_) or id_: change for id_, change in changes.items()}
         with self.engine.writing:
-            points = {point.id: point for point in self._finder.points(list(by_id), vectors=True)}
+            stored_points = self._finder.points(list(change_by_id), vectors=True)
+            points = {point.id: point for point in stored_points}
             scale = self._scale()
-            unknown = [id_ for id_ in by_id if scale is None or id_ not in points]
+            unknown = [id_ for id_ in change_by_id if scale is None or id_ not in points]
             if scale is None or unknown:
                 problem = f"The store {self.schema.name!r} has no case {unknown[0]!r}."
                 advice = "Give the ids of cases that it has; nothing was changed."
                 raise InputError(f"{problem} {advice}")
-            new_cases = (with_change(_case(points[id_]), change) for id_, change in by_id.items())
-            cases = [self._complete_case(case) for case in new_cases]
+            cases = [
+                self._complete_case(with_change(_case(points[id_]), change))
+                for id_, change in change_by_id.items()
+            ]
             vectors = np.array([points[case.id].vector for case in cases])
-            for start in range(0, len(cases), BATCH):
-                batch = slice(start, start + BATCH)
+            for start in range(0, len(cases), BATCH_CASES):
+                batch = slice(start, start + BATCH_CASES)
                 self._write(cases[batch], vectors[batch, :-1], scale)
 
     def delete(self, ids: str | Sequence[str]) -> None:
@@ -377,7 +381,7 @@ class CaseStore:
         return self._scale() or fitted_scale
 
     def _complete_case(self, case: Case, given_ids: set[str] | None = None) -> Case:
-        """Return a valid case with tenant, id and time; add an id that it had to ``given_ids``."""
+        """Return a valid case with tenant, id and time; add a given id to ``given_ids``."""
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)
@@ -398,11 +402,11 @@ class CaseStore:
         return replace(valid, id=id_, created=valid.created or utc_now())
 
     def _check_ids_free(self, cases: Sequence[Case]) -> None:
-        """Raise ``InputError`` if an id of these cases is that of another tenant's case."""
+        """Raise ``InputError`` if another tenant's case has an id of these cases."""
         if self.tenant is None or self._scale() is None:
             return
-        for start in range(0, len(cases), BATCH):
-            ids = [case.id for case in cases[start : start + BATCH]]
+        for start in range(0, len(cases), BATCH_CASES):
+            ids = [case.id for case in cases[start : start + BATCH_CASES]]
             points: list[Point] = []
             with suppress(NoCollectionError):
                 points = self.engine.get(self.schema.name, ids)

@@ -1,11 +1,11 @@
-"""Conversion of cases to stored points: embedding, and the scale by which quality is stored.
+"""Converts cases to stored points: embedding, and the scale by which quality is stored.
 
-The quality is a number in the vector (RAGSys, Contal & McGoldrick 2024, section 4). After the
-facets' unit vectors, a case has ``(b - mean) / (10 * spread)``, and the query has
+The quality b is a number in the vector (RAGSys, Contal & McGoldrick 2024, section 4). After the
+facets' unit vectors, a case's vector has ``(b - mean) / (10 * spread)``, and a query's vector has
 ``(1 - lambda_b) * 10 * spread``, so that one dot product and a constant give
-``lambda_b * sum_j w_j cos_j + (1 - lambda_b) * b`` exactly, for any mean and spread. Mean and
-spread are fixed from the cases of the first ``add``, when the collection is created. They only keep
-the stored number small: a raw quality would ruin an approximate index.
+``lambda_b * sum_j w_j cos_j + (1 - lambda_b) * b`` exactly, for any mean and spread. Both are
+computed from the cases of the first ``add``. They only keep the stored number small: a raw quality
+would ruin an approximate index.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def embed_cases(
 ) -> tuple[list[Case], NDArray[np.float32]]:
     """Embed cases; return the embedded cases and their vectors, array (n, sum of dimensions).
 
-    ``on_error`` is called with each case that cannot be embedded; without it, ``FacetError`` is
-    raised, with the number of cases of the earlier batches, ``stored_count``.
+    ``on_error`` is called with each case that cannot be embedded; without it, raise a
+    ``FacetError`` with ``stored_count``, the number of cases of the earlier batches.
     """
     try:
         return batch, schema.vectors([case.problem for case in batch])

@@ -1,4 +1,4 @@
-"""Conditions on metadata, and their conversion to filters of the engines."""
+"""Checks conditions on metadata, and converts them to filters of the engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from qdrant_client import models
 
 RANGE_OPERATORS = ("gte", "gt", "lte", "lt")
-Kind = TypeVar("Kind")
+Filter = TypeVar("Filter")
 
 
 def check_where(where: Where | None) -> None:
@@ -69,9 +69,9 @@ def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
 
 
 def _filter(
-    where: Where | None, make_condition: Callable[[str, Any], Any], new_filter: Callable[..., Kind]
-) -> Kind | None:
-    """Return an engine's filter of positive and of negated conditions."""
+    where: Where | None, make_condition: Callable[[str, Any], Any], combine: Callable[..., Filter]
+) -> Filter | None:
+    """Return an engine's filter of the conditions, some of which may be negated."""
     check_where(where)
     if not where:
         return None
@@ -81,7 +81,7 @@ def _filter(
             must_not.append(make_condition(name, value["not"]))
         else:
             must.append(make_condition(name, value))
-    return new_filter(must=must, must_not=must_not)
+    return combine(must=must, must_not=must_not)
 
 
 def _is_single(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Atomic writes of files."""
+"""Writes files atomically."""
 
 from __future__ import annotations
 

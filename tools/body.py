@@ -1,6 +1,6 @@
-"""Blocking and async execution of one generator, so that both versions share their code.
+"""Runs a generator in a blocking or async way, so that both versions share their code.
 
-Such a generator, a *body*, yields each piece of work that takes time, and receives the work's
+The generator, called a *body*, yields each piece of work that takes time, and receives the work's
 result or exception. ``run`` does the work in the current thread; ``arun`` awaits it.
 """
 
@@ -33,6 +33,7 @@ class Work:
     seconds: float | None = None
 
 
+#: A generator that yields work, and returns a ``Result``.
 Body = Generator[Work, Any, Result]
 
 

@@ -26,7 +26,7 @@ owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_own
 class _CallThreads:
     """Counts and limits the threads that run calls, in total and for each owner.
 
-    A thread counts until its call ends. ``abandoned`` counts the threads of abandoned calls.
+    A thread counts until its call ends; ``abandoned_count`` counts threads of abandoned calls.
     """
 
     def __init__(self, limit: int, owner_limit: int) -> None:
@@ -34,7 +34,7 @@ class _CallThreads:
         self._owner_limit = owner_limit
         self._lock = threading.Lock()
         self._running: Counter[str] = Counter()
-        self.abandoned = 0
+        self.abandoned_count = 0
 
     def running(self) -> int:
         with self._lock:
@@ -59,14 +59,14 @@ class _CallThreads:
     def abandon(self, future: _CallFuture) -> None:
         """Count a call as abandoned, once, unless it has ended."""
         with self._lock:
-            if not (future.done() or future.abandoned):
-                future.abandoned = True
-                self.abandoned += 1
+            if not (future.done() or future.is_abandoned):
+                future.is_abandoned = True
+                self.abandoned_count += 1
 
     def end(self, owner_name: str, future: _CallFuture | None = None) -> None:
         with self._lock:
-            if future is not None and future.abandoned:
-                self.abandoned -= 1
+            if future is not None and future.is_abandoned:
+                self.abandoned_count -= 1
             self._running[owner_name] -= 1
             if not self._running[owner_name]:
                 del self._running[owner_name]
@@ -77,7 +77,7 @@ class _CallFuture(Future[Any]):
 
     def __init__(self, threads: _CallThreads) -> None:
         super().__init__()
-        self.abandoned = False
+        self.is_abandoned = False
         self._threads = threads
 
     def cancel(self) -> bool:
@@ -95,7 +95,7 @@ os.register_at_fork(after_in_child=_idle_inboxes.clear)
 def _run_in_thread(call: Callable[[], None]) -> None:
     """Run a call, which must raise nothing, in an idle daemon thread, or else in a new thread.
 
-    An idle thread is better: to start a thread blocks the event loop until the thread runs.
+    Starting a thread blocks the event loop until the thread runs.
     """
     try:
         inbox = _idle_inboxes.pop()
@@ -122,7 +122,7 @@ def running_calls() -> int:
 
 def abandoned_calls() -> int:
     """Return the number of threads that still run an abandoned call."""
-    return _threads.abandoned
+    return _threads.abandoned_count
 
 
 def bound_call_threads(limit: int, owner_limit: int) -> None:
@@ -134,9 +134,9 @@ def bound_call_threads(limit: int, owner_limit: int) -> None:
 def start_daemon(function: Callable[[], Result]) -> Future[Result]:
     """Run a function in a daemon thread, with this context's variables; return its future.
 
-    Executors join their threads when the process ends, so one hanging call would block the end
-    forever; a daemon thread can be abandoned. A ``StopIteration`` or ``StopAsyncIteration`` becomes
-    a ``RuntimeError``, since an awaited future cannot hold a ``StopIteration``. Raise ``BusyError``
+    Executors join their threads when the process ends, so that a hanging call would block the end;
+    a daemon thread can be abandoned. A ``StopIteration`` or ``StopAsyncIteration`` becomes a
+    ``RuntimeError``, since an awaited future cannot hold a ``StopIteration``. Raise ``BusyError``
     if too many threads run calls.
     """
     threads, owner_name = _threads, owner.get()
@@ -212,7 +212,7 @@ _loop: tuple[int, asyncio.AbstractEventLoop] | None = None
 
 
 async def in_background(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on a background loop, and return its result; pass a cancellation on to it.
+    """Run a coroutine on a background loop, and return its result; cancel it with this call.
 
     The coroutine may need seconds to end a process or a connection. The caller's loop could
     interrupt that work, since the executor does not wait for a step that exceeds its time limit.

@@ -1,4 +1,4 @@
-"""Tools as JSON: toolbox files, and records of single tools (``tools_extra``)."""
+"""Reads and writes tools as JSON: toolbox files, and single records (``tools_extra``)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _ToolRecord(BaseModel):
     def _with_descriptions(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {name: {"description": p} if isinstance(p, str) else p for name, p in value.items()}
+        return {n: {"description": p} if isinstance(p, str) else p for n, p in value.items()}
 
 
 def tool_from_record(record: Any) -> ToolSpec:
@@ -105,7 +105,6 @@ def _validation_message(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         problem = _unknown_field_message(path.pop(), _ParameterRecord)
     elif path[:1] == ["parameters"] and len(path) == 2:
-        # Pydantic's message mentions only the object.
         problem = "The value is neither a text nor an object. Write its description."
     else:
         problem = f"{error['msg']}. {_TYPE_ADVICE.get(error['type'], '')}".rstrip()
@@ -133,8 +132,8 @@ def toolbox_from_file(path: Path) -> Toolbox:
          "example": {"query": "a room in Kiel", "plan": "s1 = find_room(town=\\"Kiel\\")"}}
 
     A parameter is a description, or an object with optional fields (defaults in brackets):
-    ``description``; ``kind``, its JSON Schema type (``any``, or ``string`` if there are choices);
-    ``sources``, the allowed sources of its argument (see ``Parameter``); ``choices``, the allowed
+    ``description``; ``kind``, a JSON Schema type (``any``, or ``string`` if there are choices);
+    ``sources``, the allowed sources of the argument (see ``Parameter``); ``choices``, the allowed
     texts; ``required`` (true). ``no_evidence`` may be left out.
 
     Raises:

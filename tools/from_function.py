@@ -1,4 +1,4 @@
-"""Conversion of typed functions to tools."""
+"""Converts typed functions to tools."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def tool_from_function(
     """Return the tool of a typed function, which may be async.
 
     The executor passes the call's context to a parameter of the type ``CallContext``, and the
-    request's tenant to one of the type ``Tenant``; plans do not see these parameters.
+    request's tenant to a parameter of the type ``Tenant``; plans do not see these parameters.
 
-    The function returns JSON-plain values. A ``date``, ``datetime`` or ``time`` becomes its ISO
-    text, a ``Decimal``, ``UUID`` or ``Path`` its ``str``, and a member of an ``Enum`` its value,
+    The function returns values that JSON can represent. Dates and times become ISO texts;
+    ``Decimal``, ``UUID`` and ``Path`` become ``str``; members of an ``Enum`` become their values,
     also in lists and mappings. Sets, other objects and NaN fail the step.
 
     Args:
@@ -56,7 +56,7 @@ def tool_from_function(
         example: A question that the tool helps to answer, with the plan.
         process: Call the function in its own process, which is killed when the call is cancelled or
             exceeds its time limit; see ``casewright.tools.process``.
-        latency: As in ``ToolSpec``, and so are ``cost``, ``tokens``, ``approval`` and ``finds``.
+        latency: See ``ToolSpec``, also for ``cost``, ``tokens``, ``approval`` and ``finds``.
 
     Raises:
         ToolError: A parameter has a type that JSON cannot represent, ``sources`` names an unknown
@@ -71,7 +71,7 @@ def tool_from_function(
     for parameter in inspect.signature(function).parameters.values():
         type_hint = hints.get(parameter.name, Any)
         # Compare by identity: not every type has a hash.
-        inject = next((get for kind, get in _INJECTED if type_hint is kind), None)
+        inject = next((value_of for kind, value_of in _INJECTED if type_hint is kind), None)
         if inject is not None:
             injectors[parameter.name] = inject
             continue

@@ -1,4 +1,4 @@
-"""Conversion of LangChain tools to tools of Casewright."""
+"""Converts LangChain tools to tools of Casewright."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of MCP servers' tools to tools of Casewright, by LangChain's adapters."""
+"""Converts MCP servers' tools to tools of Casewright, by LangChain's adapters."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def tools_from_mcp(
             f"results or sources name the tools {unknown}, which no server has. There are "
             f"{[spec.name for spec in tools]}."
         )
-    # If a scope parameter were misspelt, plans could write the real one, and choose the user.
+    # With a misspelt scope parameter, plans could write the real parameter, and choose the user.
     if unknown := sorted(scope_parameters - parameters):
         raise ToolError(
             f"scope names the parameters {unknown}, which no tool has. There are "
@@ -149,7 +149,7 @@ def _with_rows_and_scope(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
         try:
             return_value = await in_background(call({**arguments, **scope_arguments}, context))
         except ExceptionGroup as error:
-            # A session's task group wraps errors in a group, whose message does not say the cause.
+            # A session's task group wraps errors in a group, whose message hides the cause.
             raise _cause(error) from error
         return _rows(spec, return_value)
 

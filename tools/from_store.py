@@ -1,4 +1,4 @@
-"""Conversion of case stores to tools."""
+"""Converts case stores to tools."""
 
 from __future__ import annotations
 
@@ -51,9 +51,8 @@ def tool_from_store(
             hit; by default only ``evidence``, the support text of the case.
         filters: Metadata fields that become parameters of the tool, before ``query``: only cases
             with the argument's value are searched.
-        scope: Metadata fields that are bound to the request's scope: a search returns only cases
-            with the user's value, which a plan cannot write. If the request's scope lacks a field,
-            the search returns nothing.
+        scope: Metadata fields whose values come from the request's scope: a search returns only
+            cases with these values, which a plan cannot write; nothing if the scope lacks a field.
         per_tenant: True to search the cases of the request's tenant (``store.for_tenant``), even if
             the store was opened for another tenant; a request without a tenant fails. False to
             search the store as it was opened; the store of one tenant then refuses requests of

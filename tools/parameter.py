@@ -56,8 +56,8 @@ class Parameter:
         name: A Python identifier of ASCII characters.
         description: The description in the planner's prompt.
         kind: JSON Schema type, or ``any``.
-        sources: Allowed sources of the argument. The default is none with ``choices``, context and
-            step if the name ends with ``_id``, and otherwise the sources for the kind.
+        sources: Allowed sources of the argument. The default is none if there are ``choices``,
+            else context and step for a name that ends with ``_id``, else all sources for the kind.
         choices: Values of an enumeration, which a plan may write even if ``sources`` lacks literal.
         required: True if a plan must give an argument for it.
     """
@@ -89,7 +89,7 @@ class Parameter:
         return isinstance(value, _TYPES.get(self.kind, object))
 
     def signature(self) -> str:
-        """Return the parameter as the prompt lists it; ``?`` marks an optional one."""
+        """Return the parameter as the prompt lists it; ``?`` marks an optional parameter."""
         options = [f'"{choice}"' for choice in self.choices]
         options += [source.value for source in Source if source in self.sources]
         return f"{self.name}{'' if self.required else '?'}: {' | '.join(options)}"
@@ -120,7 +120,7 @@ def parameters_of(
         schemas: The schema of each parameter, by the parameter's name.
         required: Names of the required parameters.
         sources: The allowed sources of each parameter's argument, by the parameter's name.
-        definitions: ``$defs`` for all schemas; if there are none, each schema's own are used.
+        definitions: ``$defs`` for all schemas; by default, the ``$defs`` of each schema.
 
     Raises:
         ToolError: ``sources`` has an unknown parameter or an unknown source.
@@ -152,8 +152,8 @@ def _kind_and_choices(
     reference = str(schema.get("$ref", "")).rpartition("/")[2]
     if reference in definitions:
         # Each definition is followed once, since a definition may refer to itself.
-        others = {name: definition for name, definition in definitions.items() if name != reference}
-        return _kind_and_choices(definitions[reference], others)
+        rest = {name: definition for name, definition in definitions.items() if name != reference}
+        return _kind_and_choices(definitions[reference], rest)
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) == 1:
         return _kind_and_choices(options[0], definitions)

@@ -1,4 +1,4 @@
-"""Calls of a tool's function in a separate process, which can always be killed."""
+"""Calls a tool's function in a separate process, which can always be killed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from casewright.errors import ToolError
 from casewright.tools.deadline import in_background
 from casewright.tools.spec import CallContext, RunAsync
 
-#: Maximum number of concurrent tool processes. A call waits until it may start one; the step's time
-#: limit includes this wait.
+#: Maximum number of concurrent tool processes. Further calls wait; their step's time limit includes
+#: the wait.
 MAX_PROCESSES = 8
 #: Maximum length, in bytes, of a line that a process may write: its result, or a report.
 MAX_LINE_BYTES = 32 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""Conversion of a tool's return value to rows that have the declared fields."""
+"""Converts a tool's return value to rows that have the declared fields."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from casewright.errors import ToolError
 from casewright.tools.alias import NAME
 from casewright.tools.parameter import Parameter
 
-#: Estimates of a call that a tool may declare.
+#: The fields with estimates of a call.
 ESTIMATES = ("latency", "cost", "tokens")
-#: The event that a search without results reports, with its query and the nearest titles.
+#: The name of the event with which a search without results reports query and nearest titles.
 NEAREST = "nearest"
 #: Words in a tool's name that do not name its results.
 VERBS = (
@@ -37,8 +37,7 @@ class CallContext:
     Attributes:
         run_id: The run's id.
         step: The step's name, for example ``"s2"``.
-        key: The idempotency key: the same for every attempt of this step in this run, also after a
-            resume.
+        key: The idempotency key, which is equal for all attempts of this step in this run.
         question: The user's question.
         scope: The user's identity from the caller of the graph: customer, tenant, ….
         report: Function that reports a JSON-plain object as an event of the run; the step's outcome
@@ -87,8 +86,7 @@ class ToolSpec:
         description: The description in the planner's prompt.
         parameters: The parameters, in the order of the prompt and of plans under a grammar.
         results: The fields of each result.
-        example: An example for the prompt, which is also a plan case of every request with this
-            tool.
+        example: An example for the prompt, and a plan case of every request with this tool.
         run, run_async: The blocking and the async function.
         latency: Seconds that a call takes; ``None`` if not declared.
         cost: The maximum cost of a call, in a currency of your choice; ``None`` if not declared.
@@ -140,7 +138,7 @@ class ToolSpec:
 
     @property
     def nothing(self) -> str:
-        """The sentence which says that a call found nothing."""
+        """The sentence that a call found nothing."""
         words = self.name.replace("_", " ").split()
         nouns = " ".join(word for word in words if word.lower() not in VERBS)
         return f"No {self.finds or nouns or 'result'} found."

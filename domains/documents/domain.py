@@ -19,7 +19,7 @@ from casewright.stores import CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema, location_text, root_names, roots_of
 from casewright.stores.engines.connections import ENGINE_FILE
 from casewright.stores.feedback import SentenceStrategy
-from casewright.stores.passages.search import PASSAGES, PassageSearch
+from casewright.stores.passages.search import MAX_PASSAGES, PassageSearch
 from casewright.stores.passages.text import passage_markdown
 from casewright.tools import CallContext, Search, Toolbox
 from casewright.tools.spec import NEAREST
@@ -73,7 +73,7 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
 
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
-        confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
+        confirmed = [] if loop is None else loop(query, MAX_PASSAGES, {}, call)
         hits = passages.with_answers(query, merge_hits(confirmed, passages.best(query)))
         if not passages.are_sufficient(query, hits):
             titles = dict.fromkeys(

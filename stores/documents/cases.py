@@ -85,7 +85,6 @@ def document_cases(
     for position, chunk in enumerate(chunks, 1):
         document_title = chunk.title or source
         headings = (chunk.symbol,) if chunk.symbol else chunk.headings
-        # The first heading is often the document's title.
         if headings[:1] == (document_title,):
             headings = headings[1:]
         title = HEADING_SEPARATOR.join([document_title, *headings])

@@ -62,7 +62,6 @@ NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_refe
 GRAMMARS = {
     "csharp": ("tree_sitter_c_sharp", "language"),
     "php": ("tree_sitter_php", "language_php"),
-    # R's grammar has no package of its own.
     "r": ("tree_sitter_language_pack.bindings.r", "language"),
     "tsx": ("tree_sitter_typescript", "language_tsx"),
     "typescript": ("tree_sitter_typescript", "language_typescript"),

@@ -33,7 +33,6 @@ class Kind:
 MAX_DATA_BYTES = 200_000
 #: File endings of generated text: drawings, minified code, lock files.
 GENERATED_ENDINGS = (".svg", ".map", ".lock", ".min.js", ".min.css", "-lock.json", "-lock.yaml")
-#: Kinds of data.
 DATA_KINDS: tuple[KindName, ...] = ("table", "json", "data")
 #: The name of a log file, which may be rotated (``x.log.1``).
 LOG_NAME = re.compile(r".*\.log(\.\d+)?", re.IGNORECASE)

@@ -2,8 +2,8 @@
 
 LlamaIndex's HTML splitter reads only a list of tags: it loses code, tables and plain ``div``s, and
 moves bold words out of their sentence. This module keeps the content. It builds no tree, since a
-page may nest tags without a limit. It takes linear time for any page; Python's parser does not if
-many tags are unfinished.
+page may nest tags without a limit, and takes linear time, unlike Python's parser for a page with
+many unfinished tags.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ingestion: files become cases, and a second run processes only changed files.
 
-Each case has the digest of its file and the number of the file's cases. A file needs no work if the
-store has that many of its cases, all with its digest. So a run completes a run that was killed.
+Each case has the digest of its file and the number of the file's cases. A file is up to date if the
+store has so many cases of it, all with its digest. So a run completes a run that was killed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from casewright.stores.documents.reader import content_reason
 from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
 from casewright.stores.revise import Change
-from casewright.stores.store import BATCH, CaseStore
+from casewright.stores.store import BATCH_CASES, CaseStore
 
 #: Default maximum size of a file, in bytes.
 MAX_BYTES = 50_000_000
@@ -173,7 +173,7 @@ class _Run:
         self.new += [case for case in cases if case.id not in stamps]
         self.updated += [case for case in cases if case.id in stamps]
         self.removed |= {id_: file.source for id_ in stamps if id_ not in ids}
-        if len(self.new) >= BATCH or len(self.updated) + len(self.removed) >= MAX_UNWRITTEN:
+        if len(self.new) >= BATCH_CASES or len(self.updated) + len(self.removed) >= MAX_UNWRITTEN:
             self.write()
 
     def _read(
@@ -279,7 +279,7 @@ def _stamps(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, 
     where = {"root": root} if sources is None else {"root": root, "source": sorted(sources)}
     stamps: dict[str, dict[str, _Stamp]] = {}
     for case in store.all(where):
-        # Share one string object among all cases of a file.
+        # All cases of a file share one string.
         stamp = (sys.intern(case.metadata.get("digest", "")), case.metadata.get("chunks", 0))
         stamps.setdefault(case.metadata.get("source", ""), {})[case.id] = stamp
     return stamps

@@ -35,7 +35,6 @@ MIN_UTF16_ZERO_SHARE = 0.3
 MAX_UNPACKED_BYTES = 200_000_000
 #: The metadata block at the top of a Markdown file.
 FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
-#: The title in this block.
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
 #: A directive, target, role or underlined title in reStructuredText.
 RST_MARK = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)|:[a-z][\w:-]*:`[^`\n]+`|^([=~-])\1{3,}$")
@@ -64,8 +63,7 @@ DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-
 class Part:
     """A text that is split separately, with ``\\n`` as line end.
 
-    ``page`` is its page, from 1. ``line_numbers`` are those of its lines in the file; empty if
-    they are 1, 2, ….
+    ``page`` is its page, from 1; ``line_numbers`` its lines' numbers in the file, if not 1, 2, ….
     """
 
     text: str
@@ -77,14 +75,13 @@ class Part:
 class Document:
     """The content of a file: its parts, which are split by ``kind``, and its title, if known.
 
-    ``has_line_numbers`` is false if the lines' numbers in the file are unknown. ``note`` states a
-    guessed encoding.
+    ``has_lines`` is true if line numbers are known; ``note`` states a guessed encoding.
     """
 
     kind: Kind
     parts: tuple[Part, ...]
     title: str = ""
-    has_line_numbers: bool = False
+    has_lines: bool = False
     note: str = ""
 
 
@@ -122,7 +119,7 @@ def read_document(data: bytes, kind: Kind) -> Document:
     if "\0" in text:
         raise InputError("it is not text: it has zero bytes")
     text = _clean(text)
-    document = Document(kind, (Part(text),), has_line_numbers=True)
+    document = Document(kind, (Part(text),), has_lines=True)
     if kind.name == "html":
         title, markdown = html_text(text)
         document = Document(kind, (Part(markdown),), title)
@@ -131,12 +128,12 @@ def read_document(data: bytes, kind: Kind) -> Document:
 
         markdown, line_numbers = rst_text(text)
         part = Part(markdown, line_numbers=tuple(line_numbers))
-        document = Document(Kind("rst"), (part,), has_line_numbers=True)
+        document = Document(Kind("rst"), (part,), has_lines=True)
     elif kind.name == "markdown" and (front_matter := FRONT_MATTER.match(text)):
         title_match = FRONT_TITLE.search(front_matter[0])
         title = title_match[1] if title_match else ""
         body = "\n" * front_matter[0].count("\n") + text[front_matter.end() :]
-        document = Document(kind, (Part(body),), title, has_line_numbers=True)
+        document = Document(kind, (Part(body),), title, has_lines=True)
     elif kind.name == "notebook":
         document = Document(kind, (Part(_notebook(text)),))
     elif kind.name in ("table", "json"):
@@ -144,7 +141,7 @@ def read_document(data: bytes, kind: Kind) -> Document:
         if records is not None:
             numbers = tuple(number for _, number in records if number is not None)
             part = Part("\n".join(f"- {line}" for line, _ in records), line_numbers=numbers)
-            document = Document(kind, (part,), has_line_numbers=bool(numbers))
+            document = Document(kind, (part,), has_lines=bool(numbers))
     return replace(document, note=note)
 
 
@@ -240,7 +237,6 @@ def _pdf_pages(data: bytes) -> tuple[Part, ...]:
     # pypdf raises DependencyError if the package of a cipher is not installed.
     except (FileNotDecryptedError, DependencyError) as error:
         raise InputError("it is encrypted; save it without a password") from error
-    # pypdf raises errors of many kinds for damaged files.
     except Exception as error:
         raise InputError(f"it is not a readable PDF: {one_line(error)}") from error
     parts = tuple(Part(_clean(text).replace("\0", ""), page) for page, text in enumerate(pages, 1))

@@ -24,13 +24,13 @@ CODE_DIRECTIVES = re.compile(
     r"code|sourcecode|test(code|output|setup)|doctest|prompt|ipython|plot|graphviz|productionlist|"
     r".*-block|.*-console"
 )
-#: Directives whose argument is prose; the argument of unknown directives is an object's signature.
+#: Directives whose argument is prose, not an object's signature.
 PROSE_DIRECTIVES = (
     *("seealso", "todo", "glossary", "hlist", "tab", "tabs", "tab-item", "tab-set", "dropdown"),
 )
 #: Directives whose argument is a condition.
 CONDITION_DIRECTIVES = ("only", "ifconfig")
-#: Texts that a browser shows for directives of changes.
+#: Texts of directives of changes.
 CHANGE_TEXTS = {
     "versionadded": "Added in version",
     "versionchanged": "Changed in version",

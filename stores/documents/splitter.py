@@ -79,7 +79,7 @@ def split(document: Document) -> list[Chunk]:
                 part_chunks = _prose_chunks(lines, text_size.size_sums(lines), all_lines)
         for chunk in part_chunks:
             first, last = chunk.first_line, chunk.last_line
-            if not document.has_line_numbers:
+            if not document.has_lines:
                 first = last = None
             elif part.line_numbers and first and last:
                 first, last = part.line_numbers[first - 1], part.line_numbers[last - 1]
@@ -126,7 +126,6 @@ def _chunk(lines: Sequence[str], span: Lines) -> Chunk:
 
 
 def _section_chunks(part: Part) -> Iterator[Chunk]:
-    # Replace the white space after a heading's ``#`` by one space.
     lines = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text).split("\n")
     sizes, sections = text_size.size_sums(lines), list(_markdown_sections(lines))
     for section, next_section in zip_longest(sections, sections[1:]):

@@ -204,7 +204,6 @@ def line_parts(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator
             last += 1
         if last < within.last:
             last = _best_end(lines, sizes, Lines(first, last))
-        # Blank lines at the ends are left out.
         if filled_lines := [number for number in range(first, last + 1) if lines[number].strip()]:
             yield Lines(filled_lines[0], filled_lines[-1])
         first = last + 1

@@ -30,7 +30,6 @@ from casewright.stores.encoders.onnx_graph import Floats, fitting_bits
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: The packaged weights.
 WEIGHTS = Path(__file__).parent / "weights" / "cross_encoder.safetensors"
 #: Maximum tokens of a question, of a heading, and of all parts; further tokens are not read.
 MAX_QUESTION_TOKENS, MAX_HEADING_TOKENS, MAX_PARTS_TOKENS = 64, 32, 300

@@ -102,7 +102,6 @@ def quick_minilm() -> MiniLMEncoder:
 @cache
 def packaged_minilm() -> Path:
     """Return the folder of the packaged weights; raise ``DependencyError`` without them."""
-    # Do not import the package: only its files are needed.
     spec = find_spec(DISTRIBUTION.replace("-", "_"))
     if spec is None or spec.origin is None:
         problem = "The offline encoder's weights are not installed."

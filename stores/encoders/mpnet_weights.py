@@ -84,7 +84,6 @@ def read_weights(file: Path) -> PackedWeights:
                 raise ValueError(f"the network has no {min(unknown)}")
             if missing := types.keys() - names:
                 raise ValueError(f"there is no {min(missing)}")
-            # Only arrays of known sizes are loaded.
             for name, (dtype, shape) in types.items():
                 array = opened.get_slice(name)
                 if (array.get_dtype(), tuple(array.get_shape())) != (dtype, shape):

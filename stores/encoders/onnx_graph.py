@@ -148,9 +148,9 @@ def inference_session(
 ) -> InferenceSession:
     """Open a model, a file or its bytes, on the CPU, with threads that do not busy-wait.
 
-    By default, ONNX Runtime's threads busy-wait for some milliseconds, which takes a core from
-    the event loop, a store's search or a client. ``threads=0`` starts a thread for each core.
-    ``weights`` are the model's external weights; keep them as long as the session: it has no copy.
+    Threads that busy-wait, ONNX Runtime's default, would take cores from other work. ``threads=0``
+    starts a thread for each core. ``weights`` are the model's external weights, which the session
+    does not copy: keep them as long as the session.
     """
     import onnxruntime
 

@@ -1,8 +1,8 @@
 """Checksums of an engine's files and cases, and bounds of the number of cases, to detect damage.
 
-Even for few cases, an engine writes four sparse files of 32 MB, so checksums skip blocks of zeros.
-Each part of a file has a checksum, so that a sample of a large file's parts can be compared. A
-damaged case may still be readable, so its text and its vector have a checksum each.
+An engine writes sparse files of 32 MB even for few cases, so checksums skip blocks of zeros. Each
+part of a file has a checksum, so that a sample of the parts can be compared. A damaged case may
+still be readable, so the text and the vector of a case have a checksum each.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from casewright.errors import StoreDamagedError
 from casewright.stores.engines.folder import damaged_error
 
-#: Sizes of a block, which is skipped if it has only zeros, and of a part, which has a checksum.
-BLOCK_BYTES, PART_BYTES = 1 << 16, 1 << 23
+#: Size of a block, which is skipped if it has only zeros.
+BLOCK_BYTES = 1 << 16
+#: Size of a part of a file, which has a checksum.
+PART_BYTES = 1 << 23
 #: Maximum number of parts that are compared before a load: 2 GiB, which takes half a second.
 SAMPLED_PARTS = 256
 #: The file with the checksums of a clean close: each file's size, and the checksum of each part.
@@ -36,7 +38,7 @@ _COUNT = struct.Struct("<QQI")
 
 
 def checksums_of(folder: Path) -> dict[str, list[int]]:
-    """Return size and parts' checksums of every file, by its path relative to the folder."""
+    """Return each file's size and parts' checksums by the path relative to the folder."""
     checksums = {}
     for file in folder.rglob("*"):
         if file.is_file():
@@ -54,10 +56,11 @@ def _first_changed(folder: Path, expected: Mapping[str, list[int]], max_parts: i
             return name
     parts = [(name, number) for name, (_, *sums) in expected.items() for number in range(len(sums))]
     if max_parts is not None and len(parts) > max_parts:
-        # Damage to a file of one part may end the process; damage to a larger one changes results.
+        # Damage to a file of one part may end the process; damage to others changes results.
         small = [(name, 0) for name, entry in expected.items() if len(entry) == 2]
         large = [part for part in parts if part not in set(small)]
-        parts = small + random.sample(large, max(0, min(len(large), max_parts - len(small))))
+        sample_size = min(len(large), max(0, max_parts - len(small)))
+        parts = small + random.sample(large, sample_size)
     for name, number in parts:
         if _part_checksum(folder / name, number) != expected[name][number + 1]:
             return name
@@ -65,20 +68,20 @@ def _first_changed(folder: Path, expected: Mapping[str, list[int]], max_parts: i
 
 
 def closed_cleanly(
-    folder: Path, files: Path, error: Callable[[str], StoreDamagedError], max_parts: int | None
+    folder: Path, shard: Path, error: Callable[[str], StoreDamagedError], max_parts: int | None
 ) -> bool:
-    """Compare files with a folder's ``CLOSED``; return ``False`` if there was no clean close.
+    """Compare a shard's files with ``CLOSED``; return ``False`` without a clean close.
 
-    Raise the result of ``error``, called with the reason, if a file is missing or was changed.
-    ``max_parts`` is the number of parts to compare: all parts of small files, and a random sample
-    of the parts of large files; ``None`` compares all.
+    Raise ``error(reason)`` if a file is missing or was changed. ``max_parts`` is the number of
+    parts to compare: all parts of small files, and a random sample of the parts of large files;
+    ``None`` compares all.
     """
     try:
         checksums = json.loads((folder / CLOSED).read_text(encoding="utf-8")).get("files")
         # An older version wrote other checksums.
         if checksums is None:
             return False
-        name = _first_changed(files, checksums, max_parts)
+        name = _first_changed(shard, checksums, max_parts)
     except FileNotFoundError:
         return False
     except (ValueError, TypeError, AttributeError, LookupError) as cause:
@@ -98,7 +101,6 @@ def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         try:
             offset = os.lseek(file, offset, os.SEEK_DATA) // BLOCK_BYTES * BLOCK_BYTES
         except OSError:
-            # There are no more data.
             return
         if offset >= end:
             return
@@ -139,7 +141,7 @@ def case_checksums(id_: str, texts: list[str], vector: NDArray[np.float32]) -> l
 def check_case(
     payload: Mapping[str, Any], id_: str, texts: list[str], vector: NDArray[np.float32] | None
 ) -> None:
-    """Raise ``ValueError`` if a case does not match its checksums; ``None`` skips the vector."""
+    """Raise ``ValueError`` if a case, with its vector if given, does not match its checksums."""
     # Cases of an older version have no checksums.
     if (checksums := payload.get(CHECKSUMS)) is None:
         return
@@ -164,7 +166,7 @@ def write_count(file: Path, minimum: int, maximum: int) -> None:
 
 
 def read_count(file: Path) -> tuple[int, int] | None:
-    """Return the bounds of ``write_count``, ``None`` without a file; raise for a damaged file."""
+    """Return the bounds that ``write_count`` wrote; ``None`` without a file."""
     try:
         data = file.read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Engines by location. Stores share an engine, since a folder can be opened only once."""
+"""Opens engines by location. Stores share an engine, since a folder can be opened only once."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from casewright.stores.engines.server_engine import ServerEngine
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.whole_file import write_whole
 
-#: The file that records the engine of a folder, and the recorded name.
-ENGINE_FILE, ENGINE = "engine.json", "edge"
+#: The file that records the name of a folder's engine.
+ENGINE_FILE = "engine.json"
+ENGINE_NAME = "edge"
 
 
 @dataclass(slots=True)
 class _Connection:
-    """The engine of a location while it has users."""
+    """The engine of a location while stores use it."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     engine: Engine | None = None
-    users: int = 0
+    user_count: int = 0
 
 
 _lock = threading.Lock()
@@ -48,32 +49,32 @@ def acquire(
 ) -> tuple[str, Engine]:
     """Return the key and the engine of a location, opened if needed; see ``CaseStore``."""
     resolved = _resolve_location(location)
-    in_memory, remote = resolved == ":memory:", "://" in resolved
-    if server is not None and not (remote and isinstance(server, ServerOptions)):
+    is_memory, is_remote = resolved == ":memory:", "://" in resolved
+    if server is not None and not (is_remote and isinstance(server, ServerOptions)):
         raise InputError(
             f"server={type(server).__name__} is given for {resolved}. Give ServerOptions, and "
             "give them only with a server's URL."
         )
     # A server has a connection for each set of options; a location in memory is never shared.
     server_key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
-    local_key = f"{resolved} {next(_memory_numbers)}" if in_memory else resolved
-    key = server_key if remote else local_key
+    local_key = f"{resolved} {next(_memory_numbers)}" if is_memory else resolved
+    key = server_key if is_remote else local_key
     with _lock:
         connection = _connections.setdefault(key, _Connection())
     with connection.lock:
         if connection.engine is None:
-            if remote:
+            if is_remote:
                 connection.engine = ServerEngine.open(
                     resolved, api_key=api_key, timeout=timeout, options=server
                 )
-            elif in_memory:
+            elif is_memory:
                 # The import is slow, and the engine of a folder does not need it.
                 from qdrant_client import QdrantClient
 
                 connection.engine = QdrantEngine(QdrantClient(resolved), "memory")
             else:
                 connection.engine = open_folder(Path(resolved), lock_seconds=lock_seconds)
-        connection.users += 1
+        connection.user_count += 1
         return key, connection.engine
 
 
@@ -81,7 +82,7 @@ def add_user(key: str) -> None:
     """Add a user to an open engine."""
     connection = _connections[key]
     with connection.lock:
-        connection.users += 1
+        connection.user_count += 1
 
 
 def release(key: str, engine: Engine) -> None:
@@ -90,8 +91,8 @@ def release(key: str, engine: Engine) -> None:
     with connection.lock:
         if connection.engine is not engine:
             return
-        connection.users -= 1
-        if connection.users == 0:
+        connection.user_count -= 1
+        if connection.user_count == 0:
             connection.engine = None
             if key.startswith(":memory:"):
                 del _connections[key]
@@ -113,7 +114,7 @@ def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
                     "give a Qdrant server's URL."
                 ) from error
             if not has_engine_file:
-                write_whole(folder / ENGINE_FILE, json.dumps({"engine": ENGINE}))
+                write_whole(folder / ENGINE_FILE, json.dumps({"engine": ENGINE_NAME}))
         return EdgeEngine(folder, lock)
     except BaseException:
         lock.close()
@@ -139,7 +140,7 @@ def check_engine(folder: Path) -> bool:
             f"The store's folder {folder} was written by qdrant-client's local mode, which keeps "
             "pickles and is not read any more. Build the store again in another folder."
         )
-    if name not in (None, ENGINE):
+    if name not in (None, ENGINE_NAME):
         raise damaged_error(folder, f"its {ENGINE_FILE} names the unknown engine {name!r}")
     return name is not None
 

@@ -1,4 +1,4 @@
-"""Check and repair of a shard in a child process, which a damaged shard may end.
+"""Checks and repairs a shard in a child process, since a damaged shard may end the process.
 
 ``python -m casewright.stores.engines.edge_child TASK FOLDER COLLECTION`` runs the child.
 """
@@ -28,7 +28,7 @@ from casewright.stores.engines.payload import read_edge_payload
 MAX_SECONDS = 3600
 #: Bytes of address space of a child, in addition to eight times the size of the shard's files: a
 #: damaged number of cases makes Edge allocate memory for that many cases.
-MEMORY = 4 << 30
+EXTRA_MEMORY_BYTES = 4 << 30
 
 
 def examine(disk: ShardFolder, lock: IO[str]) -> int:
@@ -50,7 +50,7 @@ def rebuild(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
 
 
 def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
-    """Return the answer of a child; raise the error that it reports, or an error about its end."""
+    """Return a child's answer; raise the child's error, or an error if the child crashed."""
     try:
         child = child_process(task, disk, lock)
     except subprocess.TimeoutExpired as error:
@@ -88,21 +88,22 @@ def child_process(task: str, disk: ShardFolder, lock: IO[str]) -> subprocess.Com
 
 
 def run_task(task: str, folder: str, collection: str) -> dict[str, Any]:
-    """Run a child's task, and return its result, or an error."""
+    """Run a task in the child, and return the task's result, or an error."""
     disk = ShardFolder(Path(folder), collection)
     _limit_memory(disk.path)
     try:
         if task == "examine":
             return {"cases": _count_undamaged(disk)}
-        return salvage(disk, loading=task == "salvage")
+        return salvage(disk, by_edge=task == "salvage")
     except (CasewrightError, OSError) as error:
         # Edge reports that memory ran out, which cannot happen for an undamaged shard.
-        damaged = isinstance(error, StoreDamagedError) or "Out of memory" in str(error)
-        return {"error": str(error), "damaged": damaged}
+        is_damaged = isinstance(error, StoreDamagedError) or "Out of memory" in str(error)
+        return {"error": str(error), "damaged": is_damaged}
 
 
 def _limit_memory(shard: Path) -> None:
-    limit = MEMORY + 8 * sum(file.stat().st_size for file in shard.rglob("*") if file.is_file())
+    shard_bytes = sum(file.stat().st_size for file in shard.rglob("*") if file.is_file())
+    limit = EXTRA_MEMORY_BYTES + 8 * shard_bytes
     _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
     soft_limit = limit if hard_limit == resource.RLIM_INFINITY else min(limit, hard_limit)
     resource.setrlimit(resource.RLIMIT_AS, (soft_limit, hard_limit))
@@ -119,10 +120,10 @@ def _count_undamaged(disk: ShardFolder) -> int:
     return count
 
 
-def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
+def salvage(disk: ShardFolder, *, by_edge: bool) -> dict[str, Any]:
     """Replace a damaged shard by a new one with its undamaged cases, and keep the damaged files.
 
-    With ``loading``, Edge reads the shard and its log first; otherwise only the files are read. The
+    If ``by_edge``, Edge reads the shard and its log first; else only the files are read. The
     result has the fields of ``RepairResult``, but ``texts`` has the lost cases themselves. Raise
     ``StoreDamagedError`` if the layout is lost, or Edge cannot load the shard.
     """
@@ -138,7 +139,7 @@ def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
     texts: dict[str, Any] = {}
 
     def undamaged_cases() -> Iterator[tuple[str, Mapping[str, Any], NDArray[np.float32]]]:
-        for payload, vector in _all_cases(disk, dimension, expected, loading, undamaged_ids):
+        for payload, vector in _all_cases(disk, dimension, expected, by_edge, undamaged_ids):
             with suppress(ValueError, KeyError, TypeError):
                 id_ = payload["id"]
                 # A case whose vector alone is damaged stays in ``texts``.
@@ -160,14 +161,14 @@ def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
 
 
 def _all_cases(
-    disk: ShardFolder, dimension: int, expected: int | None, loading: bool, undamaged_ids: set[str]
+    disk: ShardFolder, dimension: int, expected: int | None, by_edge: bool, undamaged_ids: set[str]
 ) -> Iterator[tuple[Mapping[str, Any], NDArray[np.float32]]]:
-    if loading:
+    if by_edge:
         yield from _loaded_cases(disk)
     # The files may have cases that Edge drops because one file is damaged. Cases without an id are
     # read only if cases are missing, since some of them were deleted recently.
     for with_id in (True, False):
-        is_complete = loading if expected is None else len(undamaged_ids) >= expected
+        is_complete = by_edge if expected is None else len(undamaged_ids) >= expected
         if is_complete:
             return
         for case in stored_cases(disk.path / SHARD, dimension, with_id=with_id):

@@ -1,4 +1,4 @@
-"""Qdrant Edge behind the engine interface: the Rust engine in this process, over a folder."""
+"""The engine of a folder: Qdrant Edge, a Rust engine in this process."""
 
 # ruff: noqa: D102 - ``Engine`` documents the methods.
 
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 #: Upper bound of a search's limit.
 MAX_LIMIT = 1 << 31
-#: Maximum number of cached cases of a collection, and of characters in a cached case's JSON.
-MAX_CACHED, MAX_LENGTH = 4096, 4096
-#: Maximum difference of equal scores in single precision, absolute or relative.
+#: Maximum number of cached cases of a collection.
+MAX_CACHED_CASES = 4096
+#: Maximum number of characters in the JSON of a cached case.
+MAX_CACHED_CHARACTERS = 4096
+#: Maximum difference, absolute or relative, of scores that count as equal.
 TOLERANCE = 1e-4
 #: Upper bound of the bytes that Edge writes per byte of a case: log, text and vector.
 WRITE_FACTOR = 4
@@ -50,7 +52,7 @@ class EdgeEngine(InProcess):
         self._shards: dict[str, EdgeShard] = {}
         self._layouts: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self._checked: set[str] = set()
-        # By collection and by a case's id: the case's JSON text and its vector.
+        # A case's JSON text and its vector, by collection and by the case's id.
         self._caches: dict[str, dict[str, tuple[str, Vectors]]] = {}
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
@@ -100,15 +102,15 @@ class EdgeEngine(InProcess):
                 loaded: dict[str, tuple[str, Vectors]] = {}
                 for record in shard.retrieve(uuids(missing_ids), True, True):
                     stored_vector = np.asarray(record.vector, dtype=np.float32)
-                    # A damaged case is refused here.
                     point = disk.point(record, vector=stored_vector)
                     loaded[point.id] = (record.payload or {})["json"], stored_vector
                 cases |= loaded
-                if len(cache) + len(loaded) > MAX_CACHED:
+                if len(cache) + len(loaded) > MAX_CACHED_CASES:
                     cache.clear()
-                if len(loaded) <= MAX_CACHED:
-                    short = {i: case for i, case in loaded.items() if len(case[0]) <= MAX_LENGTH}
-                    cache.update(short)
+                if len(loaded) <= MAX_CACHED_CASES:
+                    for id_, (text, row) in loaded.items():
+                        if len(text) <= MAX_CACHED_CHARACTERS:
+                            cache[id_] = text, row
             if len(cases) < len(scores):
                 # Another thread has deleted a case since the query.
                 settings = {"with_payload": True, "with_vector": True}

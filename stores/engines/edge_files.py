@@ -1,4 +1,4 @@
-"""Reading of cases from the files of a damaged Qdrant Edge shard, which Edge cannot load.
+"""Reads cases from the files of a damaged Qdrant Edge shard, which Edge cannot load.
 
 The pinned Edge version writes a table of the payloads' positions, pages of payloads compressed by
 LZ4, and chunks of vectors in the table's order. Callers find damage by the cases' checksums.
@@ -15,12 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Formats of the table's number of rows, and of a row's fields: in use, page, block, length.
-ROW_COUNT, ROW = struct.Struct("<I"), struct.Struct("<4I")
+#: Format of the table's number of rows.
+ROW_COUNT_FORMAT = struct.Struct("<I")
+#: Format of a row: whether it is used, page, block, length.
+ROW_FORMAT = struct.Struct("<4I")
 #: Bytes of an id entry by kind: 1 and 2 map a number or a UUID to a row; 3 and 4 remove such an id.
 ENTRY_SIZES = {1: 13, 2: 21, 3: 9, 4: 17}
-#: Bytes of a block; maximum bytes of a chunk of vectors, and of a decompressed payload.
-BLOCK_BYTES, MAX_CHUNK_BYTES, MAX_PAYLOAD_BYTES = 128, 1 << 25, 1 << 28
+#: Bytes of a block of a page.
+BLOCK_BYTES = 128
+#: Maximum bytes of a chunk of vectors.
+MAX_CHUNK_BYTES = 1 << 25
+#: Maximum bytes of a decompressed payload.
+MAX_PAYLOAD_BYTES = 1 << 28
 
 
 def stored_cases(
@@ -34,14 +40,16 @@ def stored_cases(
     for table in sorted(shard.glob("segments/*/payload_storage/tracker.dat")):
         segment, table_bytes = table.parents[1], table.read_bytes()
         rows_with_id = _rows_with_id(segment)
-        table_end = ROW_COUNT.size + ROW_COUNT.unpack_from(table_bytes)[0] * ROW.size
-        table_rows = ROW.iter_unpack(table_bytes[ROW_COUNT.size : table_end])
-        for row, (is_used, page, block, length) in enumerate(table_rows):
+        (row_count,) = ROW_COUNT_FORMAT.unpack_from(table_bytes)
+        start = ROW_COUNT_FORMAT.size
+        table_rows = table_bytes[start : start + row_count * ROW_FORMAT.size]
+        entries = ROW_FORMAT.iter_unpack(table_rows)
+        for row, (is_used, page, block, length) in enumerate(entries):
             if not is_used or with_id != (row in rows_with_id):
                 continue
             try:
-                pages = table.with_name(f"page_{page}.dat")
-                payload = _decode_payload(_read_bytes(pages, block * BLOCK_BYTES, length))
+                page_file = table.with_name(f"page_{page}.dat")
+                payload = _decode_payload(_read_bytes(page_file, block * BLOCK_BYTES, length))
                 yield payload, _read_vector(segment, row, dimension)
             # Decoding a damaged payload may raise any exception.
             except Exception:  # noqa: BLE001
@@ -59,7 +67,6 @@ def _rows_with_id(segment: Path) -> set[int]:
     while start < len(data) and (size := ENTRY_SIZES.get(data[start])):
         kind, entry = data[start], data[start + 1 : start + size]
         rows.pop(entry[:16] if kind in (2, 4) else entry[:8], None)
-        # The last four bytes are the row.
         if kind in (1, 2):
             rows[entry[:-4]] = int.from_bytes(entry[-4:], "little")
         start += size

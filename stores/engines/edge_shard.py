@@ -29,16 +29,18 @@ from casewright.stores.whole_file import write_whole
 if TYPE_CHECKING:
     from qdrant_edge import EdgeShard
 
+#: In a store's folder: the folder of the collections.
 SHARDS = "shards"
-#: In a collection's folder: shard, layout (the schema's facets and quality), number of cases.
-SHARD, LAYOUT, COUNT = "shard", "layout.json", "count.bin"
-#: A copy of the layout file, since without the layout no case can be read.
-LAYOUT_COPY = "layout.copy.json"
+#: In a collection's folder: the folder of the shard, and the file with the number of cases.
+SHARD, COUNT_FILE = "shard", "count.bin"
+#: The file of the layout (the schema's facets and quality), and its copy: without the layout, no
+#: case can be read.
+LAYOUT_FILE, LAYOUT_COPY = "layout.json", "layout.copy.json"
 #: A stored case: id, payload, vector.
 Stored = tuple[str, Mapping[str, Any], NDArray[np.float32]]
 #: Cases per page when a collection is read.
 PAGE_SIZE = 1000
-#: No damage: out of memory, no permission, too many open files, disk full, read-only, quota.
+#: Errors without damage: memory, permission, too many open files, disk full, read-only, quota.
 SYSTEM_ERROR = re.compile(r"\(os error (?:12|13|23|24|28|30|122)\)")
 
 
@@ -77,7 +79,7 @@ class ShardFolder:
 
     def write_count(self, minimum: int, maximum: int) -> None:
         """Write bounds of the number of cases."""
-        checksums.write_count(self.path / COUNT, minimum, maximum)
+        checksums.write_count(self.path / COUNT_FILE, minimum, maximum)
 
     def make(self, dimension: int, layout: Mapping[str, Any]) -> None:
         """Create an empty collection."""
@@ -110,18 +112,18 @@ class ShardFolder:
             shard.close()
         checksum = _checksum(dimension, layout)
         content = {"dimension": dimension, "layout": dict(layout), "sum": checksum}
-        for name in (LAYOUT, LAYOUT_COPY):
+        for name in (LAYOUT_FILE, LAYOUT_COPY):
             write_whole(new_folder / name, json.dumps(content))
-        checksums.write_count(new_folder / COUNT, count, count)
+        checksums.write_count(new_folder / COUNT_FILE, count, count)
         write_whole(new_folder / CLOSED, json.dumps({"files": checksums_of(new_folder / SHARD)}))
         return new_folder
 
-    def layout(self, name: str = LAYOUT) -> tuple[int, Mapping[str, Any]]:
+    def layout(self, name: str = LAYOUT_FILE) -> tuple[int, Mapping[str, Any]]:
         """Return dimension and layout from a file; raise ``StoreDamagedError`` for damage."""
         content = self._layout_file(name)
         return content["dimension"], content["layout"]
 
-    def _layout_file(self, name: str = LAYOUT) -> dict[str, Any]:
+    def _layout_file(self, name: str = LAYOUT_FILE) -> dict[str, Any]:
         try:
             file = dict(json.loads((self.path / name).read_text(encoding="utf-8")))
             # Older versions wrote no checksum.
@@ -143,10 +145,10 @@ class ShardFolder:
         return checksums.closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
 
     def count_bounds(self) -> tuple[int, int] | None:
-        """Return the minimum and maximum number of cases, ``None`` if unknown; raise if damaged."""
-        bounds = checksums.read_count(self.path / COUNT)
+        """Return the minimum and maximum number of cases; ``None`` if they are unknown."""
+        bounds = checksums.read_count(self.path / COUNT_FILE)
         if bounds is None and "sum" in self._layout_file():
-            raise self.damaged(f"its {COUNT} is missing")
+            raise self.damaged(f"its {COUNT_FILE} is missing")
         return bounds
 
     def load(self) -> EdgeShard:
@@ -164,7 +166,7 @@ class ShardFolder:
         with self.converted_errors(reading=True):
             shard = EdgeShard.load(str(self.path / SHARD))
             count = shard.info().points_count
-            # The index spares a condition from reading every payload; a kill may damage it.
+            # Without an index, a condition reads every payload. A kill may have damaged the index.
             if not (was_closed and TAGS in shard.info().payload_schema):
                 shard.update(UpdateOperation.delete_field_index(TAGS))
                 shard.update(UpdateOperation.create_field_index(TAGS, KeywordIndexParams()))
@@ -190,7 +192,7 @@ class ShardFolder:
             shutil.rmtree(target)
 
     def close(self, shard: EdgeShard) -> None:
-        """Close the shard and write its files' checksums; ignore errors."""
+        """Close the shard and write the checksums of its files; ignore errors."""
         # If closing fails, the shard's log has the data, or the folder was removed.
         with suppress(StoreError, OSError):
             with self.converted_errors(reading=False):
@@ -216,7 +218,7 @@ class ShardFolder:
             shutil.rmtree(removed_path)
 
     def _sibling(self, ending: str) -> Path:
-        """Return a sibling path of the collection; remove what an interrupted call left there."""
+        """Return a path beside the collection; remove what an interrupted call left there."""
         if (path := self.path.with_name(f"{self.path.name}.{ending}")).exists():
             shutil.rmtree(path)
         return path

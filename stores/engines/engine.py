@@ -40,25 +40,22 @@ class Engine(Protocol):
 
     @property
     def writing(self) -> AbstractContextManager[Any]:
-        """The lock of this process's threads for writes that depend on earlier reads.
-
-        It does not exclude other users of a server.
-        """
+        """The lock for writes that depend on earlier reads, among the threads of this process."""
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         """Return the layout given to ``create``; ``None`` if there is no such collection.
 
-        The result is cached; ``fresh`` reads it again, as another client may have replaced it.
+        The layout is cached. ``fresh`` reads it again: another client may have replaced it.
         """
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
-        """Create an empty collection with a layout; do not change an existing collection."""
+        """Create an empty collection; ``layout`` is its schema as JSON. Keep an existing one."""
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         """Write n points, and return when the engine has acknowledged them."""
 
     def uploading(self, collection: str, on_stored: Callable[[int], None]) -> UploadContext:
-        """Return a context that writes many batches, which are acknowledged when it exits.
+        """Return a context that writes many batches; when it exits, all are acknowledged.
 
         The context holds ``writing``. It calls ``on_stored``, in the caller's thread, with the
         number of points stored since the last call.

@@ -1,4 +1,4 @@
-"""The engine of a ``QdrantClient`` in local mode, also the base class of the server's engine."""
+"""The engine of a ``QdrantClient`` in local mode, and the base of a server's engine."""
 
 # ruff: noqa: D102 - ``Engine`` documents the methods.
 
@@ -28,7 +28,7 @@ PAGE_SIZE = 1000
 MISSING = re.compile("Collection .* not found")
 Answer = TypeVar("Answer")
 
-# Ignore the warning at 20,000 cases, once for the process: catch_warnings is not thread-safe.
+# Ignore the warning at 20,000 cases in the whole process: catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 
 

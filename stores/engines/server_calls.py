@@ -16,14 +16,15 @@ from casewright.stores.engines.engine import NoCollectionError
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-#: Minimum and maximum seconds between two attempts (the wait doubles, plus jitter), and the maximum
-#: wait that a server may ask for.
-MIN_WAIT, MAX_WAIT, MAX_RETRY_AFTER = 0.25, 30.0, 60.0
+#: Minimum and maximum seconds between two attempts; the wait doubles, plus jitter.
+MIN_WAIT, MAX_WAIT = 0.25, 30.0
+#: Maximum seconds that a server may ask to wait.
+MAX_RETRY_AFTER = 60.0
 #: Maximum number of retries of a read.
 READ_RETRIES = 2
-#: HTTP (RFC 9110) and gRPC codes of a busy server, and of a gateway that cannot reach the server.
+#: HTTP (RFC 9110) and gRPC codes of a busy server, or a gateway that cannot reach the server.
 TEMPORARY = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
-#: Status codes of a server that does not answer (gRPC), a refused API key, and a missing resource.
+#: gRPC codes of a server that does not answer.
 UNREACHED = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 REFUSED_KEY = {"401", "403", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 MISSING = {"404", "NOT_FOUND"}
@@ -31,7 +32,7 @@ Answer = TypeVar("Answer")
 
 
 class ServerCalls:
-    """Calls to one server, which raise only ``StoreError`` and its subclasses.
+    """Calls to one server; they raise only ``StoreError`` and its subclasses.
 
     A request may be sent twice: Qdrant's reads, upserts and deletes are idempotent. ``retries``
     limits the retries of a request; a read has at most ``READ_RETRIES``. ``timeout`` is the time
@@ -64,9 +65,9 @@ class ServerCalls:
             failure = _as_failure(state.outcome.exception() if state.outcome else None)
             return max(backoff(state), failure.wait if failure else 0.0)
 
-        def is_temporary(error: BaseException) -> bool:
+        def can_retry(error: BaseException) -> bool:
             failure = _as_failure(error)
-            return failure is not None and failure.temporary
+            return failure is not None and failure.is_temporary
 
         def must_stop(state: RetryCallState) -> bool:
             elapsed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
@@ -77,7 +78,7 @@ class ServerCalls:
             if stop.wait(seconds):
                 raise StoreUnavailableError(f"A request to {self._server} was cancelled.")
 
-        retry = retry_if_exception(is_temporary)
+        retry = retry_if_exception(can_retry)
         retrying = Retrying(retry=retry, wait=wait, stop=must_stop, sleep=sleep, reraise=True)
         started = time.monotonic()
         try:
@@ -97,12 +98,12 @@ class ServerCalls:
 class _Failure:
     """The failure of a request: an HTTP status or gRPC code, which may be empty, and the reason.
 
-    After a ``temporary`` failure, a request may succeed ``wait`` seconds later.
+    If it ``is_temporary``, a request may succeed ``wait`` seconds later.
     """
 
     status: str
     reason: str
-    temporary: bool
+    is_temporary: bool
     wait: float = 0.0
 
 
@@ -157,7 +158,7 @@ def _as_store_error(failure: _Failure, server: str, attempts: str) -> StoreError
     elif status == "413":
         problem = f"refused a request as too large: {status} {reason}."
         advice = "Lower upload_batch in ServerOptions, or raise the server's max_request_size_mb."
-    elif status and failure.temporary:
+    elif status and failure.is_temporary:
         problem = f"is busy, or its gateway cannot reach it: {status} {reason}."
         if failure.wait:
             problem += f" It asks for a wait of {failure.wait:.0f} s."
@@ -165,7 +166,7 @@ def _as_store_error(failure: _Failure, server: str, attempts: str) -> StoreError
     elif status:
         problem = f"refused: {status} {reason}."
         advice = "Check the URL, the API key and the server's log."
-    elif failure.temporary:
+    elif failure.is_temporary:
         problem = f"does not answer: {reason}."
         advice = "Check that it runs and that the URL is right."
     else:

@@ -1,4 +1,4 @@
-"""A Qdrant server or cluster behind the engine interface."""
+"""The engine of a Qdrant server or cluster."""
 
 # ruff: noqa: D102 - ``Engine`` documents the methods.
 

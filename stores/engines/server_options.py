@@ -14,8 +14,8 @@ from casewright.stores.where import qdrant_filter
 if TYPE_CHECKING:
     from qdrant_client import models
 
-#: The reason why each option has reserved names.
-_REASONS = {
+#: Why each option has reserved names.
+_RESERVED_REASONS = {
     "collection": "The store sets the vectors by its schema, and records the schema as metadata",
     "vectors": "The store sets size and distance by its schema",
     "client": "Address, key and timeout are CaseStore(location, api_key=, timeout=)",
@@ -49,10 +49,10 @@ class ServerOptions:
         indexes: The payload index of each metadata field: a ``PayloadSchemaType``, its name, or
             parameters such as ``KeywordIndexParams``. ``tenant`` always has an index.
         parallel: Maximum number of batches that are sent to the server at the same time.
-        upload_batch: Cases in one request.
+        upload_batch: Maximum number of cases in one request.
         retries: Maximum number of retries of a write after a temporary failure: no answer, too many
-            requests, a bad gateway. A read is retried at most twice even if this is higher, and all
-            its attempts share the time limit of one request.
+            requests, a bad gateway. A read is retried at most twice, and all attempts of a read
+            share the time limit of one request.
 
     Raises:
         InputError: Qdrant does not accept a name or a value.
@@ -157,6 +157,6 @@ def _check_names(option: str, values: Mapping[str, Any], arguments: Collection[s
     _check_mapping(option, values)
     valid = set(arguments) - _RESERVED[option]
     if refused := [name for name in values if name not in valid]:
-        reason = f" {_REASONS[option]}." if refused[0] in _RESERVED[option] else ""
+        reason = f" {_RESERVED_REASONS[option]}." if refused[0] in _RESERVED[option] else ""
         problem = f"The server option {option} has {refused[0]!r}, which is not allowed.{reason}"
         raise InputError(f"{problem} Give only these names: {', '.join(sorted(valid))}.")

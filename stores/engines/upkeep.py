@@ -1,4 +1,4 @@
-"""Check of a store's folder for damage, and repair of damaged collections."""
+"""Checks a store's folder for damage, and repairs damaged collections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 from casewright.errors import InputError, StoreDamagedError
-from casewright.stores.engines.connections import ENGINE, ENGINE_FILE, check_engine
+from casewright.stores.engines.connections import ENGINE_FILE, ENGINE_NAME, check_engine
 from casewright.stores.engines.edge_child import examine, rebuild
 from casewright.stores.engines.edge_shard import SHARDS, ShardFolder
 from casewright.stores.engines.folder import hold_folder
@@ -20,7 +20,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The number of cases, or the damage, of a collection; ``collection`` is "" for the folder."""
+    """A collection's number of cases or its damage; ``collection`` is "" if the folder's is."""
 
     collection: str
     cases: int = 0
@@ -31,8 +31,8 @@ class CheckResult:
 class RepairResult:
     """The result of the repair of a damaged collection.
 
-    ``lost`` is the number of lost cases, and ``back`` of deleted cases that reappeared; ``None`` if
-    unknown. ``texts`` is the path of the JSON Lines file with the lost cases whose text is
+    ``lost`` is the number of lost cases, ``back`` the number of deleted cases that reappeared;
+    ``None`` if unknown. ``texts`` is the path of a JSON Lines file with lost cases whose text is
     undamaged, empty if there are none. ``beside`` is the path of the damaged files.
     """
 
@@ -66,7 +66,7 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResu
         try:
             check_engine(folder)
         except StoreDamagedError:
-            write_whole(folder / ENGINE_FILE, json.dumps({"engine": ENGINE}))
+            write_whole(folder / ENGINE_FILE, json.dumps({"engine": ENGINE_NAME}))
         # Each shard is repaired before the next is checked: a failed check ends the repair.
         return [
             _repair_result(folder, disk.collection, rebuild(disk, lock))

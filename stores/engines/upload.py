@@ -1,4 +1,4 @@
-"""Upload of batches by several threads, and the lock that the threads share."""
+"""Uploads batches in several threads, which share a lock."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ UploadContext = AbstractContextManager[Upload]
 
 
 class Uploads:
-    """A context in which ``parallel`` threads write batches of ``size`` points during encoding.
+    """A context in which ``parallel`` threads write batches of ``size`` points.
 
     At most ``parallel`` batches are in memory. ``write`` is called with an event that ends its
     retries; ``on_stored`` is called in the caller's thread with the number of points stored since
-    its last call. After a failed batch or an interrupt of the caller, the context waits only for
+    the last call. After a failed batch or an interrupt of the caller, the context waits only for
     running requests. After another error of the caller, it waits until all batches are stored.
     """
 
@@ -62,7 +62,7 @@ class Uploads:
             batch = ids[rows], vectors[rows], payloads[rows]
             self._count_stored()
             # The later of two cases with the same id must be written last.
-            if any(not set(batch[0]).isdisjoint(others) for others in self._pending.values()):
+            if any(not set(batch[0]).isdisjoint(pending) for pending in self._pending.values()):
                 self._count_stored(wait_for_all=True)
             while len(self._pending) >= self._parallel:
                 wait(self._pending, return_when=FIRST_COMPLETED)
@@ -70,7 +70,7 @@ class Uploads:
             self._pending[self._pool.submit(self._write, *batch, self._stop)] = batch[0]
 
     def _count_stored(self, *, wait_for_all: bool = False) -> None:
-        """Count the batches stored so far; raise the first error after the others have ended."""
+        """Count the batches stored so far; raise the first error when all batches have ended."""
         if wait_for_all:
             wait(self._pending)
         for future in [future for future in self._pending if future.done()]:
@@ -98,8 +98,8 @@ class Uploads:
 class SharedLock:
     """A lock that one thread holds (``with lock``, reentrant), or many (``with lock.shared()``).
 
-    A thread that waits for the exclusive lock precedes threads that want to share it, so that a
-    ``retain`` does not wait for a long ``add``. The exclusive owner must not call ``shared``.
+    A thread that waits for the exclusive lock precedes threads that wait to share the lock, so that
+    a ``retain`` does not wait for a long ``add``. The exclusive owner must not call ``shared``.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Features of a candidate for the relevance judge without a language model.
 
-Nothing is encoded or searched: vectors, scores and texts are those of the hits. A candidate's
-features depend on the question, on the candidates that were judged relevant earlier, and on the
-other candidates' scores, but not on their texts: no candidate's text affects another's verdict.
+Nothing is encoded or searched: vectors, scores and texts come from the hits. A candidate's features
+depend on the question, on the candidates that were judged relevant earlier, and on the scores, but
+not the texts, of other candidates: no candidate's text affects another candidate's verdict.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TEMPERATURE = 0.05
 LENGTH_TOLERANCE = 1e-2
 #: Components and metadata fields that are titles, the most specific first.
 TITLES = ("symbol", "title", "name", "heading", "subject")
-#: Minimum characters of a name or a title; shorter ones occur in any text by chance.
+#: Minimum characters of a name or a title; shorter names occur in any text by chance.
 MIN_CHARACTERS = 4
 
 _WORD = re.compile(r"\w+")
@@ -65,7 +65,7 @@ class _Terms:
 
     ``title`` has the title's words in lower case, joined by blanks, without words in brackets.
     ``body`` has the text's words in the same form, with a blank on either side. ``words`` are the
-    content words of title and text, ``title_words`` those of the title, ``names`` the text's names.
+    content words of title and text, ``title_words`` of the title; ``names`` are the text's names.
     """
 
     title: str
@@ -76,7 +76,7 @@ class _Terms:
 
 
 def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
-    """Return one row per candidate: array (n, len(LATER)), or (n, len(FIRST)) in a first round.
+    """Return the ``FIRST`` or ``LATER`` of n candidates: array (n, features).
 
     Features of candidate and question:
 
@@ -86,9 +86,9 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     - ``log_rank``: log2(1 + rank) by nearness. ``z_score``: nearness in standard deviations of its
       round, so that the unit of a search's scores does not matter.
     - ``score_share``: softmax of the scores at ``TEMPERATURE``.
-    - ``words_in_text``, ``words_in_title``: share of the question's content words in title and
-      text, and in the title. ``title_in_question``: share of the title's words in the question.
-      ``title_whole``: the question contains the title; ``source_named``: it contains the source.
+    - ``words_in_text``: share of the question's content words in title and text;
+      ``words_in_title``: in the title. ``title_in_question``: share of the title's words in the
+      question. ``title_whole``, ``source_named``: the question contains the title, the source.
 
     Features of candidate and relevant texts:
 
@@ -156,7 +156,7 @@ def _common_features(
 
 
 class _RelevantTexts:
-    """The relevant candidates, for comparison with others."""
+    """The relevant candidates, for comparison with other candidates."""
 
     def __init__(self, question: _Terms, relevant: Sequence[Candidate]) -> None:
         candidate_terms = [_candidate_terms(candidate) for candidate in relevant]
@@ -177,7 +177,8 @@ class _RelevantTexts:
         is_named = not _contains(terms.title, question.body) and _contains(terms.title, self.text)
         new_title_words = terms.title_words - question.words
         named_words = sum(f" {word} " in self.text for word in new_title_words)
-        names = [name for name in terms.names if f" {name} " not in question.body]
+        new_names = [name for name in terms.names if f" {name} " not in question.body]
+        shared_count = sum(name in self.names for name in new_names)
         same_title = any(
             terms.title
             and terms.title == other_title
@@ -193,7 +194,7 @@ class _RelevantTexts:
             "title_named": float(is_named),
             "title_words_named": named_words / max(1, len(new_title_words)),
             "names_candidate": float(has_relevant_title),
-            "names_shared": sum(n in self.names for n in names) / math.sqrt(max(1, len(names))),
+            "names_shared": shared_count / math.sqrt(max(1, len(new_names))),
             "log_relevant": math.log1p(len(self.relevant)),
             "same_title": float(same_title),
             "same_source": float(any(candidate.same_source(other) for other in self.relevant)),
@@ -201,10 +202,13 @@ class _RelevantTexts:
         }
 
 
-def _cosines(hit: Hit, vectors: _Vectors, other: Hit, others: _Vectors) -> tuple[float, float]:
-    if vectors and vectors.keys() == others.keys():
-        return _text_and_title({name: float(vectors[name] @ others[name]) for name in vectors})
-    first, second = (np.asarray(each.vector, dtype=np.float64).ravel() for each in (hit, other))
+def _cosines(
+    hit: Hit, vectors: _Vectors, other_hit: Hit, other_vectors: _Vectors
+) -> tuple[float, float]:
+    if vectors and vectors.keys() == other_vectors.keys():
+        cosines = {name: float(vectors[name] @ other_vectors[name]) for name in vectors}
+        return _text_and_title(cosines)
+    first, second = (np.asarray(h.vector, dtype=np.float64).ravel() for h in (hit, other_hit))
     if first.shape != second.shape:
         return 0.0, 0.0
     # The sum over the facets, each with a unit vector, is divided by their number.
@@ -214,7 +218,7 @@ def _cosines(hit: Hit, vectors: _Vectors, other: Hit, others: _Vectors) -> tuple
 def _facet_vectors(hit: Hit) -> _Vectors:
     """Return the facets' vectors by name; empty if the hit's vector cannot be split.
 
-    A hit does not have its facets' dimensions: equal dimensions and unit vectors are assumed.
+    Facets of equal dimensions with unit vectors are assumed, since a hit has no dimensions.
     """
     vector = np.asarray(hit.vector, dtype=np.float64).ravel()
     count = len(hit.facet_scores)

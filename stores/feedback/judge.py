@@ -13,7 +13,7 @@ from casewright.stores.documents.cases import chunk_place
 from casewright.stores.facet import component_text
 from casewright.stores.hit import Hit
 
-#: Maximum of a token count; larger counts are replaced by it.
+#: Maximum of a token count; a larger count is replaced by this number.
 MAX_TOKENS = 1_000_000_000
 
 
@@ -24,7 +24,7 @@ class Candidate:
     Attributes:
         hit: The case, scored against the question.
         text: The text that the judge reads.
-        nearness: The score of the case in the search of the round.
+        nearness: The score of the case in its round's search.
         round: The round, from 1.
     """
 
@@ -58,7 +58,7 @@ class Candidate:
 
 
 def case_text(case: Case) -> str:
-    """Return a case's distinct texts, one per line: those of its problem, then its solution."""
+    """Return a case's distinct texts, one per line: its problem's texts, then its solution."""
     texts = [value for value in case.problem.values() if isinstance(value, str) and value.strip()]
     if case.solution is not None:
         texts.append(component_text(case.solution))
@@ -115,7 +115,7 @@ class Judge(Protocol):
 
 @runtime_checkable
 class AsyncJudge(Judge, Protocol):
-    """A judge that can be awaited; others run in a thread."""
+    """A judge that can be awaited; other judges run in a thread."""
 
     async def ajudge(self, request: JudgeRequest) -> Verdicts:
         """Return the verdicts without blocking the event loop."""
@@ -134,10 +134,10 @@ def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
     ids = {candidate.id for candidate in request.candidates}
     try:
         failed = bool(verdicts.failed)
-        probabilities = ((id_, float(p)) for id_, p in verdicts.probabilities.items() if id_ in ids)
+        pairs = ((id_, float(p)) for id_, p in verdicts.probabilities.items() if id_ in ids)
         return Verdicts(
             frozenset() if failed else frozenset(ids & set(relevant)),
-            {id_: probability for id_, probability in probabilities if 0 <= probability <= 1},
+            {id_: probability for id_, probability in pairs if 0 <= probability <= 1},
             # A checkpoint cannot hold very large integers.
             {str(name): min(max(int(n), 0), MAX_TOKENS) for name, n in verdicts.tokens.items()},
             note_line(str(verdicts.note)),

@@ -1,4 +1,4 @@
-"""A judge without a language model: logistic regressions over scores and texts of the hits."""
+"""A judge without a language model: logistic regressions over features of the hits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from casewright.stores.feedback.judge import JudgeRequest, Verdicts
 
 FORMAT = 1
 FILE = "judge.json"
-#: Maximum of a logit, since the exponential of a larger one may overflow.
+#: Maximum of a logit, since the exponential of a larger logit may overflow.
 MAX_LOGIT = 500.0
 _ADVICE = "Train it anew: casewright finetune judge."
 
@@ -98,8 +98,7 @@ class OfflineJudge:
     """A judge by logistic regression over scores, similarities and shared words.
 
     It is deterministic, spends no tokens, and needs no network; a round takes milliseconds.
-    ``model.training`` has the quality of its probabilities on questions outside the training. The
-    text of one candidate does not change the verdict on another.
+    ``model.training`` has the quality of the probabilities on questions outside the training.
 
     Args:
         model: ``None`` for the shipped model; ``JudgeModel.load(file)`` reads another.
@@ -125,14 +124,16 @@ class OfflineJudge:
         """Return verdicts with the probability of each candidate; see ``Judge``."""
         if not request.candidates:
             return Verdicts(frozenset())
-        later = bool(request.relevant)
-        regression = self.model.later if later else self.model.first
-        values = regression.probabilities(feature_rows(request), LATER if later else FIRST).tolist()
-        by_id = dict(zip([candidate.id for candidate in request.candidates], values, strict=True))
-        relevant = {id_ for id_, p in by_id.items() if p >= regression.threshold}
-        if self._always_one and not later and not relevant:
-            relevant = {request.candidates[int(np.argmax(values))].id}
-        return Verdicts(frozenset(relevant), by_id)
+        is_first = not request.relevant
+        regression = self.model.first if is_first else self.model.later
+        features = FIRST if is_first else LATER
+        values = regression.probabilities(feature_rows(request), features).tolist()
+        ids = [candidate.id for candidate in request.candidates]
+        probabilities = dict(zip(ids, values, strict=True))
+        relevant = {id_ for id_, p in probabilities.items() if p >= regression.threshold}
+        if self._always_one and is_first and not relevant:
+            relevant = {ids[int(np.argmax(values))]}
+        return Verdicts(frozenset(relevant), probabilities)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Strategies, which search again with the cases that a judge called relevant.
+"""Strategies that search again with the cases that a judge called relevant.
 
 A ``Hit`` has a case and its vector; ``Found`` has a hit and the score of the search; ``Candidate``
 has a hit and the text that the judge reads.
@@ -75,10 +75,10 @@ class TextStrategy:
 
 @dataclass(frozen=True, slots=True)
 class SentenceStrategy:
-    """A batch of searches for the question followed by each sentence of the relevant texts.
+    """A batch of searches, each for the question followed by a sentence of the relevant texts.
 
-    A sentence often names the subject of the next look-up; a whole text as a query finds texts like
-    itself. The score of a case is its score for the nearest query.
+    A sentence often names the subject of the next look-up, whereas a whole text as a query finds
+    similar texts. The score of a case is its score for the nearest query.
 
     Attributes:
         sentences: Maximum number of sentences of one text, from its beginning.
@@ -170,11 +170,12 @@ class NeighbourStrategy:
         check_counts(1, reach=self.reach)
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
-        places = {p for c in feedback.relevant for p in neighbour_places(c.hit.case, self.reach)}
+        cases = [candidate.hit.case for candidate in feedback.relevant]
+        places = {place for case in cases for place in neighbour_places(case, self.reach)}
         adjacent: list[Found] = []
         if places:
             matches = question.matching(places_condition(places), exclude=feedback.seen)
-            # The condition also admits chunks with one place's source and another's position.
+            # The condition also admits chunks with the source of one place and position of another.
             adjacent = [match for match in matches if chunk_place(match.hit.case) in places][:k]
         if len(adjacent) == k:
             return adjacent
@@ -184,7 +185,7 @@ class NeighbourStrategy:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return a text's sentences and lines, short ones joined with the next."""
+    """Return a text's sentences and lines; short sentences are joined with the next sentence."""
     sentences: list[str] = []
     sentence = ""
     for piece in _SENTENCE_END.split(text.strip()):

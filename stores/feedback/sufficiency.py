@@ -2,12 +2,12 @@
 
 A passage on the question's subject has a high relevance even if it does not answer the question; a
 passage may also have the question's words by chance. The first feature is therefore a product: the
-share of the question's words in a passage, weighted by their rarity, times its relevance. This
+share of the question's words in a passage, weighted by rarity, times the passage's relevance. This
 share is small if a long question uses other words than the passage; the second feature is therefore
 the number of the question's words in a passage. The third is the log-odds that one of the passages
-answers, by the cross-encoder (``stores/passages/search.py``). A logistic regression turns them into
-a probability; ``casewright bench documents --fit`` trains it. Another regression has only the first
-two features, for encoders without a cross-encoder.
+answers, by the cross-encoder (``stores/passages/search.py``). A logistic regression computes a
+probability from these features; ``casewright bench documents --fit`` trains it. Another regression
+has only the first two features, for encoders without a cross-encoder.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from casewright.stores.hit import Hit
 FEATURES = ("covered_relevance", "words", "answer")
 #: The shipped judges' files, by the number of features.
 FILES = {2: "sufficiency.json", 3: "sufficiency_answer.json"}
-#: A shorter question counts as ``MIN_WORDS`` words, since the training's questions are longer.
-#: ``MAX_WORDS`` bounds the second feature, since any passage has some words of a long question.
-MIN_WORDS, MAX_WORDS = 2, 3
+#: A shorter question counts as so many words, since the training's questions are longer.
+MIN_WORDS = 2
+#: Maximum of the second feature, since any passage has some words of a long question.
+MAX_WORDS = 3
 
 #: Words of questions that an answer need not repeat, stop words included.
 _IGNORED = STOPWORDS | {"often", "must", "many", "much", "long", "far", "need"}
@@ -48,9 +49,9 @@ class SufficiencyJudge:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def shipped(cls, features: int = len(FEATURES)) -> SufficiencyJudge:
+    def shipped(cls, feature_count: int = len(FEATURES)) -> SufficiencyJudge:
         """Return the judge that comes with the package for a number of features, read once."""
-        return _shipped(features)
+        return _shipped(feature_count)
 
     def save(self, file: Path) -> None:
         """Write the judge as JSON."""
@@ -103,7 +104,8 @@ def _stem(word: str) -> str:
 
 
 @cache
-def _shipped(features: int) -> SufficiencyJudge:
-    content = json.loads(files(__package__).joinpath(FILES[features]).read_text(encoding="utf-8"))
+def _shipped(feature_count: int) -> SufficiencyJudge:
+    file = files(__package__).joinpath(FILES[feature_count])
+    content = json.loads(file.read_text(encoding="utf-8"))
     training = content.pop("training")
     return SufficiencyJudge(Regression(**content), training)

@@ -1,4 +1,4 @@
-"""The search for passages, by embeddings and by words together, then by a cross-encoder."""
+"""Searches for passages, by embeddings and words together, then by a cross-encoder."""
 
 from __future__ import annotations
 
@@ -16,21 +16,28 @@ from casewright.stores.hit import DECIMALS, near_best
 from casewright.stores.passages.text import passage_markdown
 from casewright.stores.passages.word_index import WordIndex
 
-#: Maximum number of passages of a result, and of candidates of each of the two searches.
-PASSAGES, CANDIDATES = 5, 20
-#: Maximum number of best candidates that the cross-encoder reads; the weight of a passage's search
-#: score beside its logit; and the score with which the logit is the log-odds that it answers.
-READ, SEARCH_WEIGHT, USUAL_SCORE = 8, 8.0, 0.74
-#: Number of best candidates beside which more passages are read, and how far in their files.
-EXPANDED, DISTANCE = 2, 1
-#: The share of BM25 that a passage of a store without an index is taken to have.
+#: Maximum number of passages of a result.
+MAX_PASSAGES = 5
+#: Maximum number of candidates of the search by embeddings, and of the search by words.
+MAX_CANDIDATES = 20
+#: Maximum number of candidates that the cross-encoder reads.
+MAX_READ = 8
+#: The weight of a search score that is added to a logit.
+SEARCH_WEIGHT = 8.0
+#: The search score with which the logit alone is the log-odds that the passage answers.
+USUAL_SCORE = 0.74
+#: Number of best candidates whose neighbours are read too.
+EXPANDED_COUNT = 2
+#: Maximum distance of these neighbours in the file.
+NEIGHBOUR_DISTANCE = 1
+#: The assumed share of BM25 of a passage in a store without an index.
 USUAL_SHARE = 0.2
-#: A passage is left out if its relevance is below this share of the best one's, and its log-odds
-#: are so many nats below the best one's.
-MIN_SHARE_OF_BEST, MARGIN = 0.6, 3.0
+#: A passage is left out if its relevance is below this share of the best relevance, and its
+#: log-odds are more nats than this gap below the best log-odds.
+MIN_SHARE_OF_BEST, MAX_LOG_ODDS_GAP = 0.6, 3.0
 #: The name, among a hit's facet scores, of the log-odds that the passage answers.
-ANSWER = "answer"
-#: Maximum of the judge's third feature, and minus its minimum, so that words can outweigh it.
+ANSWER_SCORE = "answer"
+#: Maximum magnitude of the judge's third feature, so that words can outweigh it.
 MAX_LOG_ODDS = 6.0
 #: Maximum number of passages whose words are indexed, since the index is in memory.
 MAX_INDEXED = 50_000
@@ -46,49 +53,49 @@ class PassageSearch:
     def __init__(self, documents: CaseStore) -> None:
         self._documents = documents
         self._encoder = documents.schema.facets[0].encoder
-        self._indexed = "://" not in documents.location
+        self._is_indexed = "://" not in documents.location
         self._index: WordIndex | None = None
         self._ids: dict[ChunkPlace | None, str] = {}
-        self._latest: tuple[str, Mapping[str, float]] = "", {}
+        self._latest_shares: tuple[str, Mapping[str, float]] = "", {}
         self._lock = threading.Lock()
 
     def best(self, query: str) -> list[Hit]:
-        """Return the best passages, at most ``PASSAGES``.
+        """Return the best passages, at most ``MAX_PASSAGES``.
 
-        With a cross-encoder, they are ordered by their facet score ``ANSWER``. With an index too,
-        the passages beside the best candidates are candidates.
+        With a cross-encoder, they are ordered by ``ANSWER_SCORE``; if there is an index too, the
+        neighbours of the best candidates are also candidates.
         """
-        candidates, _ = self.candidates(query, READ)
+        candidates, _ = self.candidates(query, MAX_READ)
         hits = self.with_answers(query, candidates)
-        if not any(ANSWER in hit.facet_scores for hit in hits):
-            return near_best(hits[:PASSAGES], 0.0, MIN_SHARE_OF_BEST)
-        beside = self._beside(query, _by_answer(hits)[:EXPANDED], hits)
-        hits = _by_answer([*hits, *self.with_answers(query, beside)])[:PASSAGES]
-        lowest = hits[0].facet_scores[ANSWER] - MARGIN
-        near = {hit.case.id for hit in near_best(hits, 0.0, MIN_SHARE_OF_BEST)}
-        return [h for h in hits if h.case.id in near or h.facet_scores[ANSWER] > lowest]
+        if not any(ANSWER_SCORE in hit.facet_scores for hit in hits):
+            return near_best(hits[:MAX_PASSAGES], 0.0, MIN_SHARE_OF_BEST)
+        neighbours = self._neighbours(query, _by_answer(hits)[:EXPANDED_COUNT], hits)
+        hits = _by_answer([*hits, *self.with_answers(query, neighbours)])[:MAX_PASSAGES]
+        lowest = hits[0].facet_scores[ANSWER_SCORE] - MAX_LOG_ODDS_GAP
+        ids = {hit.case.id for hit in near_best(hits, 0.0, MIN_SHARE_OF_BEST)}
+        return [h for h in hits if h.case.id in ids or h.facet_scores[ANSWER_SCORE] > lowest]
 
     def with_answers(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        """Return hits with their facet score ``ANSWER``, if the encoder has a cross-encoder."""
+        """Return hits with the facet score ``ANSWER_SCORE`` if the encoder has a cross-encoder."""
         passages = [cross_encoder_input(quotables(passage_markdown(hit.case))) for hit in hits]
         logits = answer_logits(self._encoder, query, passages)
         if logits is None:
             return list(hits)
-        scores, answering = self._scores(query, hits), []
+        scores, scored_hits = self._scores(query, hits), []
         for hit, part_logits in zip(hits, logits, strict=True):
-            search = SEARCH_WEIGHT * (scores[hit.case.id] - USUAL_SCORE)
-            facets = {**hit.facet_scores, ANSWER: log_sum(part_logits) + search}
-            answering.append(replace(hit, facet_scores=facets))
-        return answering
+            addend = SEARCH_WEIGHT * (scores[hit.case.id] - USUAL_SCORE)
+            facet_scores = {**hit.facet_scores, ANSWER_SCORE: log_sum(part_logits) + addend}
+            scored_hits.append(replace(hit, facet_scores=facet_scores))
+        return scored_hits
 
     def candidates(self, query: str, count: int) -> tuple[list[Hit], dict[str, float]]:
-        """Return passages by relevance plus share of BM25, the best first, and this sum by id."""
+        """Return passages by relevance plus share of BM25, the best first, and these sums by id."""
         question = self._documents.question(query)
         if question is None:
             return [], {}
-        hits = [found.hit for found in question.best(CANDIDATES)]
+        hits = [found.hit for found in question.best(MAX_CANDIDATES)]
         shares = self._shares(query)
-        by_words = heapq.nlargest(CANDIDATES, shares, key=lambda id_: shares[id_])
+        by_words = heapq.nlargest(MAX_CANDIDATES, shares, key=lambda id_: shares[id_])
         hits += question.hits([*{*by_words} - {hit.case.id for hit in hits}])
         scores = self._scores(query, hits)
         return _by_score(hits, scores)[:count], scores
@@ -96,34 +103,34 @@ class PassageSearch:
     def _scores(self, query: str, hits: Sequence[Hit]) -> dict[str, float]:
         """Return the sum of relevance and share of BM25 of each hit, by id."""
         shares = self._shares(query)
-        missing = 0.0 if self._index else USUAL_SHARE
-        return {hit.case.id: hit.relevance + shares.get(hit.case.id, missing) for hit in hits}
+        default = 0.0 if self._index else USUAL_SHARE
+        return {hit.case.id: hit.relevance + shares.get(hit.case.id, default) for hit in hits}
 
     def _shares(self, query: str) -> Mapping[str, float]:
-        """Return shares of BM25 by id; the latest are kept, since a search needs them often."""
-        if (index := self._words()) is None:
+        """Return shares of BM25 by id; those of the latest query are kept for further calls."""
+        if (index := self._word_index()) is None:
             return {}
-        latest, shares = self._latest
-        if latest != query:
+        latest_query, shares = self._latest_shares
+        if latest_query != query:
             shares = index.shares(query)
-            self._latest = query, shares
+            self._latest_shares = query, shares
         return shares
 
-    def _beside(self, query: str, hits: Sequence[Hit], known: Sequence[Hit]) -> list[Hit]:
-        """Return the passages before and after hits that are not known."""
+    def _neighbours(self, query: str, hits: Sequence[Hit], known: Sequence[Hit]) -> list[Hit]:
+        """Return the passages before and after ``hits``, without the ``known`` passages."""
         question = self._documents.question(query)
-        places = [place for hit in hits for place in neighbour_places(hit.case, DISTANCE)]
+        places = [place for hit in hits for place in neighbour_places(hit.case, NEIGHBOUR_DISTANCE)]
         ids = {self._ids[place] for place in places if place in self._ids}
         new = sorted(ids - {hit.case.id for hit in known})
         return question.hits(new) if question else []
 
     def features(self, query: str, hits: Sequence[Hit]) -> tuple[float, ...]:
         """Return the ``FEATURES`` of ``SufficiencyJudge`` of passages that ``best`` returned."""
-        index = self._words()
+        index = self._word_index()
         words = hit_features(query, hits, index.rarity if index else None)
         if answer_logits(self._encoder, query, []) is None:
             return words
-        log_odds = log_sum([hit.facet_scores[ANSWER] for hit in hits])
+        log_odds = log_sum([hit.facet_scores[ANSWER_SCORE] for hit in hits])
         return *words, min(max(log_odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
 
     def are_sufficient(self, query: str, hits: Sequence[Hit]) -> bool:
@@ -131,11 +138,11 @@ class PassageSearch:
         features = self.features(query, hits)
         return bool(hits) and SufficiencyJudge.shipped(len(features)).is_sufficient(features)
 
-    def _words(self) -> WordIndex | None:
+    def _word_index(self) -> WordIndex | None:
         with self._lock:
-            if self._indexed and self._index is None:
+            if self._is_indexed and self._index is None:
                 cases = self._documents.all() if self._documents.count() <= MAX_INDEXED else []
-                self._indexed = bool(cases)
+                self._is_indexed = bool(cases)
                 if cases:
                     self._index = WordIndex({case.id: _text(case) for case in cases})
                     self._ids = {chunk_place(case): case.id for case in cases}
@@ -143,13 +150,13 @@ class PassageSearch:
 
 
 def _text(case: Case) -> str:
-    """Return the text of a passage to be indexed: its title, which counts twice, file and text."""
+    """Return the text of a passage for the index: title (twice, as it counts more), file, text."""
     title, source = case.problem.get("title", ""), case.metadata.get("source", "")
     return f"{title} {title} {source} {case.solution}"
 
 
 def _by_answer(hits: Sequence[Hit]) -> list[Hit]:
-    return _by_score(hits, {hit.case.id: hit.facet_scores[ANSWER] for hit in hits})
+    return _by_score(hits, {hit.case.id: hit.facet_scores[ANSWER_SCORE] for hit in hits})
 
 
 def _by_score(hits: Sequence[Hit], scores: Mapping[str, float]) -> list[Hit]:

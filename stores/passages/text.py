@@ -7,7 +7,9 @@ from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.splitter import HEADING_SEPARATOR
 
 #: Headings that do not describe their section.
-UNSPECIFIC = ("description", "synopsis", "configuration", "options", "details", "example", "usage")
+UNSPECIFIC_HEADINGS = (
+    *("description", "synopsis", "configuration", "options", "details", "example", "usage"),
+)
 
 
 def passage_markdown(case: Case) -> str:
@@ -15,7 +17,7 @@ def passage_markdown(case: Case) -> str:
     source = str(case.metadata.get("source", ""))
     title = str(case.problem.get("title", ""))
     headings = [part for part in title.split(HEADING_SEPARATOR) if part != source]
-    specific = [text for text in headings if text.strip("`").lower() not in UNSPECIFIC]
+    specific = [text for text in headings if text.strip("`").lower() not in UNSPECIFIC_HEADINGS]
     text = str(case.solution)
     kind = kind_of(source)
     if kind is not None and kind.name == "code":

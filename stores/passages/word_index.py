@@ -1,6 +1,6 @@
 """An index of the words of texts: BM25 (Robertson and Zaragoza 2009, section 3.5).
 
-In NumPy, since it is built at the first search and the package bm25s takes longer.
+NumPy builds it at the first search in less time than the package bm25s.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ K1, B = 1.2, 0.75
 
 
 class WordIndex:
-    """Scores texts, which are given by id, by the words of a question."""
+    """Scores texts by the words of a question; ``texts`` has each text by its id."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._ids = np.array(list(texts))
-        words = [word_stems(text) for text in texts.values()]
-        self._slots: dict[str, int] = {}
-        slots = [self._slots.setdefault(word, len(self._slots)) for text in words for word in text]
-        lengths = np.array([len(text) for text in words])
+        word_lists = [word_stems(text) for text in texts.values()]
+        self._numbers: dict[str, int] = {}
+        words = [word for word_list in word_lists for word in word_list]
+        numbers = [self._numbers.setdefault(word, len(self._numbers)) for word in words]
+        count, lengths = len(word_lists), np.array(list(map(len, word_lists)))
         # Postings, ordered by word: the row of a text, and the weight of the word in the text.
-        rows = np.repeat(np.arange(len(words)), lengths)
-        postings, counts = np.unique(np.array(slots) * len(words) + rows, return_counts=True)
-        posting_slots, self._rows = np.divmod(postings, max(1, len(words)))
-        self._starts = np.searchsorted(posting_slots, np.arange(len(self._slots) + 1))
+        rows = np.repeat(np.arange(count), lengths)
+        postings, counts = np.unique(np.array(numbers) * count + rows, return_counts=True)
+        posting_numbers, self._rows = np.divmod(postings, max(1, count))
+        self._starts = np.searchsorted(posting_numbers, np.arange(len(self._numbers) + 1))
         norms = K1 * (1 - B + B * lengths / max(1.0, lengths.mean()))
         self._weights = counts / (counts + norms[self._rows])
 
@@ -51,5 +52,7 @@ class WordIndex:
         return dict(zip(self._ids[rows].tolist(), shares.tolist(), strict=True))
 
     def _postings(self, word: str) -> slice:
-        slot = self._slots.get(word)
-        return slice(0, 0) if slot is None else slice(self._starts[slot], self._starts[slot + 1])
+        number = self._numbers.get(word)
+        if number is None:
+            return slice(0, 0)
+        return slice(self._starts[number], self._starts[number + 1])

@@ -1,8 +1,6 @@
 """A case store as a LangChain retriever, for chains, agents and tools.
 
-``casewright.stores`` does not import this module, so it can be imported without LangChain::
-
-    from casewright.stores.retrievers.langchain import CaseRetriever
+``casewright.stores`` does not import this module, so it can be imported without LangChain.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """A case store as a LlamaIndex retriever, for query engines.
 
-``casewright.stores`` does not import this module, so it can be imported without LlamaIndex::
-
-    from casewright.stores.retrievers.llamaindex import CaseNodeRetriever
+``casewright.stores`` does not import this module, so it can be imported without LlamaIndex.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ except ImportError as error:
     problem = "A LlamaIndex retriever needs llama-index-core."
     raise DependencyError(f"{problem} Run: pip install llama-index-core") from error
 
+#: The bound in a store's condition for each operator of a range.
 RANGE_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 #: Operators with one value, which a list in the metadata matches by any element.
 ONE_VALUE = ("==", "contains", "!=")
@@ -66,8 +65,8 @@ class CaseNodeRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
     ) -> None:
         conditions = dict(where or {})
-        from_filters = {} if filters is None else where_of(filters)
-        if shared_fields := sorted(set(conditions) & set(from_filters)):
+        filter_conditions = {} if filters is None else where_of(filters)
+        if shared_fields := sorted(set(conditions) & set(filter_conditions)):
             problem = f"where and filters both have a condition on {shared_fields}"
             raise InputError(f"{problem}. Give one of the two.")
         self._store = store
@@ -75,7 +74,7 @@ class CaseNodeRetriever(BaseRetriever):
             k=k,
             weights=weights,
             lambda_b=lambda_b,
-            where=conditions | from_filters,
+            where=conditions | filter_conditions,
             search_type=search_type,
             lambda_d=lambda_d,
             text=text,

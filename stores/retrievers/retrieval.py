@@ -44,8 +44,8 @@ class Retrieval(BaseModel):
         weights: The weights of facets by name; ``None`` uses the facets' default weights.
         lambda_b: Share of the relevance in the score; see ``CaseStore.search``.
         where: A condition on the metadata; see ``CaseStore.search``.
-        search_type: ``"similarity"``, the best by score, or ``"mmr"``, each relevant and unlike the
-            cases before it (RAGSys, Algorithm 1).
+        search_type: ``"similarity"`` for the best by score, or ``"mmr"`` for relevant cases that
+            are unlike each other (RAGSys, Algorithm 1).
         lambda_d: For ``"mmr"``, the share of the score, from 0 (only diversity) to 1.
         text: A case's text: the schema's ``"support"`` or ``"full"``, or a function.
 
@@ -91,7 +91,7 @@ def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit
 
 
 def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
-    """Return a case as text; raise ``InputError`` if the text function returns another type."""
+    """Return a case as text; raise ``InputError`` if a function returns another type."""
     forms = {"support": schema.support, "full": schema.full}
     content = (text if callable(text) else forms[text])(case)
     if not isinstance(content, str):

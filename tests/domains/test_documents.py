@@ -118,7 +118,7 @@ def test_passage_beside_the_best_candidate_is_read_and_found(
     pots = "Pots are taken out one after the other with long gloves. "
     text = f"{firing * 12}Forty minutes are enough, then the door is opened. {pots * 20}"
     question = "How long must the Zorba kiln rest after its firing?"
-    monkeypatch.setattr("casewright.stores.passages.search.READ", 1)
+    monkeypatch.setattr("casewright.stores.passages.search.MAX_READ", 1)
     with open_waiting(SCHEMA, tmp_path / "store") as store:
         ingest(store, write(tmp_path / "docs", {"kiln.txt": text}))
         search = PassageSearch(store)

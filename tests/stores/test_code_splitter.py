@@ -111,7 +111,7 @@ METHOD = """    def large(self, items):
 
 
 def split_code(text: str, language: str = "python") -> list[Chunk]:
-    return split(Document(Kind("code", language), (Part(text),), has_line_numbers=True))
+    return split(Document(Kind("code", language), (Part(text),), has_lines=True))
 
 
 def test_every_supported_language_has_a_test_source() -> None:
