@@ -70,7 +70,7 @@ class Facet:
         return all(_has_value(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
-        """Embed problems as unit vectors, array (n, dimension), or zeros if it does not read one.
+        """Embed problems as unit vectors, array (n, dimension); zeros if ``reads`` is false.
 
         Raise ``FacetError`` if a problem cannot be embedded or its embedding is not finite,
         ``DependencyError`` if the encoder is not installed, ``InputError`` for a wrong shape.

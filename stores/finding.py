@@ -7,7 +7,7 @@ similarities s. A maximum is at least the mean, so
 ``w_i <= lambda_d * v_i - (1 - lambda_d) * mean_c s(i, c)``. This bound is linear in the stored
 vector of i: one dot-product search per pick finds the highest bound among all cases. If no bound of
 another case reaches a pick's value, the selection from all cases has the same picks. Otherwise, the
-cases whose bound reaches it are fetched.
+cases whose bound reaches a pick's value are fetched.
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ class Finder:
         while True:
             picks = select(hits, k, query.schema, lambda_d=lambda_d, weights=weights)
             try:
-                rivals = [] if has_all else self._rivals(query, picks, hits, where, lambda_d)
+                rival_ids = [] if has_all else self._rival_ids(query, picks, hits, where, lambda_d)
             except NoCollectionError:
                 return Selection((), True, 0, searches)
             searches += 0 if has_all else len(picks) - 1
-            may_fetch = len(hits) + len(rivals) <= max(max_candidates, initial_count)
-            # The rivals may have been deleted in the meantime.
-            if not (points := self.points(rivals, vectors=True) if may_fetch else []):
-                return Selection(picks, not rivals, len(hits), searches)
+            may_fetch = len(hits) + len(rival_ids) <= max(max_candidates, initial_count)
+            # These cases may have been deleted in the meantime.
+            if not (points := self.points(rival_ids, vectors=True) if may_fetch else []):
+                return Selection(picks, not rival_ids, len(hits), searches)
             hits += query.hits(points)
 
     def duplicate(self, case: Case, query: StoreQuery) -> Case | None:
@@ -121,7 +121,7 @@ class Finder:
                 return None
             limit *= 4
 
-    def _rivals(
+    def _rival_ids(
         self,
         query: StoreQuery,
         picks: Sequence[Pick],
@@ -141,12 +141,12 @@ class Finder:
         query_vectors = np.ascontiguousarray(bound_vectors, dtype=np.float32)
         limit, condition = len(hits) + max(8, len(hits) // 2), with_tenant(where, self.tenant)
         rankings = self.engine.rank(self.collection, query_vectors, limit, condition)
-        candidates = {hit.case.id for hit in hits}
-        rivals = dict.fromkeys(
+        candidate_ids = {hit.case.id for hit in hits}
+        rival_ids = dict.fromkeys(
             id_
             for pick, ranking in zip(picks[1:], rankings, strict=True)
             for id_, score in ranking
             if score + lambda_d * query.constant >= pick.value - query.slack
-            and id_ not in candidates
+            and id_ not in candidate_ids
         )
-        return list(rivals)
+        return list(rival_ids)

@@ -113,7 +113,7 @@ class Question:
     def matching(self, where: Where, *, exclude: Collection[str] = ()) -> list[Found]:
         """Return every case that meets a condition and the question's condition, by score, then id.
 
-        On a field of both, only the question's condition counts. ``exclude`` has ids to leave out.
+        For a field in both, the question's condition counts. ``exclude`` has ids to leave out.
         """
         condition = with_tenant({**where, **(self.where or {})}, self.finder.tenant)
         excluded_ids = set(exclude)

@@ -99,7 +99,7 @@ class CaseSchema:
         return sum(facet.dimension for facet in self.facets) + 1
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
-        """Return the default weights, or the ``given`` weights with 0 by default; they sum to 1.
+        """Return the default weights, or ``given`` and 0 for other facets, scaled to sum to 1.
 
         Raise ``InputError`` for unknown facets, and for weights below 0, not finite, or all 0.
         """

@@ -108,7 +108,7 @@ def _best_picks(
 ) -> Iterator[tuple[int, float, float]]:
     """Yield index, redundancy and value of at most ``limit`` picks from the best candidates.
 
-    They end before a pick whose value is not above ``others_bound``, the bound of all other
+    The picks end before a value that is not above ``others_bound``, the bound of all other
     candidates. ``earlier_vectors`` (picks, d) are the weighted vectors of the earlier picks.
     """
     single_weights = weights.astype(np.float32)
@@ -207,7 +207,6 @@ def check_selection(k: int, lambda_d: float) -> None:
 def check_counts(minimum: int, **counts: Any) -> None:
     """Raise ``InputError`` for a value that is not an integer of at least ``minimum``."""
     for name, count in counts.items():
-        # ``Integral`` includes NumPy's integers.
         if not isinstance(count, Integral) or count < minimum:
             raise InputError(f"{name}={count!r}: give a whole number, at least {minimum}.")
 

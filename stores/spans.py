@@ -1,7 +1,7 @@
 """OpenTelemetry spans with GenAI attributes, made only if the program imports OpenTelemetry.
 
-Attributes are names of tools and planners, and counts; questions, plans, arguments and results only
-with ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true``.
+Attributes are names of tools and planners, and counts. They include questions, plans, arguments and
+results only with ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true``.
 """
 
 from __future__ import annotations

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 #: Number of cases that are encoded and written together.
 BATCH_CASES = 256
-#: Minimum number of initial candidates of a selection.
 MIN_INITIAL_CANDIDATES = 20
 #: Default maximum number of candidates of a selection.
 MAX_CANDIDATES = 1000

@@ -29,7 +29,6 @@ def clamp(quality: Any, quality_range: tuple[float, float]) -> float | None:
     if quality is None:
         return None
     try:
-        # ``Real`` includes NumPy's numbers.
         number = float(quality) if isinstance(quality, Real) else math.nan
     except OverflowError:
         number = math.inf

@@ -17,7 +17,6 @@ from casewright.errors import BusyError
 Result = TypeVar("Result")
 #: Seconds that a coroutine may take to clean up after its time limit.
 CANCEL_SECONDS = 0.1
-#: Maximum number of idle threads that are kept for further calls.
 MAX_IDLE_THREADS = 64
 #: The owner of the calls in this context, such as a tenant; empty for no owner.
 owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_owner", default="")

@@ -72,7 +72,6 @@ def _import_module(name: str, file: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    # The module may import modules from its folder.
     sys.path.insert(0, os.path.dirname(file))
     spec.loader.exec_module(module)
     return module

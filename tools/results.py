@@ -44,13 +44,13 @@ def plain(value: Any) -> Any:
 def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     """Return a tool's return value as rows.
 
-    ``None`` and empty values give no rows; a mapping, dataclass or pydantic model gives one row; a
-    list or tuple gives a row for each member; text, or any other value, becomes the value of the
-    tool's only declared field. If several fields are declared, text is read as JSON; without
-    declared fields there are no rows. Undeclared fields are left out, except ``source``; missing
-    declared fields are null. Dates, decimals and similar objects become texts. Raise ``ToolError``
-    if JSON cannot represent the value, a mapping has no declared field with a value, or the tool
-    declares several fields and a member is neither a mapping nor JSON.
+    A mapping, dataclass or pydantic model is one row. A list or tuple has a row for each member.
+    Any other value becomes the value of the only declared field; if several are declared, text is
+    read as JSON. There are no rows for ``None``, an empty value, or a tool without declared fields.
+    Undeclared fields are left out, except ``source``; missing declared fields are null. Dates,
+    decimals and similar objects become texts. Raise ``ToolError`` if JSON cannot represent the
+    value, a mapping has no declared field with a value, or the tool declares several fields and a
+    member is neither a mapping nor JSON.
     """
     if not tool.results:
         return []

@@ -35,7 +35,7 @@ def find_settings_file(config: Path | None = None) -> Path | None:
 def read_settings(
     file: Path, names: Collection[str], path_names: Collection[str]
 ) -> dict[str, Any]:
-    """Return a file's values by setting; ``path_names`` are settings with paths from its folder."""
+    """Return a file's values by setting; paths of ``path_names`` start from the file's folder."""
     values = read_toml(file)
     if unknown := [name for name in values if name not in names]:
         suggestion = most_similar(unknown[0], names)

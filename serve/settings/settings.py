@@ -227,13 +227,13 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
     file = settings_file.find_settings_file(config)
-    names, values = Settings.model_fields, dict[str, Any]()
+    values: dict[str, Any] = {}
     if file is not None:
-        values = settings_file.read_settings(file, names, PATH_SETTINGS)
+        values = settings_file.read_settings(file, Settings.model_fields, PATH_SETTINGS)
         if config is None and not os.environ.get(settings_file.CONFIG_VARIABLE):
             settings_file.check_no_paths(file, values, (*PATH_SETTINGS, "threads_url"))
     set_flags = {name: value for name, value in flags.items() if value is not None}
-    origins = {name: Origin("default") for name in names}
+    origins = {name: Origin("default") for name in Settings.model_fields}
     origins |= {name: Origin("file", f"{name} in {file}") for name in values}
     environment = EnvSettingsSource(Settings, env_prefix=PREFIX, env_ignore_empty=True)()
     origins |= {name: Origin("environment", PREFIX + name.upper()) for name in environment}

@@ -1,4 +1,4 @@
-"""Conversion of documents' chunks to cases, and the roots (ingested folders) of a store's cases."""
+"""Converts chunks of documents to cases; lists and removes roots (ingested folders) of a store."""
 
 from __future__ import annotations
 
@@ -39,10 +39,7 @@ READER_PACKAGES = (
 #: The root of a chunk (a folder's path, or the name that ``ingest`` gave the folder), its source
 #: (the file's path below the root), and its position among the file's chunks, from 1.
 ChunkPlace = tuple[str, str, int]
-#: Number of cases that are removed in one call.
-DELETE_BATCH_SIZE = 2000
-#: Maximum number of roots in an error message.
-MAX_LISTED_ROOTS = 10
+DELETE_BATCH_SIZE, MAX_LISTED_ROOTS = 2000, 10
 
 
 def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
@@ -134,7 +131,7 @@ def chunk_place(case: Case) -> ChunkPlace | None:
 
 
 def neighbour_places(case: Case, distance: int) -> list[ChunkPlace]:
-    """Return the places up to ``distance`` before and after a chunk; none for other cases."""
+    """Return the places of ``distance`` chunks before and after a chunk; none for other cases."""
     place, chunk_count = chunk_place(case), case.metadata.get("chunks")
     if place is None or not isinstance(chunk_count, int):
         return []
@@ -190,8 +187,8 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
         path = Path(root).expanduser().resolve().as_posix() if str(root) else ""
     except (OSError, RuntimeError, ValueError):
         path = ""
-    for name in dict.fromkeys((str(root), path)):
-        if name and is_unicode(name) and (cases := store.all({"root": name})):
+    for value in dict.fromkeys((str(root), path)):
+        if value and is_unicode(value) and (cases := store.all({"root": value})):
             ids = [case.id for case in cases]
             for start in range(0, len(ids), DELETE_BATCH_SIZE):
                 store.delete(ids[start : start + DELETE_BATCH_SIZE])

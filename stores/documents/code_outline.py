@@ -114,8 +114,8 @@ def _walk(
 ) -> None:
     """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
-    ``outer_symbol`` and ``outer_row`` are the symbol and first row of the enclosing definition; an
-    inner definition on the same row is not listed. ``wrapper_row`` is an enclosing wrapper's first.
+    ``outer_symbol`` and ``outer_row`` are symbol and first row of the enclosing definition; an
+    inner definition on that row is not listed. ``wrapper_row`` is an enclosing wrapper's first row.
     """
     if depth > MAX_DEPTH:
         return

@@ -27,7 +27,6 @@ BLOCKS = (
 )
 #: Blocks that, in a table cell, do not end the line of the row.
 CELL_BLOCKS = ("p", "div")
-#: Markdown's mark of each heading element.
 HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 #: Marks of a paragraph break, a line break, the start of a cell, and a code block. They stand for
 #: the tags until the white space is normalised. A page's own control characters are removed first.

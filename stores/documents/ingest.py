@@ -111,9 +111,11 @@ def ingest(
         if file_walk.is_chosen(source, include, exclude) and _has_kind(source, kinds)
     }
     _check_matched(include, found, stored_stamps)
-    total = sum(file.size for file in found.files)
+    total_bytes = sum(file.size for file in found.files)
     suffix = [""]
-    bar = progress_bar("Ingesting", total, unit="bytes", show=progress, suffix=lambda: suffix[0])
+    bar = progress_bar(
+        "Ingesting", total_bytes, unit="bytes", show=progress, suffix=lambda: suffix[0]
+    )
     with worker() as reader, bar as advance:
         run = _Run(store, root, dry_run, found, reader)
         unwritten_bytes = 0
@@ -133,7 +135,8 @@ def ingest(
         if unreadable.isdisjoint((source, *folders)):
             run.removed |= dict.fromkeys(stamps, "")
     run.write()
-    failed, skipped, notes = (tuple(sorted(x)) for x in (run.failed, run.skipped, run.notes))
+    lists = run.failed, run.skipped, run.notes
+    failed, skipped, notes = (tuple(sorted(entries)) for entries in lists)
     return IngestReport(root, **run.counts, failed=failed, skipped=skipped, notes=notes)
 
 
@@ -279,7 +282,6 @@ def _stamps(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, 
     where = {"root": root} if sources is None else {"root": root, "source": sorted(sources)}
     stamps: dict[str, dict[str, _Stamp]] = {}
     for case in store.all(where):
-        # All cases of a file share one string.
         stamp = (sys.intern(case.metadata.get("digest", "")), case.metadata.get("chunks", 0))
         stamps.setdefault(case.metadata.get("source", ""), {})[case.id] = stamp
     return stamps

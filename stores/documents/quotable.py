@@ -1,7 +1,7 @@
-"""Segmentation of texts into parts that can be quoted: sentences, lists, table rows, code.
+"""Splits texts into parts that can be quoted: sentences, lists, table rows, code.
 
-A list item has the list's introductory line in front, and a table row the column names. Code is
-never split.
+An item of a long list begins with the list's introductory line, and a cell of a table with the
+column's name. Code is never split.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def quotables(text: str) -> list[Quotable]:
             intro = last if last.endswith(":") else ""
             texts = sentences if intro else [*sentences, last]
         else:
-            texts, intro = _structured_parts(intro, kind, lines), ""
+            texts = _structured_parts(intro, kind, lines)
+            intro = ""
         parts += [Quotable(part_text, heading) for part_text in texts]
     if intro:
         parts.append(Quotable(intro, heading))

@@ -1,4 +1,4 @@
-"""Conversion of a file's bytes to text parts: pages, Markdown, and records of data.
+"""Converts a file's bytes to text parts: pages, Markdown, and records of data.
 
 LlamaIndex's readers are not used: the text readers return undecoded bytes, or drop bytes that are
 not UTF-8; the DOCX and notebook readers lose headings and tables; the PDF reader needs pandas.
@@ -21,7 +21,6 @@ from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.html_text import html_text
 from casewright.stores.documents.records import json_records, table_records
 
-#: Byte order marks and their encodings.
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -38,7 +37,7 @@ FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
 #: A directive, target, role or underlined title in reStructuredText.
 RST_MARK = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)|:[a-z][\w:-]*:`[^`\n]+`|^([=~-])\1{3,}$")
-#: Minimum number of these in a text file that is read as reStructuredText.
+#: Minimum number of such marks in a text file that is read as reStructuredText.
 MIN_MARKS = 2
 #: A remark that programs write at the top of generated files.
 GENERATED_MARK = re.compile(
@@ -63,7 +62,7 @@ DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-
 class Part:
     """A text that is split separately, with ``\\n`` as line end.
 
-    ``page`` is its page, from 1; ``line_numbers`` its lines' numbers in the file, if not 1, 2, ….
+    ``page`` is its page, from 1. ``line_numbers``, if not 1, 2, …, number its lines in the file.
     """
 
     text: str

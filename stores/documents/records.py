@@ -14,7 +14,6 @@ from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
 
-#: Possible separators of cells.
 SEPARATORS = ",;\t|"
 #: Maximum number of characters of a key path, which keeps its end.
 MAX_PATH_LENGTH = 200

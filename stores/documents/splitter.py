@@ -55,7 +55,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """Lines below one heading; ``outer`` are the headings above that. The first may have none."""
+    """A section's lines, its heading (the first may have none), and the ``outer`` headings."""
 
     lines: Lines
     outer: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ def _section_chunks(part: Part) -> Iterator[Chunk]:
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
     # LlamaIndex's parser would take minutes for a text with a heading in every line.
-    # Level and text of each heading whose section is not complete.
+    # The level and text of each heading above the line.
     open_headings: list[tuple[int, str]] = []
     section, in_fence = _Section(Lines(0, -1)), False
     # The heading that is added at the end completes the last section.

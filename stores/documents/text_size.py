@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 MAX_CHUNK_TOKENS = 240
 #: Additional tokens for the fences around a part of a code block.
 FENCE_TOKENS = 14
-#: A text counts at least one token for so many letters, since the model reads a word of more than
-#: 100 letters as one token. English has 4 to 5 letters per token, source code 3.
+#: A text counts as at least one token per so many letters, since the model reads a word of over 100
+#: letters as one token. English has 4 to 5 letters per token, source code 3.
 MAX_LETTERS_PER_TOKEN = 8
 #: Maximum number of texts that are tokenized together, since tokens take memory.
 MAX_BATCH_TEXTS = 2000
@@ -196,7 +196,7 @@ def paragraph_groups(lines: Sequence[str], sizes: SizeSums, within: Lines) -> li
 
 
 def line_parts(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator[Lines]:
-    """Yield parts, at most a chunk or one line long, that begin with a little indented line."""
+    """Yield parts of at most a chunk or one line, which begin at lines of little indentation."""
     first = within.first
     while first <= within.last:
         last = first
@@ -210,7 +210,7 @@ def line_parts(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator
 
 
 def _best_end(lines: Sequence[str], sizes: SizeSums, part: Lines) -> int:
-    """Return the last line of a part, at least half full, before the least indented line."""
+    """Return the last line of a part that is half full and precedes the least indented line."""
     best_end, min_indent = part.last, None
     for end in range(part.last, part.first - 1, -1):
         if Lines(part.first, end).size(sizes) < MAX_CHUNK_TOKENS // 2:

@@ -1,7 +1,6 @@
 """Reads and splits files in a child process, which is killed if a file takes too long.
 
-``python -m casewright.stores.documents.worker`` runs the child process. For each file, the parent
-sends a line of JSON and the bytes, and the child answers with a line of JSON.
+For each file, the parent sends a line of JSON and the bytes; the child answers with a line of JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from casewright.errors import InputError, one_line
 from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.splitter import Chunk
 
-#: Maximum CPU seconds for a file, to which the seconds for each megabyte are added.
+#: Maximum CPU seconds for a file, without the seconds per megabyte.
 SECONDS = 60.0
 SECONDS_PER_MEGABYTE = 10.0
 

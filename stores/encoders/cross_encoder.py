@@ -39,10 +39,9 @@ MAX_WINDOWS = 8
 UNREAD_LOGIT = -20.0
 #: Maximum number of characters of a token, spaces included.
 MAX_TOKEN_CHARACTERS = 20
-#: Number of passages whose logits are kept.
 MAX_KEPT_PASSAGES = 256
 
-#: Weights (WIDTH,) and bias of the affine map to a passage's logit, then to a token's.
+#: Weights (WIDTH,) and bias of the affine maps to the logits of a passage, and of a token.
 AffineMaps = Sequence[tuple[Floats, np.float32]]
 #: A heading, which may be empty, and the parts below it.
 Passage = Sequence[str]
@@ -105,19 +104,20 @@ class CrossEncoder:
     def _read(self, pair: Pair) -> Floats:
         network, maps = self._load()
         states = network.read(pair.ids)
-        passage, tokens = np.array([states @ weight + bias for weight, bias in maps])
-        if not (np.isfinite(passage).all() and np.isfinite(tokens).all()):
+        logits = np.array([states @ weight + bias for weight, bias in maps])
+        if not np.isfinite(logits).all():
             raise InputError(
                 f"The cross-encoder's weights {self._file} give logits that are not finite. Train "
                 "them again."
             )
-        parts = [
-            passage[0] + np.logaddexp.reduce(tokens[start:end]) - np.log(end - start)
+        (passage_logit, *_), token_logits = logits
+        part_logits = [
+            passage_logit + np.logaddexp.reduce(token_logits[start:end]) - np.log(end - start)
             if start < end
             else UNREAD_LOGIT
             for start, end in pairwise(pair.boundaries)
         ]
-        return np.array(parts, np.float32)
+        return np.array(part_logits, np.float32)
 
     def _load(self) -> tuple[MPNet, AffineMaps]:
         with self._model_lock:
@@ -136,7 +136,7 @@ def answer_logits(
 ) -> list[Floats] | None:
     """Return an encoder's ``answer_logits`` for each passage; ``None`` if it has none.
 
-    Raise ``InputError`` if they are not a finite logit for each part.
+    Raise ``InputError`` unless each part has a finite logit.
     """
     method = getattr(encoder, "answer_logits", None)
     answer = None if method is None else method(question, passages)

@@ -37,9 +37,9 @@ _weights_lock = threading.Lock()
 class MiniLMEncoder:
     """all-MiniLM-L6-v2 (384 dimensions, mean pooling, unit vectors), from an installed package.
 
-    Thread-safe. The model is loaded at the first use. ``bits`` are the bits of a weight in matrix
-    products: 32, or 8 or 7 (see ``fitting_bits``), which is faster, with similar vectors. Vectors
-    of different ``bits`` are not comparable; the encoders have different names.
+    Thread-safe. The model is loaded at the first use. A weight in matrix products has 32 ``bits``;
+    8 or 7 (see ``fitting_bits``) are faster, with similar vectors. Vectors of different ``bits``
+    are not comparable; the encoders have different names.
     """
 
     dimension = 384

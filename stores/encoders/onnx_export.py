@@ -30,8 +30,7 @@ def export_onnx(
     """Write a torch module in evaluation mode as an ONNX file, atomically.
 
     ``example`` holds example inputs. ``inputs`` and ``outputs`` are names in the file; ``dynamic``
-    has the variable axes of each input by name, in the form of ``torch.export``. Several processes
-    may export the same file.
+    has the variable axes of each input by name, in the form of ``torch.export``.
     """
     import torch
 

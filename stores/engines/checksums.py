@@ -38,7 +38,7 @@ _COUNT = struct.Struct("<QQI")
 
 
 def checksums_of(folder: Path) -> dict[str, list[int]]:
-    """Return each file's size and parts' checksums by the path relative to the folder."""
+    """Return each file's size and its parts' checksums, by its path in the folder."""
     checksums = {}
     for file in folder.rglob("*"):
         if file.is_file():

@@ -1,7 +1,4 @@
-"""Checks and repairs a shard in a child process, since a damaged shard may end the process.
-
-``python -m casewright.stores.engines.edge_child TASK FOLDER COLLECTION`` runs the child.
-"""
+"""Checks and repairs a shard in a child process, since a damaged shard may end the process."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ ROW_FORMAT = struct.Struct("<4I")
 ENTRY_SIZES = {1: 13, 2: 21, 3: 9, 4: 17}
 #: Bytes of a block of a page.
 BLOCK_BYTES = 128
-#: Maximum bytes of a chunk of vectors.
 MAX_CHUNK_BYTES = 1 << 25
 #: Maximum bytes of a decompressed payload.
 MAX_PAYLOAD_BYTES = 1 << 28

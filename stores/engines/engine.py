@@ -49,7 +49,7 @@ class Engine(Protocol):
         """
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
-        """Create an empty collection; ``layout`` is its schema as JSON. Keep an existing one."""
+        """Create an empty collection unless it exists; ``layout`` is its schema as JSON."""
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         """Write n points, and return when the engine has acknowledged them."""

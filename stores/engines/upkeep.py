@@ -20,7 +20,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A collection's number of cases or its damage; ``collection`` is "" if the folder's is."""
+    """A collection's number of cases or its damage; ``collection`` is "" for a damaged folder."""
 
     collection: str
     cases: int = 0

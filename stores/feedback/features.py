@@ -76,7 +76,7 @@ class _Terms:
 
 
 def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
-    """Return the ``FIRST`` or ``LATER`` of n candidates: array (n, features).
+    """Return the features ``FIRST`` or ``LATER`` of n candidates: array (n, features).
 
     Features of candidate and question:
 
@@ -129,7 +129,6 @@ def _common_features(
     nearness = np.array([candidate.nearness for candidate in batch], dtype=np.float64)
     z_scores = (nearness - nearness.mean()) / (nearness.std() + 1e-6) if batch else nearness
     scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
-    # The largest score is subtracted, so that no exponential overflows.
     exponentials = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
     shares = exponentials / exponentials.sum()
     rows = []

@@ -71,8 +71,8 @@ class JudgeRequest:
 
     Attributes:
         question: The user's question.
-        relevant: Relevant candidates of earlier rounds, as context: in the RepoGPT post's example,
-            a loop's body is relevant only together with the method's head.
+        relevant: Relevant candidates of earlier rounds, as context: a loop, for example, may be
+            relevant only together with its method's head.
         candidates: The unseen candidates, best first.
         seconds: Time limit of the judge.
     """

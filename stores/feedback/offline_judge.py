@@ -98,7 +98,6 @@ class OfflineJudge:
     """A judge by logistic regression over scores, similarities and shared words.
 
     It is deterministic, spends no tokens, and needs no network; a round takes milliseconds.
-    ``model.training`` has the quality of the probabilities on questions outside the training.
 
     Args:
         model: ``None`` for the shipped model; ``JudgeModel.load(file)`` reads another.

@@ -16,7 +16,6 @@ from casewright.stores.hit import DECIMALS, near_best
 from casewright.stores.passages.text import passage_markdown
 from casewright.stores.passages.word_index import WordIndex
 
-#: Maximum number of passages of a result.
 MAX_PASSAGES = 5
 #: Maximum number of candidates of the search by embeddings, and of the search by words.
 MAX_CANDIDATES = 20
@@ -53,7 +52,7 @@ class PassageSearch:
     def __init__(self, documents: CaseStore) -> None:
         self._documents = documents
         self._encoder = documents.schema.facets[0].encoder
-        self._is_indexed = "://" not in documents.location
+        self._can_index = "://" not in documents.location
         self._index: WordIndex | None = None
         self._ids: dict[ChunkPlace | None, str] = {}
         self._latest_shares: tuple[str, Mapping[str, float]] = "", {}
@@ -121,17 +120,17 @@ class PassageSearch:
         question = self._documents.question(query)
         places = [place for hit in hits for place in neighbour_places(hit.case, NEIGHBOUR_DISTANCE)]
         ids = {self._ids[place] for place in places if place in self._ids}
-        new = sorted(ids - {hit.case.id for hit in known})
-        return question.hits(new) if question else []
+        new_ids = sorted(ids - {hit.case.id for hit in known})
+        return question.hits(new_ids) if question else []
 
     def features(self, query: str, hits: Sequence[Hit]) -> tuple[float, ...]:
         """Return the ``FEATURES`` of ``SufficiencyJudge`` of passages that ``best`` returned."""
         index = self._word_index()
-        words = hit_features(query, hits, index.rarity if index else None)
+        word_features = hit_features(query, hits, index.rarity if index else None)
         if answer_logits(self._encoder, query, []) is None:
-            return words
+            return word_features
         log_odds = log_sum([hit.facet_scores[ANSWER_SCORE] for hit in hits])
-        return *words, min(max(log_odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
+        return *word_features, min(max(log_odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
 
     def are_sufficient(self, query: str, hits: Sequence[Hit]) -> bool:
         """Return ``True`` if passages probably answer the question."""
@@ -140,9 +139,9 @@ class PassageSearch:
 
     def _word_index(self) -> WordIndex | None:
         with self._lock:
-            if self._is_indexed and self._index is None:
+            if self._can_index and self._index is None:
                 cases = self._documents.all() if self._documents.count() <= MAX_INDEXED else []
-                self._is_indexed = bool(cases)
+                self._can_index = bool(cases)
                 if cases:
                     self._index = WordIndex({case.id: _text(case) for case in cases})
                     self._ids = {chunk_place(case): case.id for case in cases}
@@ -150,7 +149,7 @@ class PassageSearch:
 
 
 def _text(case: Case) -> str:
-    """Return the text of a passage for the index: title (twice, as it counts more), file, text."""
+    """Return a passage's text for the index: title (which counts twice), file and text."""
     title, source = case.problem.get("title", ""), case.metadata.get("source", "")
     return f"{title} {title} {source} {case.solution}"
 

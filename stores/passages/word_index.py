@@ -22,15 +22,16 @@ class WordIndex:
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._ids = np.array(list(texts))
         word_lists = [word_stems(text) for text in texts.values()]
-        self._numbers: dict[str, int] = {}
+        self._index_by_word: dict[str, int] = {}
         words = [word for word_list in word_lists for word in word_list]
-        numbers = [self._numbers.setdefault(word, len(self._numbers)) for word in words]
+        index_of = self._index_by_word.setdefault
+        word_indices = np.array([index_of(word, len(self._index_by_word)) for word in words])
         count, lengths = len(word_lists), np.array(list(map(len, word_lists)))
         # Postings, ordered by word: the row of a text, and the weight of the word in the text.
         rows = np.repeat(np.arange(count), lengths)
-        postings, counts = np.unique(np.array(numbers) * count + rows, return_counts=True)
-        posting_numbers, self._rows = np.divmod(postings, max(1, count))
-        self._starts = np.searchsorted(posting_numbers, np.arange(len(self._numbers) + 1))
+        postings, counts = np.unique(word_indices * count + rows, return_counts=True)
+        posting_words, self._rows = np.divmod(postings, max(1, count))
+        self._starts = np.searchsorted(posting_words, np.arange(len(self._index_by_word) + 1))
         norms = K1 * (1 - B + B * lengths / max(1.0, lengths.mean()))
         self._weights = counts / (counts + norms[self._rows])
 
@@ -52,7 +53,7 @@ class WordIndex:
         return dict(zip(self._ids[rows].tolist(), shares.tolist(), strict=True))
 
     def _postings(self, word: str) -> slice:
-        number = self._numbers.get(word)
-        if number is None:
+        index = self._index_by_word.get(word)
+        if index is None:
             return slice(0, 0)
-        return slice(self._starts[number], self._starts[number + 1])
+        return slice(self._starts[index], self._starts[index + 1])
