@@ -9,7 +9,7 @@ from typing import Any
 from casewright.graph.outcome import Outcome
 from casewright.planner import Plan
 from casewright.tools import Toolbox, evidence_text
-from casewright.tools.spec import NEAREST
+from casewright.tools.spec import NEAREST_EVENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,8 @@ def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
 
 def _nothing_found_text(outcome: Outcome, toolbox: Toolbox) -> str:
     """Return a sentence saying that a step found nothing, and the nearest result if reported."""
-    nearest = next((report for report in outcome.reports if report.get("event") == NEAREST), None)
+    reports = (report for report in outcome.reports if report.get("event") == NEAREST_EVENT)
+    nearest = next(reports, None)
     if nearest is None:
         return toolbox[outcome.tool].nothing if outcome.tool in toolbox else "Nothing found."
     titles = "; ".join(map(str, nearest.get("titles", ())))

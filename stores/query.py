@@ -15,7 +15,7 @@ from casewright.stores.hit import Hit
 from casewright.stores.schema import CaseSchema
 from casewright.stores.stored import QualityScale
 
-#: Bound of the error of a score in single precision.
+#: Maximum error of a score in single precision.
 SLACK = 1e-5
 #: Upper bound of a computed cosine in single precision, or in a server's half precision.
 MAX_COSINE = 1.01
@@ -29,9 +29,10 @@ class StoreQuery:
     """A query, embedded and weighted.
 
     ``units`` are the concatenated unit vectors of the facets; ``facet_weights``, which sum to 1,
-    are the weights of the facets. ``vector`` is the engine's query vector: the units scaled by
-    ``lambda_b`` and the weights, then ``factor``, the weight of the stored quality. A score is a
-    stored vector's dot product with ``vector``, plus ``constant``; ``slack`` bounds its error.
+    are the weights of the facets. ``vector`` is the engine's query vector: the units scaled by the
+    weights and ``lambda_b``, the share of the relevance, then ``factor``, the weight of the stored
+    quality. A score is a stored vector's dot product with ``vector``, plus ``constant``; ``slack``
+    is the maximum error of a score.
     """
 
     schema: CaseSchema

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: The field in which servers wrap lists, texts and numbers, since an MCP result must be an object.
 _WRAPPER_FIELD = "result"
-#: Maximum number of pages of a server's list of tools.
+#: Maximum pages of a server's list of tools.
 _MAX_PAGES = 100
 #: Seconds for a server to list its tools; some servers install themselves first.
 LISTING_SECONDS = 60.0
@@ -65,7 +65,7 @@ async def tools_from_mcp(
     fields_by_tool, sources_by_tool = dict(results or {}), dict(sources or {})
     scope_parameters = frozenset(scope)
     tools: list[ToolSpec] = []
-    parameters: set[str] = set()
+    parameter_names: set[str] = set()
     for server, connection in connections.items():
         for mcp_tool in await _list_tools(server, connection):
             langchain_tool = convert_mcp_tool_to_langchain_tool(
@@ -77,7 +77,7 @@ async def tools_from_mcp(
                 results=_schema_fields(mcp_tool.outputSchema) if fields is None else fields,
                 sources=sources_by_tool.pop(langchain_tool.name, None),
             )
-            parameters.update(parameter.name for parameter in spec.parameters)
+            parameter_names.update(parameter.name for parameter in spec.parameters)
             tools.append(_with_rows_and_scope(spec, scope_parameters))
     if unknown := sorted({*fields_by_tool, *sources_by_tool}):
         raise ToolError(
@@ -85,10 +85,10 @@ async def tools_from_mcp(
             f"{[spec.name for spec in tools]}."
         )
     # With a misspelt scope parameter, plans could write the real parameter, and choose the user.
-    if unknown := sorted(scope_parameters - parameters):
+    if unknown := sorted(scope_parameters - parameter_names):
         raise ToolError(
             f"scope names the parameters {unknown}, which no tool has. There are "
-            f"{sorted(parameters)}."
+            f"{sorted(parameter_names)}."
         )
     return tools
 

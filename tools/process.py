@@ -22,7 +22,7 @@ from casewright.tools.spec import CallContext, RunAsync
 #: Maximum number of concurrent tool processes. Further calls wait; their step's time limit includes
 #: the wait.
 MAX_PROCESSES = 8
-#: Maximum length, in bytes, of a line that a process may write: its result, or a report.
+#: Maximum bytes of a line that a process writes: a result or a report.
 MAX_LINE_BYTES = 32 * 1024 * 1024
 _CHILD = Path(__file__).with_name("process_child.py")
 #: True in a tool's process, where the tool of a function calls the function directly.

@@ -16,8 +16,8 @@ from casewright.tools.parameter import Parameter
 
 #: The fields with estimates of a call.
 ESTIMATES = ("latency", "cost", "tokens")
-#: The name of the event with which a search without results reports query and nearest titles.
-NEAREST = "nearest"
+#: The event with which a search without results reports its query and the nearest titles.
+NEAREST_EVENT = "nearest"
 #: Words in a tool's name that do not name its results.
 VERBS = (
     *("fetch", "find", "get", "list", "look", "lookup", "query", "read", "retrieve", "search"),

@@ -22,7 +22,7 @@ from casewright.stores.feedback import SentenceStrategy
 from casewright.stores.passages.search import MAX_PASSAGES, PassageSearch
 from casewright.stores.passages.text import passage_markdown
 from casewright.tools import CallContext, Search, Toolbox
-from casewright.tools.spec import NEAREST
+from casewright.tools.spec import NEAREST_EVENT
 
 QUESTIONS = (
     "What are these documents about?",
@@ -80,7 +80,7 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
                 shorten(str(hit.case.problem.get("title", "")), MAX_TITLE_LENGTH, placeholder="…")
                 for hit in hits
             )
-            call.report({"event": NEAREST, "query": query, "titles": [*titles][:MAX_TITLES]})
+            call.report({"event": NEAREST_EVENT, "query": query, "titles": [*titles][:MAX_TITLES]})
             return []
         cases = [hit.case for hit in hits]
         return [{"evidence": passage_markdown(c), "source": location_text(c, names)} for c in cases]

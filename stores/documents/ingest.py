@@ -164,8 +164,7 @@ class _Run:
         except InputError as error:
             self.failed.append((file.source, str(error)))
             return
-        # A library that reads documents may raise anything.
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - a library may raise anything
             reason = error.strerror or str(error) if isinstance(error, OSError) else one_line(error)
             self.failed.append((file.source, f"it cannot be read: {reason}"))
             return

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 #: A list of at most this many characters is one part; a longer list is split into its items.
 MAX_LIST_CHARACTERS = 500
-#: The start of the lines before and after code.
+#: The start of the lines around code.
 FENCE = "```"
 
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")

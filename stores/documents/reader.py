@@ -30,7 +30,7 @@ BYTE_ORDER_MARKS = (
 )
 #: Minimum share of zero bytes in UTF-16 without a byte order mark; in European text, half are zero.
 MIN_UTF16_ZERO_SHARE = 0.3
-#: Maximum number of bytes of a DOCX file when unpacked.
+#: Maximum bytes of an unpacked DOCX file.
 MAX_UNPACKED_BYTES = 200_000_000
 #: The metadata block at the top of a Markdown file.
 FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
@@ -44,7 +44,7 @@ GENERATED_MARK = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
     rb"\bdo not (?:edit|modify)\b[^\n]{0,200}\n?[^\n]{0,200}\bgenerated\b"
 )
-#: Number of bytes, from the top of a file, that are searched for this remark.
+#: Number of first bytes of a file that are searched for this remark.
 TOP_BYTES = 600
 #: Code whose lines are longer on average was minified.
 MAX_MEAN_LINE_BYTES = 400

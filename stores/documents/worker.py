@@ -115,8 +115,7 @@ def _chunk_answer(data: bytes, kind: Kind) -> dict[str, Any]:
         return {"chunks": [asdict(chunk) for chunk in split(document)], "note": document.note}
     except InputError as error:
         return {"error": str(error)}
-    # A library that reads documents may raise anything.
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001 - a library may raise anything
         return {"error": f"it cannot be read: {one_line(error)}"}
 
 

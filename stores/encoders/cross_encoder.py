@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 WEIGHTS = Path(__file__).parent / "weights" / "cross_encoder.safetensors"
 #: Maximum tokens of a question, of a heading, and of all parts; further tokens are not read.
 MAX_QUESTION_TOKENS, MAX_HEADING_TOKENS, MAX_PARTS_TOKENS = 64, 32, 300
-#: Maximum number of times that the model is run for one passage.
+#: Maximum number of model runs for one passage.
 MAX_WINDOWS = 8
 #: The logit of a part that is not read.
 UNREAD_LOGIT = -20.0

@@ -44,8 +44,8 @@ class Graph:
     """A graph under construction, with the network's weights by name.
 
     Methods take and return the names of values in the graph, such as ``states``.
-    Weights in matrix products have 32 ``bits`` for float32, or 8 or 7 for integers with a scale
-    for each output (Jacob et al. 2018, arXiv 1712.05877), multiplied with eight-bit states.
+    Weights in matrix products have 32 ``bits`` (float32), or 8 or 7. These are integers with a
+    scale for each output (Jacob et al. 2018, arXiv 1712.05877), and states then have eight bits.
     """
 
     def __init__(self, weights: Weights, epsilon: float = 1e-5, bits: int = 32) -> None:

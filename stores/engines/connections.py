@@ -68,7 +68,7 @@ def acquire(
                     resolved, api_key=api_key, timeout=timeout, options=server
                 )
             elif is_memory:
-                # The import is slow, and the engine of a folder does not need it.
+                # The import is slow; a folder's engine does not need it.
                 from qdrant_client import QdrantClient
 
                 connection.engine = QdrantEngine(QdrantClient(resolved), "memory")

@@ -50,9 +50,11 @@ class EdgeEngine(InProcess):
         self.writing, self._lock = threading.RLock(), threading.Condition()
         self._running_calls, self._closed = 0, False
         self._shards: dict[str, EdgeShard] = {}
+        # By collection: dimension and layout.
         self._layouts: dict[str, tuple[int, Mapping[str, Any]]] = {}
+        # Collections whose files were checked.
         self._checked: set[str] = set()
-        # A case's JSON text and its vector, by collection and by the case's id.
+        # By collection and case id: the case's JSON text and its vector.
         self._caches: dict[str, dict[str, tuple[str, Vectors]]] = {}
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:

@@ -107,7 +107,7 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     question = _text_terms("", request.question)
     batch, relevant = list(request.candidates), list(request.relevant)
     candidate_terms = [_candidate_terms(candidate) for candidate in batch]
-    # Features of scores that are not finite are not finite either, and become 0 at the end.
+    # Features that are not finite, since a score is not finite, become 0 at the end.
     with np.errstate(all="ignore"):
         rows = _common_features(question, batch, candidate_terms, relevant)
     if relevant:

@@ -73,19 +73,20 @@ def hit_features(
     ``rarity`` weighs the question's words, by default equally; numbers do not count as words.
     """
     plain_words = (word for word in content_words(question) if not word.isdigit())
-    words = {word: rarity(word) if rarity else 1.0 for word in plain_words}
-    shares = [_coverage(words, hit) for hit in hits]
-    relevance = (share * hit.relevance for share, hit in zip(shares, hits, strict=True))
-    return max((0.0, *relevance)), min(max((0.0, *shares)) * max(len(words), MIN_WORDS), MAX_WORDS)
+    weights = {word: rarity(word) if rarity else 1.0 for word in plain_words}
+    shares = [_coverage(weights, hit) for hit in hits]
+    products = (share * hit.relevance for share, hit in zip(shares, hits, strict=True))
+    word_count = max((0.0, *shares)) * max(len(weights), MIN_WORDS)
+    return max((0.0, *products)), min(word_count, MAX_WORDS)
 
 
-def _coverage(words: Mapping[str, float], hit: Hit) -> float:
+def _coverage(weights: Mapping[str, float], hit: Hit) -> float:
     """Return the weighted share of the words that a passage, its title or file name has."""
     problem, source = hit.case.problem, hit.case.metadata.get("source", "")
     text = content_words(f"{problem.get('title', '')} {source} {hit.case.solution}")
-    all_words = sum(words.values())
+    total = sum(weights.values())
     # A passage has all words of a question without words.
-    return sum(words[word] for word in words.keys() & text) / all_words if all_words else 1.0
+    return sum(weights[word] for word in weights.keys() & text) / total if total else 1.0
 
 
 def content_words(text: str) -> frozenset[str]:

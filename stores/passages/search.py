@@ -17,7 +17,7 @@ from casewright.stores.passages.text import passage_markdown
 from casewright.stores.passages.word_index import WordIndex
 
 MAX_PASSAGES = 5
-#: Maximum number of candidates of the search by embeddings, and of the search by words.
+#: Maximum number of candidates by embeddings, and of candidates by words.
 MAX_CANDIDATES = 20
 #: Maximum number of candidates that the cross-encoder reads.
 MAX_READ = 8

@@ -23,7 +23,7 @@ except ImportError as error:
     problem = "A LlamaIndex retriever needs llama-index-core."
     raise DependencyError(f"{problem} Run: pip install llama-index-core") from error
 
-#: The bound in a store's condition for each operator of a range.
+#: A store's name of each operator of a range.
 RANGE_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 #: Operators with one value, which a list in the metadata matches by any element.
 ONE_VALUE = ("==", "contains", "!=")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from casewright.graph import ExtractiveGenerator, GenerationRequest
-from casewright.tools.spec import NEAREST
+from casewright.tools.spec import NEAREST_EVENT
 from tests.graph.helpers import QUESTION, Ask, evidence, graph_of, tool
 from tests.support.encoders import HashingEncoder
 
@@ -99,7 +99,7 @@ def test_answer_says_that_no_lookup_was_needed_when_no_tool_is_called(ask: Ask) 
 
 def test_answer_to_an_empty_search_names_the_query_and_the_nearest_titles(ask: Ask) -> None:
     def search(arguments: Any, context: Any) -> list[Any]:
-        context.report({"event": NEAREST, "query": "the moon", "titles": ["Mills", "Saws"]})
+        context.report({"event": NEAREST_EVENT, "query": "the moon", "titles": ["Mills", "Saws"]})
         return []
 
     answer = ask(graph_of([tool("search", search)], "s1 = search()"))
