@@ -94,7 +94,7 @@ os.register_at_fork(after_in_child=_idle_inboxes.clear)
 def _run_in_thread(call: Callable[[], None]) -> None:
     """Run a call, which must raise nothing, in an idle daemon thread, or else in a new thread.
 
-    Starting a thread blocks the event loop until the thread runs.
+    An idle thread is preferred: starting a thread blocks the event loop until the thread runs.
     """
     try:
         inbox = _idle_inboxes.pop()

@@ -94,7 +94,7 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _mark_index(page: str, mark: str, position: int) -> int:
-    """Return the index of the next mark; the end of the page without one."""
+    """Return the index of the next mark, else the page's length."""
     index = page.find(mark, position)
     return len(page) if index < 0 else index
 

@@ -36,7 +36,7 @@ WORD_PIECE = re.compile(r"\S{1,60}\s*|\s+")
 
 
 def text_sizes(texts: Sequence[str]) -> list[int]:
-    """Return each text's number of tokens, at most the sum of the numbers of its lines."""
+    """Return each text's number of tokens, which is at most the sum over its lines."""
     sizes: list[int] = []
     for start in range(0, len(texts), MAX_BATCH_TEXTS):
         sizes += _sizes(texts[start : start + MAX_BATCH_TEXTS])
@@ -84,14 +84,14 @@ def _sentence_splitter() -> SentenceSplitter:
     from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer_internal
     from nltk.tokenize import PunktSentenceTokenizer
 
-    sentences = PunktSentenceTokenizer()
+    punkt = PunktSentenceTokenizer()
     # The splitter measures a text by the length of the tokenizer's result. By default it also reads
     # NLTK's stop words, which NLTK refuses if they are hard links, as uv installs files.
     return SentenceSplitter(
         chunk_size=MAX_CHUNK_TOKENS,
         chunk_overlap=0,
         tokenizer=lambda text: range(text_sizes([text])[0]),
-        chunking_tokenizer_fn=lambda text: split_by_sentence_tokenizer_internal(text, sentences),
+        chunking_tokenizer_fn=lambda text: split_by_sentence_tokenizer_internal(text, punkt),
     )
 
 

@@ -69,7 +69,7 @@ class EdgeEngine(InProcess):
                 disk.make(dimension, layout)
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        """Write points, all or none, as ``Engine``; raise ``InputError`` for a bad id or vector."""
+        """Write all points or none; raise ``InputError`` for an invalid id or vector."""
         from qdrant_edge import Point as EdgePoint
         from qdrant_edge import UpdateOperation
 
