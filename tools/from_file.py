@@ -39,10 +39,11 @@ class _ParameterRecord(BaseModel):
     required: bool = True
 
     def parameter(self, name: str) -> Parameter:
+        default_kind = "string" if self.choices else "any"
         return Parameter(
             name,
             self.description,
-            self.kind if self.kind is not None else "string" if self.choices else "any",
+            default_kind if self.kind is None else self.kind,
             sources_of(self.sources or (), name),
             tuple(self.choices),
             self.required,

@@ -53,10 +53,9 @@ def tool_from_store(
             with the argument's value are searched.
         scope: Metadata fields whose values come from the request's scope: a search returns only
             cases with these values, which a plan cannot write; nothing if the scope lacks a field.
-        per_tenant: True to search the cases of the request's tenant (``store.for_tenant``), even if
-            the store was opened for another tenant; a request without a tenant fails. False to
-            search the store as it was opened; the store of one tenant then refuses requests of
-            other tenants.
+        per_tenant: True to search the cases of the request's tenant (``store.for_tenant``), even in
+            a store of another tenant; a request without a tenant fails. False to search the store
+            as it is; a tenant's store then refuses requests of other tenants.
         sources: As for ``tool_from_function``.
         example: As for ``tool_from_function``.
         k: The maximum number of results.
