@@ -75,7 +75,10 @@ def _rows(
     for kind in [*sorted(set(kinds)), "all"]:
         pairs = zip(verdicts, kinds, strict=True)
         subset = [v for v, verdict_kind in pairs if kind in (verdict_kind, "all")]
-        shares = {"tools": share_right(subset), "arguments": mean([v.arguments for v in subset])}
+        shares = {
+            "tools": share_right(subset),
+            "arguments": mean([v.right_arguments for v in subset]),
+        }
         yield {**labels, "kind": kind, "count": len(subset), **shares}
 
 

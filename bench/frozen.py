@@ -67,7 +67,7 @@ def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
             figures[f"plan_ms_p50_{name}"] = p50([v.milliseconds for v in verdicts])
             for kind, queries in added_sets.items():
                 verdicts = verdicts_of(planner, queries, tested.toolbox, f"{name}, {kind}")
-                accuracy = mean([v.arguments for v in verdicts])
+                accuracy = mean([v.right_arguments for v in verdicts])
                 row = {"planner": name, "messages": kind, "count": len(queries)}
                 row |= {"tools": share_right(verdicts), "arguments": accuracy}
                 rows.append({"table": ADDED, **row})

@@ -239,7 +239,7 @@ def _results(
             elif name == "always hits":
                 # A cache that kept the plans that it reused would soon contain only the first plan.
                 cache.keep(request.question, chat_result.plan)
-            is_right = judge(question.query, plan).arguments  # includes the tools
+            is_right = judge(question.query, plan).right_arguments  # includes the tools
             is_reused = reused_plan is not None
             tokens = 0 if is_reused else sum(chat_result.tokens.values())
             milliseconds = search_ms + (0 if is_reused else chat_result.milliseconds)

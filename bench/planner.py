@@ -164,14 +164,14 @@ def planner_figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float
         f"tool_accuracy{suffix}": share_right(verdicts),
         f"tool_accuracy_one_task{suffix}": one_task,
         f"tool_accuracy_multi_step{suffix}": multi_step,
-        f"argument_accuracy{suffix}": mean([v.arguments for v in verdicts]),
+        f"argument_accuracy{suffix}": mean([v.right_arguments for v in verdicts]),
         f"macro_f1{suffix}": score_classes(verdicts)[-1].f1,
     }
 
 
 def share_right(verdicts: Sequence[Verdict]) -> float:
     """Return the tool accuracy; NaN without verdicts."""
-    return mean([v.tools for v in verdicts])
+    return mean([v.right_tools for v in verdicts])
 
 
 def _accuracies_by_tasks(verdicts: Sequence[Verdict]) -> tuple[float, float]:

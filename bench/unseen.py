@@ -237,7 +237,7 @@ def figures_of(
     times = [o.result.milliseconds for o in outcomes if o.result is not None]
     row: dict[str, Any] = {"messages": len(outcomes)}
     for name, right in (
-        ("right tools", [o.verdict.tools for o in outcomes]),
+        ("right tools", [o.verdict.right_tools for o in outcomes]),
         ("whole plans", [o.graph_arguments for o in outcomes]),
     ):
         figure = share_of(right).to_json()

@@ -84,7 +84,9 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
     scores = {
         name: [
             PlanScore(
-                score=0.0, right_tools=judge(item.query, plan).tools, right_plan=item.is_right(plan)
+                score=0.0,
+                right_tools=judge(item.query, plan).right_tools,
+                right_plan=item.is_right(plan),
             )
             for item, plan in zip(messages, plans, strict=True)
         ]

@@ -10,9 +10,9 @@ from typing import Any
 from casewright.errors import InputError
 from casewright.planner import Prompt
 
-#: The ``task`` of an example of planning as in serving.
+#: The ``task`` of an example whose completion is a plan, with the same prompt as in serving.
 PLAN_TASK = "plan"
-#: The separator of a prompt's head and tail.
+#: The separator between the head and the tail of a prompt.
 _SEPARATOR = "\n\n"
 _TEXT_FIELDS = ("id", "task", "source", "prompt", "completion")
 
@@ -22,8 +22,8 @@ class TrainingExample:
     """A prompt and its completion.
 
     Attributes:
-        task: ``plan``, a ``TaskName`` of ``ttg``, ``instruction`` or ``instruction:evolved``.
-        source: A query's id, or a data set and an index in it.
+        task: ``plan``, a ``TaskName`` (see ``ttg``), ``instruction`` or ``instruction:evolved``.
+        source: A query's id, or the name of a data set and the number of a row.
         prompt: The prompt; its head is empty for instructions, which have no tools.
         completion: The text to write, without the end token.
     """
@@ -60,7 +60,7 @@ class TrainingExample:
 
 
 def without_duplicates(examples: Iterable[TrainingExample]) -> list[TrainingExample]:
-    """Return the first example of each pair of a prompt and a completion."""
+    """Return the examples without those that repeat the prompt and completion of an earlier one."""
     unique: dict[tuple[str, str, str], TrainingExample] = {}
     for example in examples:
         unique.setdefault((example.prompt.head, example.prompt.tail, example.completion), example)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from casewright.finetune.neighbours import BLOCK, unit_embeddings
+from casewright.finetune.neighbours import BLOCK_ROWS, unit_embeddings
 from casewright.stores import Encoder
 
 #: Two questions are near-duplicates, and share a group, if their similarity is above this number.
@@ -25,14 +25,15 @@ def similarity_groups(
         return []
     vectors = unit_embeddings(encoder, texts)
     row_parts, column_parts = [], []
-    for start in range(0, len(texts), BLOCK):
-        rows, columns = np.nonzero(vectors[start : start + BLOCK] @ vectors.T > threshold)
+    for start in range(0, len(texts), BLOCK_ROWS):
+        rows, columns = np.nonzero(vectors[start : start + BLOCK_ROWS] @ vectors.T > threshold)
         row_parts.append(rows + start)
         column_parts.append(columns)
+    # The texts ``first[i]`` and ``second[i]`` are similar.
     first, second = np.concatenate(row_parts), np.concatenate(column_parts)
     groups = np.arange(len(texts))
     while True:
-        # Each text takes the lowest group number among the texts similar to it.
+        # The group number of a text becomes the lowest number of the similar texts.
         lowest = groups.copy()
         np.minimum.at(lowest, first, groups[second])
         np.minimum.at(lowest, second, groups[first])
@@ -42,7 +43,7 @@ def similarity_groups(
 
 
 def group_folds(groups: Sequence[int], folds: int, *, seed: int = 0) -> list[list[int]]:
-    """Return each fold's item indices; each group, the largest first, joins the smallest fold."""
+    """Return each fold's item indices; groups, from large to small, join the smallest fold."""
     members: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
         members[group].append(index)

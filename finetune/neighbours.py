@@ -20,9 +20,9 @@ from casewright.stores import Encoder
 from casewright.tools import Toolbox, ToolSpec
 
 #: Maximum number of similar queries from which plan cases are drawn.
-NEAREST = 64
+MAX_NEIGHBOURS = 64
 #: Number of rows of a similarity matrix that are in memory at once.
-BLOCK = 1024
+BLOCK_ROWS = 1024
 
 
 @lru_cache(maxsize=1 << 16)
@@ -147,14 +147,14 @@ class Neighbours:
     def _search(
         self, texts: Sequence[str], vectors: NDArray[np.float32]
     ) -> Iterator[NDArray[np.int32]]:
-        """Yield the indices of each text's ``NEAREST`` plan cases, the best first."""
-        count = min(NEAREST, len(self._cases))
+        """Yield the indices of each text's ``MAX_NEIGHBOURS`` plan cases, the best first."""
+        count = min(MAX_NEIGHBOURS, len(self._cases))
         if not count:
             yield from (np.zeros(0, np.int32) for _ in texts)
             return
-        for start in range(0, len(texts), BLOCK):
-            similarity = vectors[start : start + BLOCK] @ self._vectors.T
-            for row, text in zip(similarity, texts[start : start + BLOCK], strict=True):
+        for start in range(0, len(texts), BLOCK_ROWS):
+            similarity = vectors[start : start + BLOCK_ROWS] @ self._vectors.T
+            for row, text in zip(similarity, texts[start : start + BLOCK_ROWS], strict=True):
                 row[self._by_key.get(question_key(text), [])] = -np.inf
                 best = np.argpartition(-row, count - 1)[:count]
                 best = best[np.isfinite(row[best])]

@@ -48,8 +48,8 @@ def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
 
 
 def _class_score(name: str, verdicts: Sequence[Verdict], *precision_recall_f1: float) -> ClassScore:
-    tools, arguments = [v.tools for v in verdicts], [v.arguments for v in verdicts]
-    flag_lists = tools, arguments, [v.arguments for v in verdicts if v.paper]
+    tools, arguments = [v.right_tools for v in verdicts], [v.right_arguments for v in verdicts]
+    flag_lists = tools, arguments, [v.right_arguments for v in verdicts if v.in_paper]
     accuracies = (float(np.mean(flags)) if flags else float("nan") for flags in flag_lists)
     return ClassScore(name, len(verdicts), *accuracies, *precision_recall_f1)
 
@@ -87,8 +87,8 @@ def class_rows(
         else:
             members = [v for v in verdicts if v.gold == score.name]
             f1 = intervals.f1_interval(score.name, gold, predicted)
-        tools = intervals.wilson(sum(v.tools for v in members), len(members))
-        arguments = intervals.wilson(sum(v.arguments for v in members), len(members))
+        tools = intervals.wilson(sum(v.right_tools for v in members), len(members))
+        arguments = intervals.wilson(sum(v.right_arguments for v in members), len(members))
         row: dict[str, Any] = {"planner": planner, **as_row(score)}
         for name, (low, high) in {"tools": tools, "arguments": arguments, "f1": f1}.items():
             row |= {f"{name}_low": round(low, 4), f"{name}_high": round(high, 4)}
@@ -208,10 +208,12 @@ def planner_figures(
     f1 = intervals.percentile_interval(_mean_f1(verdicts, resamples))
     count, note = len(outcomes), BY_CONSTRUCTION if constrained else ""
     figures = {
-        "tools": share([verdict.tools for verdict in verdicts]),
-        "tools_own": share([o.verdict.tools and o.is_own_plan for o in outcomes]),
-        "arguments": share([verdict.arguments for verdict in verdicts]),
-        "arguments_paper": share([verdict.arguments for verdict in verdicts if verdict.paper]),
+        "tools": share([verdict.right_tools for verdict in verdicts]),
+        "tools_own": share([o.verdict.right_tools and o.is_own_plan for o in outcomes]),
+        "arguments": share([verdict.right_arguments for verdict in verdicts]),
+        "arguments_paper": share(
+            [verdict.right_arguments for verdict in verdicts if verdict.in_paper]
+        ),
         "graph": share([o.graph for o in outcomes]),
         "graph_arguments": share([o.graph_arguments for o in outcomes]),
         "precision": Figure(overall.precision, count=count),
@@ -227,8 +229,10 @@ def planner_figures(
     for name, kind in (("steps", STEP), ("absent", ABSENT), ("arguments", ARGUMENT)):
         figures[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
     new_tool_verdicts = [o.verdict for o in outcomes if o.item.new_tools]
-    figures["new_tool_tools"] = share([verdict.tools for verdict in new_tool_verdicts])
-    figures["new_tool_arguments"] = share([verdict.arguments for verdict in new_tool_verdicts])
+    figures["new_tool_tools"] = share([verdict.right_tools for verdict in new_tool_verdicts])
+    figures["new_tool_arguments"] = share(
+        [verdict.right_arguments for verdict in new_tool_verdicts]
+    )
     plan_results = [o.result for o in outcomes if o.result is not None]
     # 0 is a missing time, not a time of 0 ms.
     times = [result.milliseconds for result in plan_results if result.milliseconds]

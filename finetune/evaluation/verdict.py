@@ -11,11 +11,11 @@ from casewright.planner import AnnotatedQuery, ListValue, Literal, Plan, Step, S
 from casewright.planner.plan import Value
 from casewright.planner.spans import normalized
 
-#: REAPER measures arguments only of plans that call one of these tools.
+#: The REAPER paper (Joshi et al. 2024) measures arguments only of plans with one of these tools.
 PAPER_ARGUMENT_TOOLS = frozenset({"prod_search", "shipment_status"})
-#: The value that replaces every reference to a step, since references are compared as edges.
+#: The placeholder for every reference to a step; references are compared as edges of the graph.
 _REFERENCE = StepRef(1, "reference")
-#: Labels of references by two step numbers from 0: the step referred to, and the referring step.
+#: Labels of references by edge: the indices of the step referred to and of the referring step.
 _Edges = Mapping[tuple[int, int], frozenset[Hashable]]
 #: The colours (classes of equivalent steps) of the gold plan's steps, and of the other plan's.
 _Colours = tuple[Sequence[Hashable], Sequence[Hashable]]
@@ -26,40 +26,42 @@ class Verdict:
     """Comparison of one predicted plan with its annotated query.
 
     Attributes:
-        gold, predicted: The classes of the query and of the predicted plan, which are equal if the
-            tools are right.
-        tools: The tool sequence is the gold sequence, or another accepted one.
-        arguments: The tools and every argument are right.
-        paper: REAPER measures the arguments of such a query; see ``PAPER_ARGUMENT_TOOLS``.
+        gold: The class of the query.
+        predicted: The class of the predicted plan, which is ``gold`` if the tools are right.
+        right_tools: True if the tool sequence is the gold sequence, or another accepted one.
+        right_arguments: True if the tools and every argument are right.
+        in_paper: True if the gold plan calls one of ``PAPER_ARGUMENT_TOOLS``.
     """
 
     gold: str
     predicted: str
-    tools: bool
-    arguments: bool
-    paper: bool
+    right_tools: bool
+    right_arguments: bool
+    in_paper: bool
     milliseconds: float
 
 
 def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdict:
     """Return the comparison of a predicted plan with the annotated query.
 
-    If an accepted tool sequence is a permutation of the gold tools, matching steps are compared by
-    their arguments. If the sequence has other tools, the arguments count as right.
+    If the plan calls the gold tools in another accepted order, ``same_graph`` compares the
+    arguments. If an accepted plan calls other tools, its arguments count as right.
     """
     same_tools = plan.tools == query.plan.tools
-    tools = same_tools or plan.tools in query.accept
+    right_tools = same_tools or plan.tools in query.accept
     if same_tools:
         pairs = zip(query.plan.steps, plan.steps, strict=True)
-        arguments = all(_has_right_arguments(query, n, *pair) for n, pair in enumerate(pairs, 1))
+        right_arguments = all(
+            _has_right_arguments(query, n, *pair) for n, pair in enumerate(pairs, 1)
+        )
     else:
-        arguments = tools and same_graph(query, plan, arguments=True)
+        right_arguments = right_tools and same_graph(query, plan, arguments=True)
     return Verdict(
         gold=query.label,
-        predicted=query.label if tools else plan_class(plan),
-        tools=tools,
-        arguments=arguments,
-        paper=bool(PAPER_ARGUMENT_TOOLS & set(query.plan.tools)),
+        predicted=query.label if right_tools else plan_class(plan),
+        right_tools=right_tools,
+        right_arguments=right_arguments,
+        in_paper=bool(PAPER_ARGUMENT_TOOLS & set(query.plan.tools)),
         milliseconds=milliseconds,
     )
 
@@ -73,10 +75,10 @@ def _has_right_arguments(query: AnnotatedQuery, number: int, gold: Step, step: S
 
 
 def _is_right_value(gold: Value, value: Value, must: Sequence[str]) -> bool:
-    """Return True if a value is the gold value, or a text that contains all texts of ``must``."""
+    """Return True if a value is the gold value, or (with ``must``) a text with all these texts."""
     if not isinstance(gold, Literal) or not isinstance(gold.value, str):
         return gold == value
-    # The value ``question`` contains the texts of ``must``, but it is not a literal.
+    # A reference to the whole question is not right, although it contains the texts of ``must``.
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
     text = normalized(value.value)
@@ -87,11 +89,11 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
     """Return True if a plan's graph is isomorphic to the gold plan's graph, by an exact search.
 
     Source: the success rate of TinyAgent (Erdogan et al. 2024). The nodes are the steps, labelled
-    by their tools; the edges are the references from one step to another. With ``arguments``, the
-    labels of nodes include the arguments, and those of edges the parameter, field and index.
+    by their tools; the edges are the references from one step to another. With ``arguments``, a
+    node's label includes the arguments, and an edge's label the parameter, field and index.
 
-    As in ``judge``, an accepted tool sequence with other tools counts as isomorphic, and a literal
-    with the texts of ``must`` counts as the gold literal.
+    As in ``judge``, a plan with other accepted tools counts as isomorphic, and a literal with the
+    texts of ``must`` counts as the gold literal.
     """
     gold = query.plan
     if plan == gold:
@@ -130,9 +132,9 @@ def _edges(plan: Plan, *, arguments: bool) -> _Edges:
 def _is_isomorphic(
     edges: tuple[_Edges, _Edges], colours: _Colours, allowed_steps: Sequence[set[int]]
 ) -> bool:
-    """Return True if the graphs are isomorphic, by individualisation and refinement.
+    """Return True if the graphs are isomorphic, by individualisation and colour refinement.
 
-    ``allowed_steps`` has, for each gold step, the other plan's steps with right arguments.
+    ``allowed_steps`` holds, for each gold step, the other plan's steps with right arguments.
     """
     gold, other = colours = _refine(edges, colours)
     sizes = Counter(gold)
@@ -145,12 +147,12 @@ def _is_isomorphic(
     unmapped = [index for index, colour in enumerate(gold) if sizes[colour] > 1]
     if not unmapped:
         return True
-    first = min(unmapped, key=lambda index: len(candidates[index]))
-    # The colour None, which no other step has, maps the step ``first`` to one of its candidates.
-    marked = [*gold[:first], None, *gold[first + 1 :]]
+    chosen = min(unmapped, key=lambda index: len(candidates[index]))
+    # The colour None, which no other step has, maps ``chosen`` to one of its candidates.
+    marked = [*gold[:chosen], None, *gold[chosen + 1 :]]
     return any(
         _is_isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed_steps)
-        for step in candidates[first]
+        for step in candidates[chosen]
     )
 
 
@@ -161,11 +163,11 @@ def _refine(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
     """
     colour_count = 0
     while True:
-        number_of: dict[Hashable, int] = {}
-        gold, other = ([number_of.setdefault(c, len(number_of)) for c in side] for side in colours)
-        if len(number_of) == colour_count:
+        numbering: dict[Hashable, int] = {}
+        gold, other = ([numbering.setdefault(c, len(numbering)) for c in side] for side in colours)
+        if len(numbering) == colour_count:
             return gold, other
-        colour_count = len(number_of)
+        colour_count = len(numbering)
         colours = _signatures(edges[0], gold), _signatures(edges[1], other)
 
 

@@ -1,7 +1,7 @@
-"""Joins messages of one toolbox to messages with several sub-queries.
+"""Joins annotated messages for one toolbox into longer messages with several sub-queries.
 
-Most hand-written messages have one sub-query. Training on recombined examples lets a model
-generalise to compositions (compare GECA, Andreas 2020, and COG, Qiu et al. 2022).
+Most hand-written messages have one sub-query. Training on joined messages lets a model generalise
+to compositions (compare GECA, Andreas 2020, and COG, Qiu et al. 2022).
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from casewright.planner import AnnotatedQuery, Plan
 from casewright.planner.plan import QuestionRef, Step
 from casewright.tools import NO_EVIDENCE
 
-#: Maximum numbers of steps and characters of a joined message.
-MAX_STEPS, MAX_CHARACTERS = 8, 320
+#: Maximum number of steps in the plan of a joined message.
+MAX_STEPS = 8
+#: Maximum number of characters of a joined message.
+MAX_CHARACTERS = 320
 #: Templates that join two messages. The first template is listed twice to double its probability.
-#: {0} and {1} are the complete messages; {a} and {b} lack the final punctuation marks.
-JOINS = (
+#: {0} and {1} are the two messages; {a} and {b} are the same without final punctuation marks.
+JOIN_TEMPLATES = (
     "{0} {1}",
     "{0} {1}",
     "{0}\n{1}",
@@ -40,7 +42,7 @@ JOINS = (
     "{0} While you are at it, {b}.",
     "hi, {a}, plus {b}, thanks",
 )
-#: Words that lose their capital if their message becomes {b} in a template.
+#: First words of a message that lose their capital if the message becomes {b} in a template.
 _UNCAPITALISED_TEXT = """
 a an all any are at can could did do does find for from get give have has how if in is it let list
 look may my of on our please pull show tell the there this to was we were what whats when where
@@ -52,18 +54,18 @@ _UNCAPITALISED = frozenset(_UNCAPITALISED_TEXT.split())
 def with_joined_queries(
     queries: Sequence[AnnotatedQuery], share: float, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Return the messages of one toolbox after a share of these is joined in twos or threes."""
+    """Return messages of one toolbox, of which a share is joined, two or three at a time."""
     shuffled = rng.sample(queries, len(queries))
     sample = [query for query in shuffled if _is_composable(query)][: round(share * len(queries))]
     sampled_ids = set(map(id, sample))
-    others = [query for query in shuffled if id(query) not in sampled_ids]
-    return [*others, *_join_at_random(sample, rng)]
+    unsampled = [query for query in shuffled if id(query) not in sampled_ids]
+    return [*unsampled, *_join_at_random(sample, rng)]
 
 
 def joined_queries(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Return messages that are joined from ``count`` random messages of one toolbox."""
+    """Return only the joined messages that ``count`` random messages of one toolbox result in."""
     candidates = [query for query in queries if _is_composable(query)]
     sample = rng.sample(candidates, min(count, len(candidates)))
     sampled_ids = set(map(id, sample))
@@ -71,14 +73,14 @@ def joined_queries(
 
 
 def _join_at_random(unused: list[AnnotatedQuery], rng: random.Random) -> Iterator[AnnotatedQuery]:
-    """Yield the messages, joined in twos or threes where possible; this empties ``unused``."""
+    """Yield the messages, joined two or three at a time if possible; this empties ``unused``."""
     while unused:
         query = unused.pop()
         for _ in range(1 if rng.random() < 0.85 else 2):
-            other = next((other for other in unused if _are_joinable(query, other)), None)
-            if other is not None:
-                unused.remove(other)
-                query = _join(query, other, rng.choice(JOINS))
+            partner = next((other for other in unused if _are_joinable(query, other)), None)
+            if partner is not None:
+                unused.remove(partner)
+                query = _join(query, partner, rng.choice(JOIN_TEMPLATES))
         yield query
 
 
@@ -93,7 +95,7 @@ def _are_joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
     """Return True if two messages have compatible contexts, and are short enough together."""
     contexts = [present_fields(message.record.context) for message in (first, second)]
     return (
-        # Context fields of only one message would be decoys for the other one.
+        # Messages with different contexts are not joined, but one message may have no context.
         (contexts[0] == contexts[1] or not all(contexts))
         and len(first.plan.steps) + len(second.plan.steps) <= MAX_STEPS
         and len(first.query) + len(second.query) <= MAX_CHARACTERS
@@ -103,7 +105,7 @@ def _are_joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
 def _join(first: AnnotatedQuery, second: AnnotatedQuery, template: str) -> AnnotatedQuery:
     texts = [first.query.strip(), second.query.strip()]
     first_text, second_text = (text.rstrip(" .?!;") for text in texts)
-    # A final s is stripped too, so "is" and "this" keep their capital.
+    # Also strips a final s, as in "what's", so "is" and "this" keep their capital.
     first_word = second_text.split(maxsplit=1)[0].casefold().rstrip(",'s") if second_text else ""
     if first_word in _UNCAPITALISED:
         second_text = second_text[0].lower() + second_text[1:]
@@ -114,12 +116,12 @@ def _join(first: AnnotatedQuery, second: AnnotatedQuery, template: str) -> Annot
             "context": present_fields(first.record.context) | present_fields(second.record.context),
         }
     )
-    # A step that is in both plans occurs once.
+    # A step that both plans have occurs once in the joined plan.
     steps: list[Step] = list(first.plan.steps)
-    numbers: dict[int, int] = {}
+    joined_number_of: dict[int, int] = {}
     for number, step in enumerate(second.plan.steps, 1):
-        renumbered = step.renumbered(numbers)
+        renumbered = step.renumbered(joined_number_of)
         if renumbered not in steps:
             steps.append(renumbered)
-        numbers[number] = steps.index(renumbered) + 1
+        joined_number_of[number] = steps.index(renumbered) + 1
     return AnnotatedQuery(record, Plan(tuple(steps)), first.label)

@@ -21,7 +21,7 @@ from casewright.finetune.corpus import CorpusToolbox, read_corpus, training_tool
 from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.composing import joined_queries
 from casewright.finetune.examples.query_pool import queries_hash
-from casewright.finetune.examples.shared_toolboxes import WANTED_TOOL_SIMILARITY, vary_in_groups
+from casewright.finetune.examples.shared_toolboxes import NEEDED_TOOL_SIMILARITY, vary_in_groups
 from casewright.finetune.examples.tevo import PromptVariation, TevoSettings
 from casewright.finetune.examples.ttg import TtgSettings, task_examples
 from casewright.finetune.neighbours import Neighbours, tool_embeddings, unit_embeddings
@@ -34,7 +34,7 @@ from casewright.tools.from_file import toolbox_to_records
 
 #: Maximum number of tools that a guest's record adds.
 MAX_GUEST_TOOLS = 3
-#: Share of guests whose tools declare only the names and descriptions of their parameters.
+#: Share of guests with bare tools: those that declare only names and descriptions of parameters.
 BARE_SHARE = 0.7
 
 
@@ -48,7 +48,7 @@ def guest_queries(
     return list(islice(filter(None, guests), count))
 
 
-def unanswerable_queries(
+def stranger_queries(
     toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, encoder: Encoder, rng: Random
 ) -> list[AnnotatedQuery]:
     """Return strangers: messages that resemble no tool, with a plan that calls ``no_evidence``."""
@@ -58,11 +58,12 @@ def unanswerable_queries(
         for query in box.queries
         if NO_EVIDENCE.name not in query.plan.tools and not query.record.history
     ]
+    # Some messages resemble a tool, so the sample is larger than the count.
     sample = rng.sample(candidates, min(len(candidates), 3 * count))
     tools = tool_embeddings(encoder, (tool for tool in toolbox if tool.name != NO_EVIDENCE.name))
     cosines = unit_embeddings(encoder, [query.query for query in sample]) @ tools.T
     pairs = zip(sample, cosines, strict=True)
-    unanswered = [query for query, row in pairs if np.max(row) < WANTED_TOOL_SIMILARITY]
+    unanswered = [query for query, row in pairs if np.max(row) < NEEDED_TOOL_SIMILARITY]
     plan, label = f"s1 = {NO_EVIDENCE.name}()", NO_EVIDENCE.name
     return [
         AnnotatedQuery.read({**_query_record(query, "stranger"), "plan": plan, "class": label})
@@ -70,8 +71,10 @@ def unanswerable_queries(
     ]
 
 
-def with_decoys(queries: Sequence[AnnotatedQuery], count: int, rng: Random) -> list[AnnotatedQuery]:
-    """Return drawn messages that need no history, each with the history of another message.
+def decoy_queries(
+    queries: Sequence[AnnotatedQuery], count: int, rng: Random
+) -> list[AnnotatedQuery]:
+    """Return random messages that need no history, each with another message's history as a decoy.
 
     Messages with a context are omitted, since their pronouns could refer to the history.
     """
@@ -155,7 +158,7 @@ def _description(parameter: Parameter) -> str:
 def _tool_examples(
     box: CorpusToolbox, parameters: dict[str, frozenset[str]], query: AnnotatedQuery
 ) -> Iterator[dict[str, str]]:
-    """Yield other questions of a toolbox whose plans call only these tools and parameters."""
+    """Yield other questions of a toolbox whose plans call only tools and parameters of a query."""
     examples = [(tool.example.query, tool.example.plan) for tool in box.toolbox if tool.example]
     examples += [
         (other.query, str(other.plan))
@@ -177,12 +180,12 @@ class CorpusSettings(Section):
         copies: Number of prompts for each message; 0 omits the corpus.
         guests: Messages of other toolboxes, with their tools.
         strangers: Messages of other toolboxes that none of the toolbox's tools answers.
-        composed: Messages that are joined to longer messages.
+        composed: Messages of the toolbox that are joined into longer messages.
         decoys: Messages that need no history, but get the history of another message; only for
             toolboxes with follow-ups.
-        domain_guests: Guests of the domain's toolbox.
-        domain_strangers: Strangers of the domain's toolbox.
-        validation: Messages of a validation toolbox.
+        domain_guests: Guests for the domain's toolbox.
+        domain_strangers: Strangers for the domain's toolbox.
+        validation: Messages drawn from each toolbox for validation.
     """
 
     copies: int = Field(default=0, ge=0, le=1000)
@@ -197,7 +200,7 @@ class CorpusSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class CorpusExamples:
-    """Training examples, validation examples as in serving, and the examples' figures."""
+    """Examples for training, examples for validation (as in serving), and the numbers of both."""
 
     train: list[TrainingExample]
     validation: list[TrainingExample]
@@ -214,7 +217,7 @@ def domain_queries(
     boxes = training_toolboxes()
     return [
         *guest_queries(toolbox, boxes, settings.domain_guests, rng),
-        *unanswerable_queries(toolbox, boxes, settings.domain_strangers, encoder, rng),
+        *stranger_queries(toolbox, boxes, settings.domain_strangers, encoder, rng),
     ]
 
 
@@ -254,9 +257,9 @@ def corpus_examples(
             queries = [
                 *box.queries,
                 *guest_queries(box.toolbox, others, settings.guests, rng),
-                *unanswerable_queries(box.toolbox, others, settings.strangers, encoder, rng),
+                *stranger_queries(box.toolbox, others, settings.strangers, encoder, rng),
                 *joined_queries(box.queries, settings.composed, rng),
-                *with_decoys(box.queries, settings.decoys, rng),
+                *decoy_queries(box.queries, settings.decoys, rng),
             ]
             all_queries += queries
             train += make_examples(box, queries, settings.copies, tevo, ttg)

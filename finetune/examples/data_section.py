@@ -16,8 +16,8 @@ from casewright.finetune.instructions.mixture import InstructionSettings
 from casewright.finetune.queries.choose import SamplingSettings
 from casewright.finetune.section import RecipeFile, Section
 
-#: Key of the validation context: the names of the domains; ``None`` allows any name.
-DOMAINS = "domains"
+#: The key of the domains' names in pydantic's validation context; ``None`` allows any name.
+DOMAINS_KEY = "domains"
 
 
 class DataSection(Section):
@@ -31,7 +31,7 @@ class DataSection(Section):
         distractors: A JSON file of tools that TEvo adds and that no plan needs.
         copies: Number of prompts for each query.
         validation: Share of the queries and of the instructions for validation; similar queries
-            stay together.
+            are in the same split.
         seed: The seed of all random draws.
         sampling: The choice of queries.
         tevo: The variation of prompts.
@@ -59,11 +59,12 @@ class DataSection(Section):
     @field_validator("domain")
     @classmethod
     def _domain_exists(cls, domain: str | None, info: ValidationInfo) -> str | None:
-        names: Collection[str] | None = (info.context or {}).get(DOMAINS)
+        names: Collection[str] | None = (info.context or {}).get(DOMAINS_KEY)
         if domain is None or names is None or domain in names:
             return domain
-        near = get_close_matches(domain, names, 1)
-        advice = f"Did you mean {near[0]}?" if near else f"Domains are {', '.join(sorted(names))}."
+        similar = get_close_matches(domain, names, 1)
+        domains = ", ".join(sorted(names))
+        advice = f"Did you mean {similar[0]}?" if similar else f"Domains are {domains}."
         raise ValueError(f"There is no domain {domain!r}. {advice}")
 
     @model_validator(mode="after")

@@ -39,14 +39,14 @@ class TrainingInputs:
     """The queries, tools and pools that a recipe's ``[data]`` names.
 
     ``follow_ups`` are queries with a history; they are used only if the recipe has a corpus.
-    ``measuring`` are test questions, which must not be in a training set.
+    ``test_questions`` must not be in a training set.
     """
 
     queries: Sequence[AnnotatedQuery]
     toolbox: Toolbox
     pools: Mapping[str, ToolPool] = field(default_factory=dict)
     distractors: Sequence[ToolSpec] = ()
-    measuring: Sequence[str] = ()
+    test_questions: Sequence[str] = ()
     follow_ups: Sequence[AnnotatedQuery] = ()
 
 
@@ -55,8 +55,8 @@ class _Facts:
     """Figures that the manifest reports, and the ids of the examples for validation."""
 
     pool: query_pool.QueryPool
-    chosen: list[AnnotatedQuery] = field(default_factory=list)
-    validation_queries: int = 0
+    queries: list[AnnotatedQuery] = field(default_factory=list)
+    validation_query_count: int = 0
     validation_ids: set[str] = field(default_factory=set)
     toolset_entries: Sequence[Mapping[str, Any]] = ()
     corpus_entry: Mapping[str, Any] = field(default_factory=dict)
@@ -76,7 +76,7 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
         InputError: The queries do not fit the toolbox, there are too few queries, too few
             instructions can be evolved, or a data source cannot be read.
     """
-    facts = _Facts(query_pool.query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
+    facts = _Facts(query_pool.query_pool(inputs.queries, inputs.toolbox, inputs.test_questions))
     planning = _planning_examples(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
     instruction_sample = instructions(data.instructions, data.seed, refused=facts.refusal_counts)
     facts.instruction_pool_size = instruction_sample.pool_size
@@ -87,7 +87,7 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
     for example in examples:
         is_validation = example.id in facts.validation_ids
         if example.id not in planning_ids:
-            # The source decides the split, so an instruction and its evolution share one.
+            # The source decides the split, so an instruction and its evolved form share one.
             source = example.source
             is_validation = query_pool.in_validation(source, data.validation, seed=data.seed)
         splits[VALIDATION if is_validation else TRAIN].append(example)
@@ -99,17 +99,20 @@ def _planning_examples(
     facts: _Facts, data: DataSection, inputs: TrainingInputs, encoder: Encoder
 ) -> list[TrainingExample]:
     """Return the planning tasks of queries, tool-use sets and the corpus, in this order."""
-    facts.chosen = choose_queries(facts.pool.queries, data.sampling, encoder, data.seed)
-    facts.chosen += corpus_examples.domain_queries(inputs.toolbox, data.corpus, encoder, data.seed)
+    facts.queries = choose_queries(facts.pool.queries, data.sampling, encoder, data.seed)
+    facts.queries += corpus_examples.domain_queries(inputs.toolbox, data.corpus, encoder, data.seed)
     if data.corpus.copies:
         rng = random.Random(f"{data.seed}:decoys")
-        facts.chosen += inputs.follow_ups
-        facts.chosen += corpus_examples.with_decoys(facts.chosen, len(inputs.follow_ups), rng)
+        facts.queries += inputs.follow_ups
+        facts.queries += corpus_examples.decoy_queries(facts.queries, len(inputs.follow_ups), rng)
     examples = _query_examples(facts, data, inputs, encoder)
     toolset_tasks, facts.toolset_entries = toolset_examples(
-        *(data.toolsets, data.tevo, data.ttg, encoder),
+        data.toolsets,
+        data.tevo,
+        data.ttg,
+        encoder,
         seed=data.seed,
-        test_question_keys=frozenset(map(question_key, inputs.measuring)),
+        test_question_keys=frozenset(map(question_key, inputs.test_questions)),
     )
     corpus = corpus_examples.corpus_examples(
         data.corpus, data.tevo, data.ttg, encoder, seed=data.seed
@@ -125,18 +128,18 @@ def _query_examples(
     """Return the examples of all queries without duplicates, in the queries' order."""
     validation_indices: frozenset[int] = frozenset()
     if data.validation:
-        groups = similarity_groups([query.query for query in facts.chosen], encoder)
+        groups = similarity_groups([query.query for query in facts.queries], encoder)
         validation_indices = query_pool.validation_items(groups, data.validation, seed=data.seed)
-    facts.validation_queries = len(validation_indices)
+    facts.validation_query_count = len(validation_indices)
     splits: tuple[list[AnnotatedQuery], list[AnnotatedQuery]] = [], []
-    for index, query in enumerate(facts.chosen):
+    for index, query in enumerate(facts.queries):
         splits[index in validation_indices].append(query)
     neighbours = Neighbours(splits[0], encoder) if data.tevo.samples_queries else None
     variation = PromptVariation(
         inputs.toolbox, data.tevo, inputs.pools, neighbours, inputs.distractors
     )
-    by_query: dict[str, list[TrainingExample]] = {str(q.record.id): [] for q in facts.chosen}
-    with progress_bar("Making examples of queries", len(facts.chosen) * data.copies) as advance:
+    examples_by_id: dict[str, list[TrainingExample]] = {str(q.record.id): [] for q in facts.queries}
+    with progress_bar("Making examples of queries", len(facts.queries) * data.copies) as advance:
         # The splits share no drawn toolbox, so no validation prompt has a training prompt's head.
         for is_validation, queries in enumerate(splits):
             for copy, group, rng in vary_in_groups(
@@ -144,10 +147,11 @@ def _query_examples(
             ):
                 for varied in group:
                     examples = task_examples(varied, data.ttg, rng, copy)
-                    by_query[str(varied.query.record.id)] += examples
-                    facts.validation_ids.update(example.id for example in examples if is_validation)
+                    examples_by_id[str(varied.query.record.id)] += examples
+                    if is_validation:
+                        facts.validation_ids |= {example.id for example in examples}
                 advance(len(group))
-    return without_duplicates(chain.from_iterable(by_query.values()))
+    return without_duplicates(chain.from_iterable(examples_by_id.values()))
 
 
 def _manifest(
@@ -156,7 +160,7 @@ def _manifest(
     data: DataSection,
     inputs: TrainingInputs,
 ) -> dict[str, Any]:
-    """Return the JSON-plain manifest. It has no times or paths, so equal sets have equal ones."""
+    """Return the JSON-plain manifest. It has no times or paths: equal sets have equal manifests."""
     examples = list(chain.from_iterable(splits.values()))
     instruction_count = sum(map(_is_instruction, examples))
     plan_count = len(examples) - instruction_count
@@ -168,12 +172,12 @@ def _manifest(
         "prompt_hash": prompt_hash(),
         "seed": data.seed,
         "queries": {
-            "given": len(facts.pool.queries) + facts.pool.excluded,
-            "left_out_for_measuring": facts.pool.excluded,
-            "taken": len(facts.chosen),
-            "for_validation": facts.validation_queries,
-            "sha256": query_pool.queries_hash(facts.chosen),
-            "classes": _count_by_name(query.label for query in facts.chosen),
+            "given": len(facts.pool.queries) + facts.pool.excluded_count,
+            "left_out_for_measuring": facts.pool.excluded_count,
+            "taken": len(facts.queries),
+            "for_validation": facts.validation_query_count,
+            "sha256": query_pool.queries_hash(facts.queries),
+            "classes": _count_by_name(query.label for query in facts.queries),
         },
         "toolbox": {
             "fingerprint": inputs.toolbox.fingerprint(),
@@ -212,6 +216,7 @@ def _is_instruction(example: TrainingExample) -> bool:
 
 
 def _source_kind(example: TrainingExample, readers: Collection[str]) -> str:
+    """Return the name of the example's reader, or ``queries``."""
     name = example.source.partition(":")[0]
     return name if _is_instruction(example) or name in readers else "queries"
 

@@ -18,21 +18,21 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class QueryPool:
-    """Queries for a training set with unique ids, and the number of excluded test questions."""
+    """Queries for a training set, with unique ids, and the number of omitted test questions."""
 
     queries: tuple[AnnotatedQuery, ...]
-    excluded: int
+    excluded_count: int
 
 
 def query_pool(
-    queries: Iterable[AnnotatedQuery], toolbox: Toolbox, measuring: Iterable[str] = ()
+    queries: Iterable[AnnotatedQuery], toolbox: Toolbox, test_questions: Iterable[str] = ()
 ) -> QueryPool:
-    """Return the checked annotated queries without the test questions ``measuring``.
+    """Return the checked annotated queries without the test questions.
 
     ``InputError`` names the query if two queries share an id, an id or class is not Unicode, or a
     gold plan is not valid for its request. ``InputError`` is also raised if no query is left.
     """
-    test_keys = {question_key(question) for question in measuring}
+    test_keys = {question_key(question) for question in test_questions}
     with_ids = []
     for number, query in enumerate(queries, 1):
         id_ = f"query-{number}" if query.record.id is None else str(query.record.id)
@@ -69,7 +69,7 @@ def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
             query.record.model_dump(mode="json"),
             str(query.plan),
             query.label,
-            {index: list(words) for index, words in sorted(query.must.items())},
+            {argument: list(words) for argument, words in sorted(query.must.items())},
             [list(tools) for tools in query.accept],
         ]
         for query in queries
@@ -96,7 +96,7 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
     shuffled_groups = list(members.values())
     random.Random(f"{seed}:validation").shuffle(shuffled_groups)
     drawn: list[int] = []
-    # The first group stays for training.
+    # The first shuffled group stays for training.
     for items in shuffled_groups[1:]:
         if len(drawn) + len(items) <= round(share * len(groups)):
             drawn += items

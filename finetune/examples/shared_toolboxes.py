@@ -1,7 +1,8 @@
-"""Groups queries under one drawn toolbox each, so that the prompts of a group have the same head.
+"""Groups queries that share a drawn toolbox, so that the prompts of a group have the same head.
 
-A toolbox is drawn for its *leaders*: one query, or several queries that add tools. Its *members*
-are further queries. Their plans call only its tools, and no added tool makes these plans wrong.
+A toolbox is drawn for the *base queries* of its group: one query, or several queries that add
+tools. The other *members* of the group call only tools of the toolbox, and none of the added tools
+makes their plans wrong.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.tools import tool_from_record
 
-#: Minimum cosines of two tools that may have the same purpose, of a question and a tool that it may
-#: need, and of two questions that may need the same tool. They were chosen by hand on the shop's
-#: queries with the packaged encoder: nearly all conflicting pairs and few random pairs exceed them.
-SAME_TOOL_SIMILARITY, WANTED_TOOL_SIMILARITY, SAME_QUESTION_SIMILARITY = 0.35, 0.2, 0.25
+# Three minimum cosines, chosen by hand on the shop's queries with the packaged encoder: nearly all
+# conflicting pairs and few random pairs exceed them.
+#: Minimum cosine of two tools that may have the same purpose.
+SAME_TOOL_SIMILARITY = 0.35
+#: Minimum cosine of a question and a tool that the question may need.
+NEEDED_TOOL_SIMILARITY = 0.2
+#: Minimum cosine of two questions that may need the same tool.
+SAME_QUESTION_SIMILARITY = 0.25
 
 
 class AddedTools:
@@ -35,47 +40,50 @@ class AddedTools:
     """
 
     def __init__(self, queries: Sequence[AnnotatedQuery], encoder: Encoder) -> None:
-        self._rows = {query.record.id: row for row, query in enumerate(queries)}
+        self._row_of = {query.record.id: row for row, query in enumerate(queries)}
         adders = [query for query in queries if query.record.tools_extra]
-        self._columns = {query.record.id: column for column, query in enumerate(adders)}
+        self._column_of = {query.record.id: column for column, query in enumerate(adders)}
         if not adders:
             return
         questions = unit_embeddings(encoder, [query.query for query in queries])
         added = [[tool_from_record(tool) for tool in query.record.tools_extra] for query in adders]
-        owners = np.repeat(np.arange(len(adders)), [*map(len, added)])
-        added_specs = list(chain.from_iterable(added))
-        tools = tool_embeddings(encoder, added_specs)
-        names = np.array([tool.name for tool in added_specs])
+        adder_of_tool = np.repeat(np.arange(len(adders)), [*map(len, added)])
+        added_tools = list(chain.from_iterable(added))
+        tools = tool_embeddings(encoder, added_tools)
+        names = np.array([tool.name for tool in added_tools])
+        # For each pair of added tools: True if both may have the same purpose.
         same_purpose = (tools @ tools.T >= SAME_TOOL_SIMILARITY) | (names[:, None] == names)
-        adding_questions = questions[[self._rows[query.record.id] for query in adders]]
+        adding_questions = questions[[self._row_of[query.record.id] for query in adders]]
+        # (queries, adders): True if the query may need a tool of the adder.
         self._conflicts = questions @ adding_questions.T >= SAME_QUESTION_SIMILARITY
         self._have_similar_tools = np.zeros((len(adders), len(adders)), bool)
-        for tool_index, owner in enumerate(owners):
-            self._conflicts[:, owner] |= questions @ tools[tool_index] >= WANTED_TOOL_SIMILARITY
-            self._have_similar_tools[owner, owners[same_purpose[tool_index]]] = True
+        for tool_index, adder in enumerate(adder_of_tool):
+            self._conflicts[:, adder] |= questions @ tools[tool_index] >= NEEDED_TOOL_SIMILARITY
+            self._have_similar_tools[adder, adder_of_tool[same_purpose[tool_index]]] = True
 
-    def may_see(self, query: AnnotatedQuery, leaders: Sequence[AnnotatedQuery]) -> bool:
-        """Return True if a query needs none of the tools that the leaders add."""
-        row = self._rows[query.record.id]
-        columns = (self._columns.get(leader.record.id) for leader in leaders)
+    def needs_no_tool_of(self, query: AnnotatedQuery, bases: Sequence[AnnotatedQuery]) -> bool:
+        """Return True if a query needs none of the tools that the base queries add."""
+        row = self._row_of[query.record.id]
+        columns = (self._column_of.get(base.record.id) for base in bases)
         return all(column is None or not self._conflicts[row, column] for column in columns)
 
-    def may_join(self, query: AnnotatedQuery, leaders: Sequence[AnnotatedQuery]) -> bool:
-        """Return True if a query that adds tools may become one of the leaders.
+    def may_become_base(self, query: AnnotatedQuery, bases: Sequence[AnnotatedQuery]) -> bool:
+        """Return True if a query that adds tools may become one of the base queries.
 
-        Its tools must have other purposes than the leaders', and no query may need another's tools.
+        The tools of two base queries must have different purposes, and no base query may need the
+        tools of another one.
         """
-        column = self._columns[query.record.id]
-        return self.may_see(query, leaders) and all(
-            self.may_see(leader, [query])
-            and not self._have_similar_tools[column, self._columns[leader.record.id]]
-            for leader in leaders
+        column = self._column_of[query.record.id]
+        return self.needs_no_tool_of(query, bases) and all(
+            self.needs_no_tool_of(base, [query])
+            and not self._have_similar_tools[column, self._column_of[base.record.id]]
+            for base in bases
         )
 
 
 #: Maximum number of queries that add tools to one toolbox. If each of these queries had its own
 #: toolbox, few prompts would list only the domain's tools.
-MAX_LEADERS = 4
+MAX_BASES = 4
 
 
 def vary_in_groups(
@@ -86,7 +94,7 @@ def vary_in_groups(
     seed: int,
     copies: int,
 ) -> Iterator[tuple[int, list[tevo.VariedQuery], random.Random]]:
-    """Yield each toolbox's group: the copy's number, the varied prompts and the random generator.
+    """Yield each group: the copy's number, the queries with varied prompts, the random generator.
 
     A copy is a pass over all queries, with one prompt for each. The draw depends on the seed and
     the queries, not on their order. The encoder is used only if queries share toolboxes.
@@ -94,16 +102,16 @@ def vary_in_groups(
     queues = _Queues(queries, variation, encoder)
     for copy in range(1, copies + 1):
         queues.shuffle(random.Random(f"{seed}:{copy}:toolboxes"))
-        while leaders := queues.take_leaders():
+        while bases := queues.take_base_queries():
             # The seed is a text, because the hash of a text differs between processes.
-            rng = random.Random(f"{seed}:{leaders[0].record.id}:{copy}")
-            drawn = tevo.draw_toolbox(leaders, variation, rng)
-            group = [*leaders, *queues.take_members(leaders, drawn)]
+            rng = random.Random(f"{seed}:{bases[0].record.id}:{copy}")
+            drawn = tevo.draw_toolbox(bases, variation, rng)
+            group = [*bases, *queues.take_members(bases, drawn)]
             yield copy, tevo.vary_prompts(group, drawn, variation, rng), rng
 
 
 class _Queues:
-    """Queues of the queries without a toolbox in this copy; those in ``_adders`` add tools."""
+    """The queries without a toolbox in this copy, in two queues: ``_adders`` add tools."""
 
     def __init__(
         self, queries: Sequence[AnnotatedQuery], variation: tevo.PromptVariation, encoder: Encoder
@@ -126,37 +134,37 @@ class _Queues:
         self._adders = deque(query for query in shuffled if query.record.tools_extra)
         self._others = deque(query for query in shuffled if not query.record.tools_extra)
 
-    def take_leaders(self) -> list[AnnotatedQuery]:
-        """Remove and return the leaders of the next toolbox; an empty list if no query is left."""
-        limit = min(MAX_LEADERS, self._group_size)
+    def take_base_queries(self) -> list[AnnotatedQuery]:
+        """Remove and return the base queries of the next toolbox; an empty list if none is left."""
+        limit = min(MAX_BASES, self._group_size)
         remaining = len(self._adders) + len(self._others)
-        toolboxes = max(1, math.ceil(remaining / self._group_size))
-        # With this probability, both queues become empty at the same time.
-        probability = math.ceil(len(self._adders) / limit) / toolboxes
+        toolbox_count = max(1, math.ceil(remaining / self._group_size))
+        # With this probability, both queues become empty at about the same time.
+        probability = math.ceil(len(self._adders) / limit) / toolbox_count
         if not self._adders or (self._others and self._rng.random() >= probability):
             return [self._others.popleft()] if self._others else []
-        leaders = [self._adders.popleft()]
+        bases = [self._adders.popleft()]
 
-        def may_lead(query: AnnotatedQuery) -> bool:
-            removed = query.record.tools_removed or leaders[0].record.tools_removed
-            return not removed and self._added_tools.may_join(query, leaders)
+        def may_be_added(query: AnnotatedQuery) -> bool:
+            removed = query.record.tools_removed or bases[0].record.tools_removed
+            return not removed and self._added_tools.may_become_base(query, bases)
 
-        _move_fitting(self._adders, leaders, limit, may_lead)
-        return leaders
+        _move_fitting(self._adders, bases, limit, may_be_added)
+        return bases
 
     def take_members(
-        self, leaders: Sequence[AnnotatedQuery], drawn: tevo.DrawnToolbox
+        self, bases: Sequence[AnnotatedQuery], drawn: tevo.DrawnToolbox
     ) -> list[AnnotatedQuery]:
-        """Remove and return the first queries whose plans are right for the leaders' toolbox."""
+        """Remove and return the first queries whose plans are right for the drawn toolbox."""
         members: list[AnnotatedQuery] = []
         tools = set(drawn.toolbox.names)
 
         def fits(query: AnnotatedQuery) -> bool:
             id_, removed = query.record.id, self._removed_tools.get(query.record.id, ())
             can_run = self._called_tools[id_] <= tools and tools.isdisjoint(removed)
-            return can_run and self._added_tools.may_see(query, leaders)
+            return can_run and self._added_tools.needs_no_tool_of(query, bases)
 
-        _move_fitting(self._others, members, self._group_size - len(leaders), fits)
+        _move_fitting(self._others, members, self._group_size - len(bases), fits)
         return members
 
 
@@ -166,7 +174,7 @@ def _move_fitting(
     limit: int,
     fits: Callable[[AnnotatedQuery], bool],
 ) -> None:
-    """Move the first fitting queries of a queue to ``taken``, until it has ``limit`` queries."""
+    """Move the first fitting queries of a queue to ``taken``, until ``taken`` holds ``limit``."""
     skipped: list[AnnotatedQuery] = []
     while queue and len(taken) < limit:
         query = queue.popleft()

@@ -1,8 +1,8 @@
 """Tool Evolve (TEvo): random variations of the tools in a query's planning prompt.
 
-As in REAPER (Joshi et al. 2024, section on Tool Evolve), a prompt has the tools that the plan needs
-and a random subset of the others, with names and descriptions from a pool, and sampled examples.
-The gold plan uses the prompt's names, so it is valid for that prompt.
+As in REAPER (Joshi et al. 2024, section on Tool Evolve), a prompt lists the needed tools and a
+random subset of the other tools, with names and descriptions from a pool, and sampled examples. The
+gold plan uses the names in the prompt, so it is valid for this prompt.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from random import Random
 from pydantic import Field
 
 from casewright.errors import PlanError
-from casewright.finetune.neighbours import NEAREST, Neighbours, present_fields, question_key
+from casewright.finetune.neighbours import MAX_NEIGHBOURS, Neighbours, present_fields, question_key
 from casewright.finetune.section import Section
 from casewright.finetune.tool_pools import ToolPool, key_of, named_tools
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, parse_plan
@@ -25,7 +25,7 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec, tool_f
 
 
 class TevoSettings(Section):
-    """Variation of the prompt that serving renders; each share is a probability.
+    """Variation of the prompt that serving renders; a share is a probability.
 
     Attributes:
         enabled: If false, only the plan cases in the prompt's tail vary.
@@ -38,7 +38,7 @@ class TevoSettings(Section):
         examples: Share of tools whose example is a sampled query, instead of the tool's own one.
         no_example: Share of tools without an example.
         distractors: Maximum number of added tools that no plan needs.
-        shots: Maximum number (0 to 64) of plan cases in the tail; each prompt's number is drawn.
+        shots: Maximum number (0 to 64) of plan cases in the tail; the number is random.
         random_shots: Share of plan cases that are random queries instead of similar ones.
         queries_per_toolbox: Maximum number of queries that share one toolbox and its prompt head.
             A training with ``shared_heads`` computes the head once for these queries.
@@ -54,7 +54,7 @@ class TevoSettings(Section):
     examples: float = Field(default=0.5, ge=0, le=1)
     no_example: float = Field(default=0.1, ge=0, le=1)
     distractors: int = Field(default=0, ge=0)
-    shots: int = Field(default=4, ge=0, le=NEAREST)
+    shots: int = Field(default=4, ge=0, le=MAX_NEIGHBOURS)
     random_shots: float = Field(default=0.25, ge=0, le=1)
     queries_per_toolbox: int = Field(default=1, ge=1, le=256)
 
@@ -79,16 +79,16 @@ class PromptVariation:
 class ToolNames:
     """The new name of a tool, and the new names of parameters and result fields by old names."""
 
-    tool: str
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    results: Mapping[str, str] = field(default_factory=dict)
+    new_name: str
+    new_parameters: Mapping[str, str] = field(default_factory=dict)
+    new_results: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
     """The new names of tools by their old names; other tools keep their names."""
 
-    tools: Mapping[str, ToolNames] = field(default_factory=dict)
+    names_by_tool: Mapping[str, ToolNames] = field(default_factory=dict)
 
     def rename_plan(self, plan: Plan) -> Plan:
         """Return the plan with the new names; literals do not change."""
@@ -100,27 +100,28 @@ class Renaming:
         A parameter keeps its sources, choices and type, even if its old name implied these.
         """
         names = self._names_of(tool.name)
-        new_names = names.parameters
+        new_names = names.new_parameters
         parameters = tuple(replace(p, name=new_names.get(p.name, p.name)) for p in tool.parameters)
-        results = tuple(names.results.get(result, result) for result in tool.results)
-        return ToolSpec(names.tool, tool.description, parameters, results)
+        results = tuple(names.new_results.get(result, result) for result in tool.results)
+        return ToolSpec(names.new_name, tool.description, parameters, results)
 
     def _names_of(self, tool: str) -> ToolNames:
-        return self.tools.get(tool) or ToolNames(tool)
+        return self.names_by_tool.get(tool) or ToolNames(tool)
 
     def _rename_step(self, step: Step, tools: Sequence[str]) -> Step:
-        """Return a step with the new names; ``tools`` are the tools of all steps of its plan."""
+        """Return a step with the new names; ``tools`` has the tool of each step of the plan."""
         names = self._names_of(step.tool)
 
         def rename(value: Scalar) -> Scalar:
             # An invalid plan may refer to a step that does not exist.
             if isinstance(value, StepRef) and 1 <= value.step <= len(tools):
-                results = self._names_of(tools[value.step - 1]).results
-                return replace(value, field=results.get(value.field, value.field))
+                new_results = self._names_of(tools[value.step - 1]).new_results
+                return replace(value, field=new_results.get(value.field, value.field))
             return value
 
         arguments = step.mapped(rename).arguments
-        return Step(names.tool, tuple((names.parameters.get(n, n), v) for n, v in arguments))
+        new_names = names.new_parameters
+        return Step(names.new_name, tuple((new_names.get(n, n), v) for n, v in arguments))
 
 
 def draw_renaming(
@@ -131,7 +132,7 @@ def draw_renaming(
     *,
     fixed: Collection[str] = (),
 ) -> Renaming:
-    """Draw names for the tools of a prompt, distinct among the tools and within each tool.
+    """Draw names for a prompt's tools, without equal names of two tools or within one tool.
 
     A result field of several tools gets the same name in all of them, if their pools share a name
     for it. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.
@@ -172,7 +173,7 @@ def _draw_result_names(
             continue
         first, *others = alternatives.values()
         common = [name for name in first if all(name in names for names in others)]
-        # All tools get one name if their pools share a name, else each tool gets its own.
+        # All tools get the same name if their pools have one in common, else each gets its own.
         shared = [(list(alternatives), common)] if common else []
         single = [([tool_name], [*names]) for tool_name, names in alternatives.items()]
         for group, names in shared or single:
@@ -183,39 +184,39 @@ def _draw_result_names(
     return new_names
 
 
-def _draw_name(names: Sequence[str], taken: set[str], rng: Random) -> str:
-    """Return a random name that is not in ``taken``, or an empty text; add its key to ``taken``."""
-    free_names = [name for name in names if key_of(name) not in taken]
+def _draw_name(names: Sequence[str], taken_keys: set[str], rng: Random) -> str:
+    """Return a random name whose key is free, and mark the key as taken; empty if none is free."""
+    free_names = [name for name in names if key_of(name) not in taken_keys]
     name = rng.choice(free_names) if free_names else ""
-    taken.add(key_of(name))
+    taken_keys.add(key_of(name))
     return name
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A toolbox with original names and its renaming; prompts vary the tools if ``changed``."""
+    """A toolbox with original names and its renaming; it is as in serving unless ``is_changed``."""
 
     toolbox: Toolbox
     renaming: Renaming
-    changed: bool
+    is_changed: bool
 
 
 def draw_toolbox(
-    leaders: Sequence[AnnotatedQuery], variation: PromptVariation, rng: Random
+    bases: Sequence[AnnotatedQuery], variation: PromptVariation, rng: Random
 ) -> DrawnToolbox:
-    """Return a random toolbox for ``leaders`` (at least one), with all tools that their plans call.
+    """Return a random toolbox for base queries (at least one), with all tools that they call.
 
     The first query's record adds and removes tools; the other queries' records only add tools.
     ``InputError`` if the first request is not valid, ``ToolError`` if different tools share a name.
     """
     settings = variation.settings
-    box = leaders[0].record.request(variation.toolbox).toolbox
-    for leader in leaders[1:]:
-        added = map(tool_from_record, leader.record.tools_extra)
+    box = bases[0].record.request(variation.toolbox).toolbox
+    for base in bases[1:]:
+        added = map(tool_from_record, base.record.tools_extra)
         box = box.with_(*(t for t in added if t.name not in box or box[t.name] != t))
     if not settings.enabled or rng.random() < settings.unchanged:
-        return DrawnToolbox(box, Renaming(), changed=False)
-    called = {name for query in leaders for name in query.plan.tools}
+        return DrawnToolbox(box, Renaming(), is_changed=False)
+    called = {name for query in bases for name in query.plan.tools}
     tools = _draw_subset(called, box, settings, rng)
     known_names = {*variation.toolbox.names, *box.names}
     unused = [tool for tool in variation.distractors if tool.name not in known_names]
@@ -225,7 +226,7 @@ def draw_toolbox(
     # A tool keeps its name if a description names it, because the description does not change.
     fixed = {name for tool in tools for name in _mentioned_tools(tool, box.names)}
     renaming = draw_renaming(tools, variation.pools, settings, rng, fixed=fixed)
-    return DrawnToolbox(Toolbox(tools), renaming, changed=True)
+    return DrawnToolbox(Toolbox(tools), renaming, is_changed=True)
 
 
 def _draw_subset(
@@ -268,7 +269,7 @@ def vary_prompts(
     """Return queries with varied prompts, which share one toolbox and so one prompt head.
 
     ``drawn`` has all tools that the queries' plans need. No tool's example has a question of these
-    queries; a sampled example also has no question of their plan cases.
+    queries; if an example is sampled, its question is not that of a plan case either.
     """
     settings, neighbours = variation.settings, variation.neighbours
     requests = [
@@ -284,7 +285,7 @@ def vary_prompts(
     tools = []
     for tool in drawn.toolbox:
         spec = drawn.renaming.rename_tool(tool)
-        if drawn.changed:
+        if drawn.is_changed:
             spec = _reword(spec, tool, variation.pools.get(tool.name), settings.reword, rng)
         if example := _draw_example(tool, drawn, variation, question_keys, excluded, rng):
             question, plan = example
@@ -333,13 +334,13 @@ def _draw_example(
     drawn: DrawnToolbox,
     variation: PromptVariation,
     question_keys: Container[str],
-    excluded_keys: Container[str],
+    excluded: Container[str],
     rng: Random,
 ) -> tuple[str, Plan] | None:
-    """Return question and plan of a tool's example: its own example, or a sampled query.
+    """Return the question and plan of a tool's example: its own example, or a sampled query.
 
-    If the toolbox is not ``changed``, no query is sampled. A tool's own example is dropped if its
-    question is in ``question_keys``; a query whose question is in ``excluded_keys`` is not sampled.
+    If ``drawn`` is not changed, no query is sampled. A tool's own example is dropped if its
+    question is in ``question_keys``; a query whose question is in ``excluded`` is not sampled.
     """
     settings, neighbours = variation.settings, variation.neighbours
     own_example: tuple[str, Plan] | None = None
@@ -347,12 +348,12 @@ def _draw_example(
         plan = example_plan(tool.example)
         if plan is not None and all(name in drawn.toolbox for name in plan.tools):
             own_example = tool.example.query, plan
-    if not drawn.changed:
+    if not drawn.is_changed:
         return own_example
     if rng.random() < settings.no_example:
         return None
     if neighbours is not None and (own_example is None or rng.random() < settings.examples):
-        query = neighbours.draw_example(tool.name, drawn.toolbox, excluded_keys, rng)
+        query = neighbours.draw_example(tool.name, drawn.toolbox, excluded, rng)
         if query is not None:
             return query.query, query.plan
     return own_example

@@ -19,8 +19,8 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.shared_toolboxes import (
+    NEEDED_TOOL_SIMILARITY,
     SAME_TOOL_SIMILARITY,
-    WANTED_TOOL_SIMILARITY,
 )
 from casewright.finetune.examples.tevo import (
     DrawnToolbox,
@@ -128,7 +128,7 @@ class Toolset:
             elif key in seen_keys:
                 reason = "a repeated question"
             elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in listed):
-                # A prompt's sampled queries are found by tool names, so a name must mean one tool.
+                # Sampled queries are found by the names of tools, so a name must mean one tool.
                 reason = "a tool with the name of a different tool"
             if reason:
                 refused[f"{source.reader}: {reason}"] += 1
@@ -154,8 +154,8 @@ def _names_of(toolbox: Toolbox) -> list[str]:
 
 #: Maximum number of tools of a toolbox besides ``no_evidence``, unless a query needs more.
 MAX_TOOLS = 8
-#: Number of waiting queries among which a group seeks queries that add tools to its toolbox.
-MAX_TRIED = 64
+#: Maximum number of waiting queries that are tried for a group as queries that add tools.
+MAX_TRIED_QUERIES = 64
 
 
 class ToolsetGroups:
@@ -181,23 +181,23 @@ class ToolsetGroups:
         """Yield groups of queries with their toolboxes; each query is in exactly one group."""
         shuffled = rng.sample(self._set.queries, len(self._set.queries))
         waiting = {str(query.record.id): query for query in shuffled}
-        by_need: dict[frozenset[str], list[str]] = defaultdict(list)
+        ids_by: dict[frozenset[str], list[str]] = defaultdict(list)
         for id_ in waiting:
-            by_need[self._needed_tools[id_]].append(id_)
+            ids_by[self._needed_tools[id_]].append(id_)
         while waiting:
-            leader, *others = islice(waiting, 1 + MAX_TRIED)
-            tools = self._draw_tools(leader, rng)
-            members = [leader]
+            first_id, *others = islice(waiting, 1 + MAX_TRIED_QUERIES)
+            tools = self._draw_tools(first_id, rng)
+            members = [first_id]
             if self._group_size > 1:
                 self._add_with_new_tools(members, tools, others)
-                self._add_without_new_tools(members, tools, by_need, waiting)
+                self._add_without_new_tools(members, tools, ids_by, waiting)
             group = [waiting.pop(id_) for id_ in members]
             yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
 
-    def _draw_tools(self, leader: str, rng: random.Random) -> list[str]:
-        """Return the tools that a query needs, and random others that it lists."""
-        needed = sorted(self._needed_tools[leader])
-        others = [name for name in self._set.listed_tools[leader] if name not in needed]
+    def _draw_tools(self, first_id: str, rng: random.Random) -> list[str]:
+        """Return the tools that a query needs, and random other tools that it lists."""
+        needed = sorted(self._needed_tools[first_id])
+        others = [name for name in self._set.listed_tools[first_id] if name not in needed]
         count = min(len(others), max(0, MAX_TOOLS - len(needed)))
         # With fewer tools, more queries fit into the group. A query that needs no tool keeps as
         # many tools as possible: its example teaches that none of these tools answers.
@@ -224,22 +224,22 @@ class ToolsetGroups:
         self,
         members: list[str],
         tools: Sequence[str],
-        by_need: dict[frozenset[str], list[str]],
+        ids_by: dict[frozenset[str], list[str]],
         waiting: dict[str, AnnotatedQuery],
     ) -> None:
-        """Add queries that need no further tools, one for each need (a set of tools) in turn."""
-        needs = [need for need in by_need if need <= set(tools)]
+        """Add queries that need no further tools; the needs (sets of tools) take turns."""
+        needs = [need for need in ids_by if need <= set(tools)]
 
         def is_usable(id_: str) -> bool:
             return id_ in waiting and id_ not in members and self._has_no_rival(id_, tools)
 
         # Filters are lazy: similarities are computed only until the group is full.
-        rows = zip_longest(*(filter(is_usable, by_need[need]) for need in needs))
+        rows = zip_longest(*(filter(is_usable, ids_by[need]) for need in needs))
         in_turn = (id_ for row in rows for id_ in row if id_ is not None)
         members += list(islice(in_turn, self._group_size - len(members)))
-        # Later groups then do not test queries that already have a group.
+        # Omits queries that already have a group, so that later groups do not test them.
         for need in needs:
-            by_need[need] = [id_ for id_ in by_need[need] if id_ in waiting and id_ not in members]
+            ids_by[need] = [id_ for id_ in ids_by[need] if id_ in waiting and id_ not in members]
 
     def _has_no_rival(self, id_: str, tools: Sequence[str]) -> bool:
         """Return True if no unlisted tool is similar to the question or to a needed tool."""
@@ -247,7 +247,7 @@ class ToolsetGroups:
         if not other_tools:
             return True
         vectors = self._tool_vectors[[self._tool_rows[tool] for tool in other_tools]]
-        if np.any(vectors @ self._questions[self._question_rows[id_]] >= WANTED_TOOL_SIMILARITY):
+        if np.any(vectors @ self._questions[self._question_rows[id_]] >= NEEDED_TOOL_SIMILARITY):
             return False
         needed = [self._tool_rows[tool] for tool in self._needed_tools[id_]]
         return not np.any(vectors @ self._tool_vectors[needed].T >= SAME_TOOL_SIMILARITY)
@@ -276,8 +276,8 @@ def toolset_examples(
         with progress_bar(f"Making examples of {toolset.name}", count) as advance:
             for copy in range(1, copies + 1):
                 for queries, toolbox in groups.draw_groups(rng):
-                    # Only a ``changed`` toolbox may show queries as its tools' examples.
-                    drawn = DrawnToolbox(toolbox, Renaming(), changed=tevo.enabled)
+                    # Only a ``is_changed`` toolbox may show queries as its tools' examples.
+                    drawn = DrawnToolbox(toolbox, Renaming(), is_changed=tevo.enabled)
                     variation = PromptVariation(toolbox, tevo, neighbours=neighbours)
                     for varied in vary_prompts(queries, drawn, variation, rng):
                         yield from task_examples(varied, ttg, rng, copy)
@@ -293,7 +293,7 @@ def toolset_examples(
         examples = without_duplicates(examples_of(toolset, source.copies, rng))
         examples_of_all += examples
         set_reader = READERS[source.reader]
-        # The test set is not contaminated: its questions and tools are omitted.
+        # The set does not contaminate its test set, whose questions and tools are omitted.
         exception = f" except {Path(source.measuring).name}" if source.measuring else ""
         entries.append(
             {

@@ -1,4 +1,4 @@
-"""A training set in memory, and as a folder of two JSON Lines files and a manifest."""
+"""A training set in memory, and its folder of two JSON Lines files and a manifest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from casewright.finetune.example import TrainingExample
 from casewright.planner.prompt import prompt_hash
 from casewright.stores.case import check_text
 
+#: The number of the manifest's format.
 FORMAT = 1
+#: The names of the files in a training set's folder.
 MANIFEST, TRAIN, VALIDATION = "manifest.json", "train.jsonl", "validation.jsonl"
 _FILES = {MANIFEST, TRAIN, VALIDATION}
 _ADVICE = "Make the set again: casewright finetune data"

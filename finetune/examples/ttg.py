@@ -44,7 +44,7 @@ class Subject:
         return _with_instruction(self.prompt, instruction, material), str(self.varied.plan)
 
     def with_role(self, role: str, *parts: str) -> Prompt:
-        """Return a prompt with another role; in its tail, the context follows the first part."""
+        """Return a prompt with another role and these parts; the context follows the first part."""
         # The context is a line of JSON before the question.
         context, separator, _ = self.prompt.tail.partition("\nQuestion: ")
         tail = [parts[0], *([context] if separator and context else []), *parts[1:]]
@@ -55,7 +55,7 @@ class Subject:
 Task = Callable[[Subject, random.Random], PromptAndAnswer | None]
 
 _FILE = Path(__file__).parent / "wordings.toml"
-#: The wordings of instructions.
+#: The wordings of the tasks' instructions, by name.
 WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 #: Masks for the hidden part of a plan.
 MASKS = ("[MASK]", "___", "<missing>", "???")
@@ -74,8 +74,8 @@ def _with_instruction(prompt: Prompt, *parts: str) -> Prompt:
 def query_from_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     """Return the task to write the query from the plan; the answer is the annotated question.
 
-    Many questions have the same plan, so the prompt quotes the plan's literals that are spans of
-    the question. The task does not apply to a plan without such literals.
+    Many questions have the same plan, so the prompt quotes the plan's literals that are copied
+    from the question. The task does not apply to a plan without these.
     """
     varied = subject.varied
     texts = dict.fromkeys(text for _, _, text in text_literals(varied.plan))
@@ -119,7 +119,7 @@ def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
 
 
 def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Return the task to fill masked arguments; those of one parameter had the same value."""
+    """Return the task to fill masked arguments; all masked values of a parameter are equal."""
     plan = subject.varied.plan
     arguments = [
         (number, step.tool, name, value)
@@ -155,23 +155,23 @@ def order_steps(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     this rule gives the annotated plan.
     """
     plan = subject.varied.plan
-    if (order := _draw_listing(plan, rng)) is None:
+    if (listing := _draw_listing(plan, rng)) is None:
         return None
     instruction = f"{rng.choice(WORDINGS['order'])} {WORDINGS['ties']}"
-    return subject.plan_task(instruction, "Steps:\n" + "\n".join(_lettered_steps(plan, order)))
+    return subject.plan_task(instruction, "Steps:\n" + "\n".join(_lettered_steps(plan, listing)))
 
 
 def _run_order(plan: Plan, listing: Sequence[int]) -> list[int]:
-    """Return the steps' indices in run order: the first listed step that can run is the next."""
-    needs = [{ref.step - 1 for ref in step.references()} for step in plan.steps]
+    """Return the indices of the steps in run order: always the first listed step that can run."""
+    needed = [{ref.step - 1 for ref in step.references()} for step in plan.steps]
     order: list[int] = []
     while len(order) < len(listing):
-        order.append(next(n for n in listing if n not in order and needs[n].issubset(order)))
+        order.append(next(n for n in listing if n not in order and needed[n].issubset(order)))
     return order
 
 
 def _draw_listing(plan: Plan, rng: random.Random) -> list[int] | None:
-    """Return a permutation of the steps whose run order is the plan's, if there is one."""
+    """Return a permutation of the steps with the plan's run order; ``None`` if there is none."""
     steps = list(range(len(plan.steps)))  # indices from 0; references count from 1
     needs_previous = [n for n in steps[1:] if n in {r.step for r in plan.steps[n].references()}]
     if not needs_previous or len(steps) > len(ascii_uppercase):
@@ -186,9 +186,9 @@ def _draw_listing(plan: Plan, rng: random.Random) -> list[int] | None:
     return steps
 
 
-def _lettered_steps(plan: Plan, order: Sequence[int]) -> Iterator[str]:
-    """Yield the steps in this order, with letters instead of numbers."""
-    letters = {step: ascii_uppercase[position] for position, step in enumerate(order)}
+def _lettered_steps(plan: Plan, listing: Sequence[int]) -> Iterator[str]:
+    """Yield the steps in the listed order, with letters instead of numbers."""
+    letters = {index: ascii_uppercase[position] for position, index in enumerate(listing)}
 
     def text_of(value: Value) -> str:
         if isinstance(value, ListValue):
@@ -197,10 +197,10 @@ def _lettered_steps(plan: Plan, order: Sequence[int]) -> Iterator[str]:
             return letters[value.step - 1] + str(value).removeprefix(f"s{value.step}")
         return str(value)
 
-    for number in order:
-        step = plan.steps[number]
+    for index in listing:
+        step = plan.steps[index]
         arguments = ", ".join(f"{name}={text_of(value)}" for name, value in step.arguments)
-        yield f"{letters[number]} = {step.tool}({arguments})"
+        yield f"{letters[index]} = {step.tool}({arguments})"
 
 
 #: Share of tasks in which the plan does not need the removed tool.
@@ -208,10 +208,10 @@ UNNEEDED_TOOL_SHARE = 0.4
 
 
 def provided_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Return the task to plan with only the provided tools, which may lack one that is needed.
+    """Return the task to plan with only the provided tools; a needed tool may be missing.
 
-    Either the toolbox lacks a tool, or an instruction lists all tools but this one as allowed. The
-    answer is the plan of the sub-queries that do not call it, or ``no_evidence`` if all call it.
+    Either the toolbox lacks one tool, or an instruction allows only all other tools. The answer is
+    the plan of the sub-queries that do not call this tool, or ``no_evidence`` if all call it.
     The task does not apply to a plan without tools, nor to a query that accepts other tools.
     """
     varied = subject.varied
@@ -234,10 +234,9 @@ def provided_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | No
 
 def _plan_without(plan: Plan, tool: str) -> Plan | None:
     """Return the plan of the sub-queries that do not call a tool; ``None`` if all call it."""
-    needed = {ref.step for step in plan.steps for ref in step.references()}
-    sub_queries = [
-        with_dependencies(plan, last) for last in set(range(1, len(plan.steps) + 1)) - needed
-    ]
+    referred = {ref.step for step in plan.steps for ref in step.references()}
+    last_steps = set(range(1, len(plan.steps) + 1)) - referred
+    sub_queries = [with_dependencies(plan, last) for last in last_steps]
     usable = [steps for steps in sub_queries if all(plan.steps[n - 1].tool != tool for n in steps)]
     return sub_plan(plan, set().union(*usable))[0] if usable else None
 
@@ -279,10 +278,10 @@ class TtgSettings(Section):
     """The tasks that are made from a query.
 
     Attributes:
-        tasks_per_query: Number of tasks including planning, as in the paper's Table 3. 0: only
-            general instruction data, no tasks. 1: only planning. 1.25: a second task for one query
-            in four. A query has fewer tasks if fewer apply.
-        tasks: The tasks other than planning to draw from.
+        tasks_per_query: Number of tasks including planning, as in the paper's Table 3. With 0, the
+            set has only general instructions. With 1, planning is the only task. With 1.25, one
+            query in four has a second task. A query has fewer tasks if fewer apply.
+        tasks: The tasks, other than planning, from which the tasks of a query are drawn.
     """
 
     tasks_per_query: float = Field(default=3, ge=0, le=1 + len(TASK_NAMES))

@@ -1,4 +1,4 @@
-"""Generic instruction data, and its evolution by constraints.
+"""Generic instructions for training, and their evolution: constraints are added to them.
 
 REAPER (Joshi et al. 2024, section 4.2.4) mixes generic instructions among the plans, so that a
 planner does not forget how to follow instructions.

@@ -14,8 +14,8 @@ from casewright.finetune.instructions.instruction import Instruction
 ColumnKind = Literal["prompt", "input", "answer", "messages"]
 #: Usual names of prompt columns, and of their answer columns in order of preference.
 _ANSWER_NAMES = {
-    "instruction": ("output", "response", "answer"),  # Alpaca has output, Dolly response
-    "prompt": ("completion", "response"),  # TRL has completion
+    "instruction": ("output", "response", "answer"),  # Alpaca's name is output, Dolly's is response
+    "prompt": ("completion", "response"),  # TRL's name is completion
     "question": ("answer", "response"),
     "query": ("response",),
     "input": ("output",),  # without an instruction, ``input`` is the prompt
@@ -24,18 +24,18 @@ _INPUT_NAMES = ("input", "context")
 _DIALOGUE_NAMES = ("messages", "conversations", "conversation")
 _PROMPT_ROLES = ("system", "user", "human", "prompter")
 _MODEL_ROLES = ("assistant", "gpt", "model")
-#: The library's builder for files of each ending.
+#: The names of the library's builders, by the endings of files.
 BUILDERS = {".jsonl": "json", **{f".{name}": name for name in ("json", "parquet", "csv", "arrow")}}
 
 
 def columns_of(
     names: Collection[str], columns: Mapping[ColumnKind, str]
 ) -> Mapping[ColumnKind, str]:
-    """Return the columns of ``prompt``, ``answer`` and optionally ``input``; or of ``messages``.
+    """Return column names by kind: ``prompt``, ``answer``, optionally ``input``; or ``messages``.
 
-    ``names`` are the names of the data set's columns. ``columns`` is the recipe's choice; if it is
+    ``names`` has all columns of the data set. ``columns`` is the recipe's choice; if it is
     empty, the columns are found by their usual names. ``InputError`` if the data set lacks a chosen
-    column, or has no usual names.
+    column, or its columns have no usual names.
     """
     if columns:
         if absent := sorted(set(columns.values()) - set(names)):
@@ -83,7 +83,7 @@ def _first_exchange(messages: Any) -> tuple[str, str]:
         if role in _MODEL_ROLES:
             return "\n\n".join(prompts), content
         if role not in _PROMPT_ROLES:
-            # For example ``function_call``: the model's first answer is a call instead of a text.
+            # With a role such as ``function_call``, the model's first answer is a call, not a text.
             break
         prompts.append(content)
     return "", ""
@@ -132,7 +132,7 @@ def read_data_set(
                 refuse("empty answer" if prompt else "empty prompt")
     except (InputError, DependencyError):
         raise
-    except Exception as error:  # network, files and formats raise anything
+    except Exception as error:  # the network, files and formats may cause any exception
         raise InputError(
             f"The data set {str(path)!r} (split {split!r}) cannot be read: "
             f"{one_line(error).rstrip('.')}. Give one of its splits, and a name such as "

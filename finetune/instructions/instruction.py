@@ -11,7 +11,7 @@ from casewright.finetune.example import TrainingExample
 from casewright.planner import Prompt
 from casewright.planner.spans import normalized
 
-#: The tasks of unchanged and of evolved instructions in training sets.
+#: The names of the tasks of unchanged and of evolved instructions in training sets.
 TASK, EVOLVED_TASK = "instruction", "instruction:evolved"
 #: Control characters other than white space, and lone surrogates.
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
@@ -32,8 +32,8 @@ class Instruction:
 
     Attributes:
         id: Unique in the data set; the id of an evolved instruction names its constraints.
-        source: The data set and the position of the instruction in it.
-        original: The prompt before constraints were added; empty if none were.
+        source: The name of the data set, and the number of the instruction's row.
+        original: The prompt before constraints were added; empty if none were added.
     """
 
     id: str
@@ -45,7 +45,7 @@ class Instruction:
 
     @property
     def characters(self) -> int:
-        """The length of prompt and answer together."""
+        """The number of characters of prompt and answer together."""
         return len(self.prompt) + len(self.answer)
 
     @property
@@ -55,7 +55,7 @@ class Instruction:
 
     @property
     def key(self) -> str:
-        """The case-folded prompt with single spaces, which is equal for duplicates."""
+        """The case-folded prompt with single spaces; duplicates have equal keys."""
         return normalized(self.prompt)
 
     def to_example(self) -> TrainingExample:

@@ -18,7 +18,7 @@ from casewright.finetune.instructions.instruction import Instruction
 from casewright.finetune.instructions.rules import MAX_CONSTRAINTS, RuleEvolver
 from casewright.finetune.section import Section, recipe_path
 
-#: The prefix of an instruction's source.
+#: The prefix of an instruction's source, and of the reason for a refusal.
 READER = "hugging_face"
 
 
@@ -34,7 +34,7 @@ class InstructionSource(Section):
     Attributes:
         path: A data set's name; or a file or folder, relative to the recipe.
         limit: Maximum number of instructions, drawn by the seed; all by default.
-        columns: The columns of ``prompt``, ``input`` and ``answer``, or of ``messages``.
+        columns: The columns' names by their kinds; see ``data_sets.columns_of``.
         licence: The licence, for the manifest.
     """
 
@@ -73,7 +73,7 @@ class InstructionSettings(Section):
         return self
 
 
-#: Maximum number of attempts to evolve each instruction; each draws constraints anew.
+#: Maximum number of attempts to evolve each instruction; each attempt draws new constraints.
 _MAX_ATTEMPTS = 3
 
 
@@ -91,7 +91,7 @@ def instructions(
     """Return a share of the sources' instructions; equal arguments and files give equal results.
 
     If the sources have enough instructions, none is used both evolved and unchanged. ``refused``
-    counts the reasons for omitted records. ``InputError`` if a source cannot be read, or the
+    counts the omitted records by reason. ``InputError`` if a source cannot be read, or the
     sources have too few usable instructions.
     """
     refused = Counter() if refused is None else refused

@@ -34,13 +34,14 @@ Proposal = tuple[Mapping[str, Any], str] | None
 Propose = Callable[[str, str, random.Random], Proposal]
 #: Returns true if an answer satisfies a constraint with these parameters.
 Check = Callable[[Mapping[str, Any], str], bool]
-#: Ends of prompts that the answer continues; a constraint must precede such a prompt.
+#: The answer continues a prompt with one of these ends, so constraints must precede the prompt.
 _CUES = (":", "=", ">", "-", "…", "...", ",", '"')
 #: Probability that constraints precede the prompt, if they may follow it.
-_SHARE_BEFORE = 0.25
-#: Maximum number of words of an answer whose length is limited; minimum number of words of prose,
-#: which constraints on words and commas need.
-_MAX_LIMITED_WORDS, _MIN_PROSE_WORDS = 150, 8
+_PRECEDING_PROBABILITY = 0.25
+#: Maximum number of words of an answer whose length a constraint limits.
+_MAX_LIMITED_WORDS = 150
+#: Minimum number of words of prose. Constraints on words and commas are only for prose.
+_MIN_PROSE_WORDS = 8
 #: Requests about the form of a text or an answer, which a constraint could contradict.
 _ABOUT_FORM = re.compile(
     r"(?i)\b(?:capitali[sz]|upper.?case|lower.?case|punctuat|spell|grammar|proofread|typo|format"
@@ -53,24 +54,24 @@ _ABOUT_FORM = re.compile(
 )
 #: Words of four letters or more, with inner hyphens and apostrophes.
 _LONG_WORD = re.compile(r"[^\W\d_](?:['’\-]?[^\W\d_]){3,}")
-#: Code, calls, markup, formulas, addresses: not prose.
+#: Signs of code, calls, markup, formulas and addresses, which are not prose.
 _MARKUP = re.compile(r"[{}\\<>`|=_#@~^]|https?:|www\.|\t|\[\[|\*\*|\w\(['\"]|\w\(\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A kind of constraint, with a proposal for an instruction and a check of an answer.
+    """A kind of constraint, with functions that propose its parameters and check an answer.
 
     Attributes:
         parts: The constrained parts of an answer; rules with a common part are not combined.
-        wraps: True if the rule adds a text to the answer; such rules are applied first.
+        adds_text: True if the rule adds a text to the answer; these rules are applied first.
     """
 
     kind: str
     parts: frozenset[str]
     check: Check
     propose: Propose
-    wraps: bool = False
+    adds_text: bool = False
 
     def apply(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
         """Return the instruction with the constraint; ``None`` if the rule does not apply."""
@@ -83,7 +84,7 @@ class Rule:
         wording = rng.choice(WORDINGS[self.kind]).format(**parameters)
         constraints = (*instruction.constraints, Constraint(self.kind, parameters, wording))
         texts = (" " if rng.random() < 0.7 else "\n").join(c.wording for c in constraints)
-        is_before = original.rstrip().endswith(_CUES) or rng.random() < _SHARE_BEFORE
+        is_before = original.rstrip().endswith(_CUES) or rng.random() < _PRECEDING_PROBABILITY
         return replace(
             instruction,
             id=f"{instruction.id.partition('~')[0]}~{'+'.join(c.kind for c in constraints)}",
@@ -158,7 +159,7 @@ def _propose_excluded_word(prompt: str, answer: str, rng: random.Random) -> Prop
 
 
 def _new_words(text: str, other: str) -> list[str]:
-    """Return a text's words of four letters or more, if the other text has no form of them."""
+    """Return a text's words of at least four letters of which the other text has no form."""
     other_forms = content_words(other)
     words = {word for word in _LONG_WORD.findall(text.lower()) if has_word(text, word)}
     return sorted(w for w in words if (forms := content_words(w)) and not forms & other_forms)
@@ -205,7 +206,7 @@ class RuleEvolver:
         """Return the instruction with verified constraints; ``None`` if no rule applies."""
         evolved = instruction
         rules = self._pick_rules(instruction, self._rng.randint(1, self._max_constraints))
-        for rule in sorted(rules, key=lambda rule: not rule.wraps):
+        for rule in sorted(rules, key=lambda rule: not rule.adds_text):
             candidate = rule.apply(evolved, self._rng)
             # A rule may break another constraint: an exact phrase may contain an excluded word.
             if candidate and all(holds(c, candidate.answer) for c in candidate.constraints):

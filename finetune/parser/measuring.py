@@ -57,7 +57,7 @@ def score_messages(
             continue
         plan = write_plan(plans[0].steps, prepared.schema, message)
         right_plan = same_graph(query, plan, arguments=True)
-        yield PlanScore(plans[0].score, judge(query, plan).tools, right_plan)
+        yield PlanScore(plans[0].score, judge(query, plan).right_tools, right_plan)
 
 
 def accuracy_figures(scores: Sequence[PlanScore], label: str) -> dict[str, float]:

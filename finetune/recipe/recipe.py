@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from casewright.errors import InputError
-from casewright.finetune.examples.data_section import DOMAINS, DataSection
+from casewright.finetune.examples.data_section import DOMAINS_KEY, DataSection
 from casewright.finetune.recipe.training_section import (
     LoraSection,
     ModelSection,
@@ -66,7 +66,7 @@ class Recipe(Section):
             message = f"{path} cannot be read: {error}. Give a recipe, a TOML file."
             raise InputError(message) from error
         base = (folder or path.parent).absolute()
-        context = {BASE_FOLDER: base, MUST_EXIST: check_files, DOMAINS: domains}
+        context = {BASE_FOLDER: base, MUST_EXIST: check_files, DOMAINS_KEY: domains}
         # Strict validation refuses "3" for 3. In JSON, unlike in Python objects, it accepts a list
         # for a tuple. A date, which JSON lacks, becomes a text.
         text = json.dumps(settings, default=str)

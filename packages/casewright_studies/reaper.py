@@ -301,7 +301,7 @@ def _training_inputs(tested: TestedDomain) -> TrainingInputs:
     # items_of gives a class to queries without a class.
     queries = [item.query for item in items_of(pool, toolbox)]
     tool_pools = read_pools(domain.tool_pools, toolbox) if domain.tool_pools else {}
-    return TrainingInputs(queries, toolbox, tool_pools, measuring=test_questions)
+    return TrainingInputs(queries, toolbox, tool_pools, test_questions=test_questions)
 
 
 def _first_table(
@@ -388,7 +388,7 @@ def planner_lines(
         wrong: dict[str, Any] = {"predicted": "", "tools": False, "arguments": False}
         verdicts = [o.verdict if o.is_own_plan else replace(o.verdict, **wrong) for o in outcomes]
         *classes, overall = ({**as_row(score)} for score in score_classes(verdicts))
-        low, high = wilson(sum(v.tools for v in verdicts), len(verdicts))
+        low, high = wilson(sum(v.right_tools for v in verdicts), len(verdicts))
         overall |= {"low": round(low, 4), "high": round(high, 4)}
         overall["invalid"] = round(sum(not o.is_own_plan for o in outcomes) / len(outcomes), 4)
         for name in ("only_provided", "ms_p50"):

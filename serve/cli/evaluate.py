@@ -96,7 +96,7 @@ def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
     from casewright.finetune.evaluation.figures import share
 
     return {
-        "right_tools": share([outcome.verdict.tools for outcome in outcomes]).to_json(),
+        "right_tools": share([outcome.verdict.right_tools for outcome in outcomes]).to_json(),
         "whole_plans": share([outcome.graph_arguments for outcome in outcomes]).to_json(),
     }
 

@@ -28,7 +28,7 @@ from casewright.finetune.corpus import (
 )
 from casewright.finetune.corpus.corpus import FOLDER
 from casewright.finetune.corpus.counts import CLASSES, DECOY, FOLLOW_UP, USED, class_of, page_of
-from casewright.finetune.examples.corpus_examples import guest_queries, unanswerable_queries
+from casewright.finetune.examples.corpus_examples import guest_queries, stranger_queries
 from casewright.finetune.neighbours import question_key
 from casewright.finetune.plan_shape import plan_class
 from casewright.finetune.tool_pools import read_pools
@@ -127,7 +127,7 @@ def test_guest_and_unanswerable_queries_have_valid_plans_with_every_host_toolbox
         # A sample suffices: the choice of guests does not depend on the number of toolboxes.
         others = rng.sample([*boxes[:index], *boxes[index + 1 :]], 6)
         guest_list = guest_queries(host.toolbox, others, 2, rng)
-        unanswered = unanswerable_queries(host.toolbox, others, 1, encoder, rng)
+        unanswered = stranger_queries(host.toolbox, others, 1, encoder, rng)
         guests += len(guest_list)
         for query in (*guest_list, *unanswered):
             query.record.request(host.toolbox).validate(query.plan)

@@ -37,7 +37,11 @@ def test_gold_plan_is_judged_right() -> None:
 
 def test_plan_with_another_tool_is_wrong_in_tools_and_arguments() -> None:
     result = judge_text("s1 = no_evidence()")
-    assert (result.tools, result.arguments, result.predicted) == (False, False, "no_evidence")
+    assert (result.right_tools, result.right_arguments, result.predicted) == (
+        False,
+        False,
+        "no_evidence",
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +58,11 @@ def test_plan_with_another_tool_is_wrong_in_tools_and_arguments() -> None:
 )
 def test_other_arguments_of_the_right_tools_are_wrong_in_arguments_only(plan: str) -> None:
     result = judge_text(plan)
-    assert (result.tools, result.arguments, result.predicted) == (True, False, "prod_qna")
+    assert (result.right_tools, result.right_arguments, result.predicted) == (
+        True,
+        False,
+        "prod_qna",
+    )
 
 
 def test_judge_ignores_argument_order_and_letter_case() -> None:
@@ -62,7 +70,7 @@ def test_judge_ignores_argument_order_and_letter_case() -> None:
         's1 = order_lookup(query="Galaxy  PHONE")\n'
         "s2 = prod_qna(query=question, product_id=s1.product_id)"
     )
-    assert judge_text(plan).arguments
+    assert judge_text(plan).right_arguments
 
 
 @pytest.mark.parametrize(
@@ -77,28 +85,34 @@ def test_judge_ignores_argument_order_and_letter_case() -> None:
 )
 def test_literal_is_right_if_it_contains_the_must_word(value: str, right: bool) -> None:
     plan = ASKED.replace('"galaxy phone"', value)
-    assert judge_text(plan, must={"s1.query": ["galaxy"]}).arguments == right
+    assert judge_text(plan, must={"s1.query": ["galaxy"]}).right_arguments == right
 
 
 def test_literal_is_right_only_if_it_contains_every_must_word() -> None:
     must = {"s1.query": ["galaxy", "phone"]}
-    assert judge_text(ASKED.replace("galaxy phone", "phone, the galaxy one"), must=must).arguments
-    assert not judge_text(ASKED.replace("galaxy phone", "galaxy"), must=must).arguments
+    assert judge_text(
+        ASKED.replace("galaxy phone", "phone, the galaxy one"), must=must
+    ).right_arguments
+    assert not judge_text(ASKED.replace("galaxy phone", "galaxy"), must=must).right_arguments
 
 
 def test_must_words_of_one_argument_do_not_apply_to_another() -> None:
     plan = GOLD.format('"memory"')
     must = {"s2.query": ["memory"]}
     plan_text = plan.replace('"memory"', '"how much memory"')
-    assert judge_text(plan_text, plan=plan, must=must).arguments
-    assert not judge_text(plan_text.replace("galaxy ", ""), plan=plan, must=must).arguments
+    assert judge_text(plan_text, plan=plan, must=must).right_arguments
+    assert not judge_text(plan_text.replace("galaxy ", ""), plan=plan, must=must).right_arguments
 
 
 def test_other_accepted_tools_count_as_right() -> None:
     other = "s1 = prod_search(query=question)"
-    assert not judge_text(other).tools
+    assert not judge_text(other).right_tools
     result = judge_text(other, accept=[["no_evidence"], ["prod_search"]])
-    assert (result.tools, result.arguments, result.predicted) == (True, True, "prod_qna")
+    assert (result.right_tools, result.right_arguments, result.predicted) == (
+        True,
+        True,
+        "prod_qna",
+    )
 
 
 @pytest.mark.parametrize(("literal", "right"), [('"galaxy phone"', True), ('"kettle"', False)])
@@ -108,7 +122,7 @@ def test_arguments_of_an_accepted_order_of_the_same_tools_are_compared(
     swapped = f"s1 = prod_search(query=question)\ns2 = order_lookup(query={literal})"
     plan = 's1 = order_lookup(query="galaxy phone")\ns2 = prod_search(query=question)'
     result = judge_text(swapped, plan=plan, accept=[["prod_search", "order_lookup"]])
-    assert (result.tools, result.arguments) == (True, right)
+    assert (result.right_tools, result.right_arguments) == (True, right)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +137,7 @@ def test_arguments_of_an_accepted_order_of_the_same_tools_are_compared(
 def test_paper_argument_accuracy_covers_only_prod_search_and_shipment_status(
     plan: str, measured: bool
 ) -> None:
-    assert judge(gold_query(plan), parse_plan(plan)).paper == measured
+    assert judge(gold_query(plan), parse_plan(plan)).in_paper == measured
 
 
 @pytest.mark.parametrize(

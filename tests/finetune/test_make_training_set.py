@@ -36,11 +36,11 @@ def data_section(**settings: Any) -> DataSection:
 
 def make_set(
     queries: Sequence[AnnotatedQuery] = QUERIES,
-    measuring: Sequence[str] = (),
+    test_questions: Sequence[str] = (),
     encoder: HashingEncoder = ENCODER,
     **settings: Any,
 ) -> TrainingSet:
-    inputs = TrainingInputs(queries, SHOP, POOLS, measuring=measuring)
+    inputs = TrainingInputs(queries, SHOP, POOLS, test_questions=test_questions)
     return make_training_set(data_section(**settings), inputs, encoder)
 
 
@@ -120,7 +120,7 @@ def test_training_prompts_show_no_validation_query(whole_set: TrainingSet) -> No
 def test_measuring_queries_are_never_in_the_training_set(whole_set: TrainingSet) -> None:
     forbidden = [query.query for query in QUERIES[::9]]
     variants = [text.upper() + "  !" for text in forbidden]
-    result = make_set(measuring=variants)
+    result = make_set(test_questions=variants)
     assert any(questions_of(example) & set(forbidden) for example in whole_set.examples)
     assert [row.id for row in result.examples if questions_of(row) & set(forbidden)] == []
     counts = result.manifest["queries"]
@@ -229,7 +229,7 @@ def test_training_set_of_no_queries_is_refused() -> None:
     with pytest.raises(InputError, match="0 were given"):
         make_set([])
     with pytest.raises(InputError, match="1 were given, and 1 are test questions"):
-        make_set(QUERIES[:1], measuring=[QUERIES[0].query])
+        make_set(QUERIES[:1], test_questions=[QUERIES[0].query])
 
 
 def test_training_set_takes_the_number_of_queries_set_by_sampling() -> None:

@@ -11,7 +11,7 @@ import pytest
 from casewright.finetune.example import TrainingExample
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import TrainingInputs, make_training_set
-from casewright.finetune.examples.shared_toolboxes import MAX_LEADERS, AddedTools, vary_in_groups
+from casewright.finetune.examples.shared_toolboxes import MAX_BASES, AddedTools, vary_in_groups
 from casewright.finetune.examples.tevo import PromptVariation, TevoSettings, VariedQuery
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import TtgSettings, task_examples
@@ -114,7 +114,7 @@ def test_records_with_extra_tools_share_some_but_not_all_toolboxes(
 ) -> None:
     counts = [sum(bool(item.query.record.tools_extra) for item in m) for _, m, _ in groups]
     assert max(counts) > 1
-    assert max(counts) <= MAX_LEADERS
+    assert max(counts) <= MAX_BASES
     assert 0 in counts
 
 
@@ -149,14 +149,14 @@ def test_question_that_may_need_an_added_tool_does_not_get_it() -> None:
     near = query_with("near", "is the basket full")
     far = query_with("far", "good morning")
     added = AddedTools([basket, twin, tide, near, far], ENCODER)
-    assert not added.may_see(near, [tide, basket])
-    assert added.may_see(near, [tide])
-    assert added.may_see(far, [basket, tide])
-    assert added.may_join(tide, [basket])
-    assert not added.may_join(twin, [basket])
+    assert not added.needs_no_tool_of(near, [tide, basket])
+    assert added.needs_no_tool_of(near, [tide])
+    assert added.needs_no_tool_of(far, [basket, tide])
+    assert added.may_become_base(tide, [basket])
+    assert not added.may_become_base(twin, [basket])
     # If no record adds a tool, nothing is embedded.
     encoder = HashingEncoder()
-    assert AddedTools([near, far], encoder).may_see(near, [far])
+    assert AddedTools([near, far], encoder).needs_no_tool_of(near, [far])
     assert encoder.calls == []
 
 

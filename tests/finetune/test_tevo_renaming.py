@@ -57,8 +57,10 @@ def inverse(names: Renaming) -> Renaming:
 
     return Renaming(
         {
-            renamed.tool: ToolNames(tool, inverted(renamed.parameters), inverted(renamed.results))
-            for tool, renamed in names.tools.items()
+            renamed.new_name: ToolNames(
+                tool, inverted(renamed.new_parameters), inverted(renamed.new_results)
+            )
+            for tool, renamed in names.names_by_tool.items()
         }
     )
 
@@ -122,18 +124,18 @@ def test_draw_renaming_never_takes_the_name_of_another_tool() -> None:
     renames = {"find": ToolPool(names=("OWN", "fact", "desk_", "seek"))}
     for seed in range(20):
         names = draw_renaming(list(SHOP), renames, ALL, random.Random(seed))
-        assert names.tools["find"].tool == "seek"
+        assert names.names_by_tool["find"].new_name == "seek"
 
 
 def test_tool_keeps_its_name_if_no_other_name_is_free() -> None:
     names = draw_renaming(list(SHOP), {"find": ToolPool(names=("own",))}, ALL, random.Random(0))
-    assert names.tools["find"].tool == "find"
+    assert names.names_by_tool["find"].new_name == "find"
 
 
 def test_no_evidence_and_fixed_tools_keep_their_names() -> None:
     renames = {name: ToolPool(names=(f"{name}_other",)) for name in ("no_evidence", "own", "desk")}
     names = draw_renaming(list(SHOP), renames, ALL, random.Random(0), fixed=["own"])
-    assert {own: new.tool for own, new in names.tools.items()} == {
+    assert {own: new.new_name for own, new in names.names_by_tool.items()} == {
         "no_evidence": "no_evidence",
         "own": "own",
         "desk": "desk_other",
@@ -147,7 +149,7 @@ def test_equal_result_fields_of_tools_get_the_same_new_name() -> None:
     }
     for seed in range(10):
         names = draw_renaming(list(SHOP), renames, ALL, random.Random(seed))
-        find, own = names.tools["find"].results, names.tools["own"].results
+        find, own = names.names_by_tool["find"].new_results, names.names_by_tool["own"].new_results
         assert find["item_id"] == own["item_id"] == "ref"
         # The pools of the two tools have no common name for titles.
         assert (find["title"], own["title"]) == ("label", "name")

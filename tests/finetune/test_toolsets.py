@@ -71,7 +71,8 @@ def make_set(folder: Path, **settings: Any) -> TrainingSet:
         "tevo": {"queries_per_toolbox": 8},
         "toolsets": [{"reader": "bfcl", "path": str(folder)}],
     }
-    inputs = TrainingInputs(QUERIES, SHOP, measuring=[QUERIES[0].query, "PRUNE onions in bed 1!"])
+    test_questions = [QUERIES[0].query, "PRUNE onions in bed 1!"]
+    inputs = TrainingInputs(QUERIES, SHOP, test_questions=test_questions)
     return make_training_set(DataSection.model_validate({**defaults, **settings}), inputs, ENCODER)
 
 
