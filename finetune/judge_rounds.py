@@ -1,4 +1,4 @@
-"""Feedback loops for labelled questions, and the figures of a judge in their rounds."""
+"""Runs feedback loops for labelled questions, and computes figures of a judge in their rounds."""
 
 from __future__ import annotations
 
@@ -23,30 +23,31 @@ from casewright.stores.feedback import (
 )
 from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 
-#: The defaults of a feedback loop: cases in the first round, cases in a later round, rounds, and
-#: characters of a case.
-FIRST_K, MORE_K, ROUNDS, CHARACTERS = 10, 5, 5, 4_000
+#: The defaults of a feedback loop: numbers of cases in the first round and in a later round.
+FIRST_K, MORE_K = 10, 5
+#: The defaults of a feedback loop: maximum numbers of rounds, and of characters of a case.
+MAX_ROUNDS, MAX_LENGTH = 5, 4_000
 #: Number of bins of the calibration error.
-BINS = 10
+BIN_COUNT = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
     """The n candidates of a round: ids, features (n, f), and labels (n,), true if relevant.
 
-    ``later`` is false for the first round of a loop, which has fewer features.
+    ``is_later`` is false for the first round of a loop, which has fewer features.
     """
 
-    later: bool
+    is_later: bool
     ids: tuple[str, ...]
     features: NDArray[np.float64]
     labels: NDArray[np.bool_]
 
 
-#: A function that marks the candidates of a round as a judge does: flags (n,), true for relevant.
-Marks = Callable[[Round], NDArray[np.bool_]]
-#: The marks of a perfect judge.
-labels_as_marks: Marks = attrgetter("labels")
+#: A function that marks a round's candidates as a judge does: flags (n,), true if marked relevant.
+Marker = Callable[[Round], NDArray[np.bool_]]
+#: Marks the relevant candidates, as a perfect judge does.
+mark_by_labels: Marker = attrgetter("labels")
 
 
 class LoopRunner:
@@ -57,17 +58,17 @@ class LoopRunner:
         self._question = cache(self._find_question)
         self._rounds: dict[tuple[str, ...], tuple[list[Candidate], Round] | None] = {}
 
-    def rounds(self, question: LabelledQuestion, marks: Marks) -> list[tuple[Round, list[str]]]:
-        """Return each round of a question's loop, and the ids that ``marks`` marks in it."""
+    def rounds(self, question: LabelledQuestion, marker: Marker) -> list[tuple[Round, list[str]]]:
+        """Return each round of a question's loop, with the ids that ``marker`` marks in it."""
         relevant: list[Candidate] = []
         irrelevant: list[Candidate] = []
         results: list[tuple[Round, list[str]]] = []
-        for number in range(1, ROUNDS + 1):
+        for number in range(1, MAX_ROUNDS + 1):
             next_round = self._next_round(question, Feedback(relevant, irrelevant), number)
             if next_round is None:
                 break
             candidates, round_ = next_round
-            marked = marks(round_)
+            marked = marker(round_)
             relevant += compress(candidates, marked)
             irrelevant += compress(candidates, ~marked)
             results.append((round_, [*compress(round_.ids, marked)]))
@@ -94,7 +95,7 @@ class LoopRunner:
             query = self._question(question)
             hits = self.strategy.search(query, judged, MORE_K) if relevant else query.best(FIRST_K)
             candidates = [
-                Candidate(item.hit, case_text(item.hit.case)[:CHARACTERS], item.nearness, number)
+                Candidate(item.hit, case_text(item.hit.case)[:MAX_LENGTH], item.nearness, number)
                 for item in hits
             ]
             self._rounds[key] = None
@@ -108,42 +109,42 @@ class LoopRunner:
 
 def probabilities(model: JudgeModel, round_: Round) -> NDArray[np.float64]:
     """Return a model's probabilities (n,) that the candidates of a round are relevant."""
-    regression, names = (model.later, LATER) if round_.later else (model.first, FIRST)
+    regression, names = (model.later, LATER) if round_.is_later else (model.first, FIRST)
     return regression.probabilities(round_.features, names)
 
 
-def marks_of_model(model: JudgeModel) -> Marks:
+def model_marker(model: JudgeModel) -> Marker:
     """Return a function that marks each candidate whose probability reaches the threshold."""
 
-    def marks(round_: Round) -> NDArray[np.bool_]:
-        threshold = (model.later if round_.later else model.first).threshold
+    def mark(round_: Round) -> NDArray[np.bool_]:
+        threshold = (model.later if round_.is_later else model.first).threshold
         return probabilities(model, round_) >= threshold
 
-    return marks
+    return mark
 
 
 @dataclass(frozen=True, slots=True)
 class LoopScore:
-    """The results of loops: means over questions, except ``precision``, which pools all marks.
+    """The results of loops: means over questions, except ``precision``, which is over all marks.
 
     Attributes:
-        judged: Number of candidates.
+        candidate_count: Number of candidates of a loop.
         recall: Share of the relevant cases that were candidates.
-        single: The recall of a single search that returns as many cases.
+        single_recall: The recall of a single search that returns as many cases.
         marked_recall: Share of the relevant cases that were marked.
         precision: Share of the marked candidates that are relevant.
     """
 
-    judged: float
+    candidate_count: float
     recall: float
-    single: float
+    single_recall: float
     marked_recall: float
     precision: float
 
     @property
     def gain(self) -> float:
         """Recall minus the recall of single searches, in percentage points."""
-        return 100 * (self.recall - self.single)
+        return 100 * (self.recall - self.single_recall)
 
     @property
     def f1(self) -> float:
@@ -153,22 +154,23 @@ class LoopScore:
 
 
 def loop_score(
-    runner: LoopRunner, questions: Sequence[LabelledQuestion], marks: Marks
+    runner: LoopRunner, questions: Sequence[LabelledQuestion], marker: Marker
 ) -> LoopScore:
-    """Return the results of the questions' loops in which ``marks`` marks the candidates."""
-    question_scores, right, marked_count = [], 0, 0
+    """Return the results of the questions' loops in which ``marker`` marks the candidates."""
+    question_scores, right_count, marked_count = [], 0, 0
     for question in questions:
-        rounds = runner.rounds(question, marks)
+        rounds = runner.rounds(question, marker)
         candidate_ids = [id_ for round_, _ in rounds for id_ in round_.ids]
         marked_ids = {id_ for _, ids in rounds for id_ in ids}
         relevant = question.relevant
         id_sets = (candidate_ids, runner.single_search(question, len(candidate_ids)), marked_ids)
         recalls = (len(relevant.intersection(ids)) / len(relevant) for ids in id_sets)
         question_scores.append([len(candidate_ids), *recalls])
-        right += len(relevant & marked_ids)
+        right_count += len(relevant & marked_ids)
         marked_count += len(marked_ids)
-    judged, recall, single, marked_recall = np.mean(question_scores, axis=0).tolist()
-    return LoopScore(judged, recall, single, marked_recall, right / max(marked_count, 1))
+    candidate_count, recall, single, marked = np.mean(question_scores, axis=0).tolist()
+    precision = right_count / max(marked_count, 1)
+    return LoopScore(candidate_count, recall, single, marked, precision)
 
 
 def judge_figures(
@@ -181,23 +183,23 @@ def judge_figures(
 
     The probabilities are computed in the rounds of the judge's own loops. ``controls`` are one or
     more judges trained on shuffled labels. ``gain_control`` is the gain of the first control, and
-    ``auc_control`` is the mean AUC of all. The mean AUC can be above 0.5, since a control learns
-    that first and later rounds have different shares of relevant candidates.
+    ``auc_control`` is the mean AUC of all. This mean can be above 0.5, since a control learns that
+    first and later rounds have different shares of relevant candidates.
     """
     model_score, label_score, control_score = (
-        loop_score(runner, questions, marks)
-        for marks in (marks_of_model(model), labels_as_marks, marks_of_model(controls[0]))
+        loop_score(runner, questions, marker)
+        for marker in (model_marker(model), mark_by_labels, model_marker(controls[0]))
     )
-    rounds = [round_ for q in questions for round_, _ in runner.rounds(q, marks_of_model(model))]
+    rounds = [round_ for q in questions for round_, _ in runner.rounds(q, model_marker(model))]
     labels = np.concatenate([round_.labels for round_ in rounds])
     model_probabilities, *control_probabilities = (
         np.concatenate([probabilities(judge, round_) for round_ in rounds])
         for judge in (model, *controls)
     )
     figures = {
-        "judged": model_score.judged,
+        "judged": model_score.candidate_count,
         "found": model_score.recall,
-        "single": model_score.single,
+        "single": model_score.single_recall,
         "gain": model_score.gain,
         "gain_labels": label_score.gain,
         "gain_control": control_score.gain,
@@ -224,6 +226,6 @@ def calibration_error(scores: NDArray[np.float64], labels: NDArray[np.bool_]) ->
 
     Source: Guo et al., "On calibration of modern neural networks" (2017), equation 3.
     """
-    bins = np.minimum((scores * BINS).astype(int), BINS - 1)
+    bins = np.minimum((scores * BIN_COUNT).astype(int), BIN_COUNT - 1)
     masks = [bins == number for number in set(bins.tolist())]
     return float(sum(m.mean() * abs(scores[m].mean() - labels[m].mean()) for m in masks))

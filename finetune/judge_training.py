@@ -14,7 +14,7 @@ import numpy as np
 from casewright import __version__
 from casewright.errors import DependencyError, InputError
 from casewright.finetune import judge_rounds
-from casewright.finetune.judge_rounds import LoopRunner, Marks, Round, marks_of_model
+from casewright.finetune.judge_rounds import LoopRunner, Marker, Round, model_marker
 from casewright.finetune.judge_sets.sets import LabelledSet
 from casewright.stores.feedback import JudgeModel
 from casewright.stores.feedback.features import FIRST, LATER
@@ -26,24 +26,24 @@ from casewright.stores.progress import progress_bar
 DIGITS = 4
 #: Inverse of the L2 penalty (scikit-learn's ``C``), on standardised features.
 INVERSE_PENALTY = 0.03
-#: Number of passes that add training rounds (DAgger: Ross, Gordon, Bagnell 2011). In the first
-#: rounds, the labels mark the candidates; in the added rounds, the trained judge marks them.
-PASSES = 1
-#: The judge's thresholds in these passes: for the first round, and for later rounds.
+#: Number of passes that add training rounds (DAgger: Ross, Gordon, Bagnell 2011). In the
+#: initial rounds, the labels mark the candidates; in the added rounds, the trained judge does.
+PASS_COUNT = 1
+#: The judge's thresholds in these passes: for the first round of a loop, and for later rounds.
 INITIAL_THRESHOLDS = (0.25, 0.2)
-#: Candidate thresholds of the final judge, chosen by cross-validation with ``FOLDS`` folds.
+#: Candidate thresholds of the final judge, chosen by cross-validation with ``FOLD_COUNT`` folds.
 FIRST_THRESHOLDS = (0.2, 0.3, 0.4)
 LATER_THRESHOLDS = (0.1, 0.2, 0.3)
-FOLDS = 3
+FOLD_COUNT = 3
 #: F1 decides among the thresholds whose gain is at most this number of points below the best gain.
 GAIN_TOLERANCE = 0.5
 #: Number of controls: judges trained on shuffled labels.
-CONTROLS = 5
+CONTROL_COUNT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _QuestionRound:
-    """A round, with the name of its set and the id of its question."""
+    """A round of a loop, with the name of the set and the id of the question."""
 
     set_name: str
     question: str
@@ -59,23 +59,23 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
     The model's ``training`` holds the ``judge_figures`` of each set and strategy.
 
     Raises:
-        InputError: No candidate is relevant, or all are.
+        InputError: No candidate is relevant, or all candidates are relevant.
         DependencyError: scikit-learn is not installed.
     """
     runners = [LoopRunner(item, strategy) for item in sets for strategy in item.strategies]
     training = sum(len(runner.labelled.training) for runner in runners)
-    total = training * (2 + PASSES) + sum(len(runner.labelled.test) for runner in runners)
+    total = training * (2 + PASS_COUNT) + sum(len(runner.labelled.test) for runner in runners)
     with progress_bar("Training the judge", total) as advance:
-        rounds = _training_rounds(runners, judge_rounds.labels_as_marks)
+        rounds = _training_rounds(runners, judge_rounds.mark_by_labels)
         advance(training)
-        for _ in range(PASSES):
+        for _ in range(PASS_COUNT):
             judge = _with_thresholds(_fit_judge(rounds), *INITIAL_THRESHOLDS)
-            rounds += _training_rounds(runners, marks_of_model(judge))
+            rounds += _training_rounds(runners, model_marker(judge))
             advance(training)
         thresholds = _best_thresholds(runners, rounds)
         advance(training)
         model = _with_thresholds(_fit_judge(rounds), *thresholds)
-        controls = [_fit_control(rounds, model, seed) for seed in range(CONTROLS)]
+        controls = [_fit_control(rounds, model, seed) for seed in range(CONTROL_COUNT)]
         figures: dict[str, dict[str, Any]] = {labelled.name: {} for labelled in sets}
         for runner in runners:
             test = runner.labelled.test
@@ -87,13 +87,13 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         # Lists as in JSON: a model is the same after it is written and read.
         "settings": {
             "inverse_penalty": INVERSE_PENALTY,
-            "passes": PASSES,
+            "passes": PASS_COUNT,
             "start": list(INITIAL_THRESHOLDS),
             "first_thresholds": list(FIRST_THRESHOLDS),
             "later_thresholds": list(LATER_THRESHOLDS),
-            "folds": FOLDS,
+            "folds": FOLD_COUNT,
             "slack": GAIN_TOLERANCE,
-            "controls": CONTROLS,
+            "controls": CONTROL_COUNT,
             "seed": 0,
         },
         "sets": {
@@ -109,18 +109,18 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
     return replace(model, training=details)
 
 
-def _training_rounds(runners: Sequence[LoopRunner], marks: Marks) -> list[_QuestionRound]:
+def _training_rounds(runners: Sequence[LoopRunner], marker: Marker) -> list[_QuestionRound]:
     return [
         _QuestionRound(runner.labelled.name, question.id, round_)
         for runner in runners
         for question in runner.labelled.training
-        for round_, _ in runner.rounds(question, marks)
+        for round_, _ in runner.rounds(question, marker)
     ]
 
 
 def _fit_judge(rounds: Sequence[_QuestionRound]) -> JudgeModel:
-    first = [item for item in rounds if not item.round.later]
-    later = [item for item in rounds if item.round.later]
+    first = [item for item in rounds if not item.round.is_later]
+    later = [item for item in rounds if item.round.is_later]
     return JudgeModel(_regression(first, FIRST, "first"), _regression(later, LATER, "later"))
 
 
@@ -164,31 +164,31 @@ def _with_thresholds(model: JudgeModel, first: float, later: float) -> JudgeMode
 def _best_thresholds(
     runners: Sequence[LoopRunner], rounds: Sequence[_QuestionRound]
 ) -> tuple[float, float]:
-    """Return the best thresholds of first and of later rounds, as ``train_judge`` defines them."""
+    """Return the best thresholds of first and later rounds, as ``train_judge`` defines the best."""
     models = [
         _fit_judge([item for item in rounds if _fold(item.set_name, item.question) != fold])
-        for fold in range(FOLDS)
+        for fold in range(FOLD_COUNT)
     ]
     scores: dict[tuple[float, float], tuple[float, float]] = {}
     for thresholds in itertools.product(FIRST_THRESHOLDS, LATER_THRESHOLDS):
-        marks = [marks_of_model(_with_thresholds(model, *thresholds)) for model in models]
-        results = [_cross_validate(runner, marks) for runner in runners]
+        markers = [model_marker(_with_thresholds(model, *thresholds)) for model in models]
+        results = [_cross_validate(runner, markers) for runner in runners]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)
     min_gain = max(scores.values())[0] - GAIN_TOLERANCE
     return max(scores, key=lambda pair: (scores[pair][0] >= min_gain, scores[pair][1]))
 
 
-def _cross_validate(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, float]:
+def _cross_validate(runner: LoopRunner, markers: Sequence[Marker]) -> tuple[float, float]:
     """Return the mean gain and the mean F1 of the training questions.
 
-    ``marks`` has a function for each fold: the marks of a judge not trained on the fold.
+    ``markers`` has a function for each fold; it marks as a judge that was not trained on the fold.
     """
     scores, question_counts = [], []
     labelled = runner.labelled
-    for fold, fold_marks in enumerate(marks):
+    for fold, marker in enumerate(markers):
         if held_out := [q for q in labelled.training if _fold(labelled.name, q.id) == fold]:
-            score = judge_rounds.loop_score(runner, held_out, fold_marks)
+            score = judge_rounds.loop_score(runner, held_out, marker)
             scores.append((score.gain, score.f1))
             question_counts.append(len(held_out))
     gain, f1 = np.average(scores, axis=0, weights=question_counts).tolist()
@@ -197,7 +197,7 @@ def _cross_validate(runner: LoopRunner, marks: Sequence[Marks]) -> tuple[float, 
 
 def _fold(set_name: str, question: str) -> int:
     digest = hashlib.sha256(f"fold {set_name} {question}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") % FOLDS
+    return int.from_bytes(digest[:8], "big") % FOLD_COUNT
 
 
 def _fit_control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int) -> JudgeModel:
@@ -205,7 +205,7 @@ def _fit_control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int)
     control = _fit_judge(_shuffle_labels(rounds, seed))
 
     def threshold(later: bool, names: Sequence[str], judge: Regression, other: Regression) -> float:
-        parts = [item.round.features for item in rounds if item.round.later is later]
+        parts = [item.round.features for item in rounds if item.round.is_later is later]
         features = np.concatenate(parts)
         marked_share = float(np.mean(judge.probabilities(features, names) >= judge.threshold))
         return float(np.quantile(other.probabilities(features, names), 1 - marked_share))
@@ -218,8 +218,9 @@ def _shuffle_labels(rounds: Sequence[_QuestionRound], seed: int) -> list[_Questi
     """Return the rounds with labels that are permuted within each set and kind of round."""
     rng = np.random.default_rng(seed)
     shuffled = list(rounds)
-    for key in dict.fromkeys((item.set_name, item.round.later) for item in rounds):
-        members = [i for i, item in enumerate(rounds) if (item.set_name, item.round.later) == key]
+    keys = [(item.set_name, item.round.is_later) for item in rounds]
+    for key in dict.fromkeys(keys):
+        members = [i for i, other in enumerate(keys) if other == key]
         parts = [rounds[i].round.labels for i in members]
         permuted = rng.permutation(np.concatenate(parts))
         ends = np.cumsum([len(part) for part in parts])

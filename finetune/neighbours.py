@@ -21,7 +21,7 @@ from casewright.tools import Toolbox, ToolSpec
 
 #: Maximum number of similar queries from which plan cases are drawn.
 MAX_NEIGHBOURS = 64
-#: Number of rows of a similarity matrix that are in memory at once.
+#: Maximum number of rows of a similarity matrix that are in memory at once.
 BLOCK_ROWS = 1024
 
 
@@ -80,7 +80,7 @@ class Neighbours:
     def plan_cases(
         self, request: PlanRequest, count: int, random_share: float, rng: random.Random
     ) -> list[AnnotatedQuery]:
-        """Return plan cases whose plans a request can run: similar queries, then random ones.
+        """Return plan cases whose plans a request can run: similar queries, then random queries.
 
         No plan case has the request's own question.
 
@@ -98,11 +98,11 @@ class Neighbours:
             return need.tools <= tools and need.fields <= fields
 
         question = request.question
-        if (numbers := self._nearest.get(question)) is None:
-            numbers = next(self._search([question], unit_embeddings(self._encoder, [question])))
-        usable_numbers = (int(number) for number in numbers if is_usable(self._needs[number]))
+        if (nearest := self._nearest.get(question)) is None:
+            nearest = next(self._search([question], unit_embeddings(self._encoder, [question])))
+        usable_numbers = (int(number) for number in nearest if is_usable(self._needs[number]))
         similar_count = sum(rng.random() >= random_share for _ in range(count))
-        # The sample is of twice as many queries, since a model could memorise fixed neighbours.
+        # Drawn from twice as many queries, since a model could memorise fixed neighbours.
         similar = list(islice(usable_numbers, 2 * similar_count + 1))
         indices = sorted(rng.sample(range(len(similar)), min(similar_count, len(similar))))
         picked = [similar[index] for index in indices]
@@ -114,33 +114,33 @@ class Neighbours:
         return [self._cases[number] for number in picked]
 
     def draw_example(
-        self, tool: str, toolbox: Toolbox, avoid: Container[str], rng: random.Random
+        self, tool: str, toolbox: Toolbox, avoided_keys: Container[str], rng: random.Random
     ) -> AnnotatedQuery | None:
         """Return a random query of the class ``tool`` whose plan a toolbox can run, or ``None``.
 
-        The tools have their original names. The query's ``question_key`` is not in ``avoid``.
+        The tools have their original names. No key of ``avoided_keys`` is the query's.
         """
         tools = set(toolbox.names)
 
         def is_usable(need: _Need) -> bool:
             return need.plan_class == tool and need.tools <= tools
 
-        number = self._draw_number(is_usable, avoid, (), rng)
+        number = self._draw_number(is_usable, avoided_keys, (), rng)
         return None if number is None else self._cases[number]
 
     def _draw_number(
         self,
         is_usable: Callable[[_Need], bool],
-        avoid: Container[str],
+        avoided_keys: Container[str],
         picked: Container[int],
         rng: random.Random,
     ) -> int | None:
         groups = [members for need, members in self._by_need.items() if is_usable(need)]
-        # Ten draws fail only if nearly all usable queries are already picked or in ``avoid``.
+        # Ten draws fail only if nearly all usable queries are already picked or avoided.
         for _ in range(10 if groups else 0):
             (members,) = rng.choices(groups, weights=[*map(len, groups)])
             number = rng.choice(members)
-            if number not in picked and self._keys[number] not in avoid:
+            if number not in picked and self._keys[number] not in avoided_keys:
                 return number
         return None
 
@@ -163,12 +163,12 @@ class Neighbours:
 
 
 def tool_embeddings(encoder: Encoder, tools: Iterable[ToolSpec]) -> NDArray[np.float32]:
-    """Return the unit embeddings of tools' names with their descriptions (tools, dimension)."""
+    """Return unit embeddings (tools, dimension) of the tools' names and descriptions."""
     return unit_embeddings(encoder, [f"{tool.name}: {tool.description}" for tool in tools])
 
 
 def unit_embeddings(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Return the unit vectors (n, dimension) of texts; zero vectors stay zero."""
+    """Return embeddings (n, dimension) of texts at unit length; zero vectors stay zero."""
     if not texts:
         return np.zeros((0, 1), np.float32)
     vectors = encoder.embed(texts)

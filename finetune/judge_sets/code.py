@@ -1,8 +1,8 @@
-"""Makes two sets of questions that ask for whole functions of installed packages.
+"""Makes two sets of questions that ask for the whole code of functions in installed packages.
 
 Files are read and split as by ``ingest``. The relevant cases of a question are all chunks of its
-function, so the splitter determines the labels, not a search or a judge. Questions ask only for
-functions and methods, because "all of class C" is ambiguous.
+function, so the splitter determines the labels, not a search or a judge. No question asks for a
+class, because "all of class C" is ambiguous.
 
 The questions of the first set name a function. The questions of the second set, written by hand,
 avoid the function's name and the words of its docstring. So a filter by names does not help, and a
@@ -49,10 +49,12 @@ PACKAGES = (
 )
 #: Omitted files and folders: tests contain the names of all functions.
 EXCLUDED = ("test", "tests", "test_*", "testing", "_vendor")
-#: Random seed for the functions and the wordings.
+#: The seed of the random choice of functions and wordings.
 SEED = 0
-#: Maximum number of questions of a package, and of chunks of a function.
-PER_PACKAGE, MAX_CHUNKS = 50, 10
+#: Maximum number of questions for a package.
+MAX_QUESTIONS = 50
+#: Maximum number of chunks of a function for which a question may ask.
+MAX_CHUNKS = 10
 METHOD_WORDINGS = (
     "Show me the full `{name}` method of class `{owner}`{place}.",
     "the whole {name} method of {owner}{place}",
@@ -76,7 +78,7 @@ PLACES = ("", "", " of {package}", " in {source}")
 
 
 class PythonDefinition(NamedTuple):
-    """A function, method or class outside of functions; the symbol includes enclosing classes."""
+    """A function, method or class that is not inside a function; ``symbol`` names outer classes."""
 
     symbol: str
     is_function: bool
@@ -98,7 +100,7 @@ class PackageDefinition:
 
     @property
     def key(self) -> str:
-        """File and symbol: the id of the function's question, which determines its half."""
+        """File and symbol: the id of the question, which determines its half (training or test)."""
         return f"{self.source}:{self.symbol}"
 
     @property
@@ -122,7 +124,7 @@ class CodeCorpus:
     def feedback_set(
         self, name: str, questions: Sequence[LabelledQuestion], **origin: Any
     ) -> FeedbackSet:
-        """Return a set of the corpus's cases; ``InputError`` without a question."""
+        """Return a set of the corpus's cases and the questions; ``InputError`` if there are none."""
         if not questions:
             packages = ", ".join(self.origin["packages"]) or "none is installed"
             raise InputError(
@@ -133,18 +135,18 @@ class CodeCorpus:
 
 
 def code_set(corpus: CodeCorpus) -> FeedbackSet:
-    """Return the set whose questions name their function; ``InputError`` without a question."""
+    """Return the set whose questions name a function; ``InputError`` if it has no question."""
     count = sum(len(function.chunks) > 1 for function in corpus.definitions)
-    questions = ask_about(corpus.definitions)
+    questions = questions_about(corpus.definitions)
     return corpus.feedback_set(CODE, questions, functions_of_several_chunks=count)
 
 
 def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) -> FeedbackSet:
-    """Return the set whose questions describe their function.
+    """Return the set whose questions describe a function.
 
-    ``written`` are questions by ``PackageDefinition.key``, by default the packaged ones. A function
-    is omitted and counted in ``origin`` if its package lacks it or it is not askable.
-    ``InputError`` if all are omitted.
+    ``written`` are questions by ``PackageDefinition.key``, by default the packaged questions. A
+    question is omitted, and counted in ``origin``, if the installed package lacks the function, or
+    the function is not askable. ``InputError`` if all questions are omitted.
     """
     written = written_questions() if written is None else written
     by_key = {function.key: function for function in corpus.definitions if function.is_askable}
@@ -160,8 +162,8 @@ def written_questions() -> dict[str, str]:
     return {record["id"]: record["question"] for _, _, record in read_values(file)}
 
 
-def ask_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion]:
-    """Return a question for each askable function, at most ``PER_PACKAGE`` a package.
+def questions_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion]:
+    """Return a question for each askable function, at most ``MAX_QUESTIONS`` a package.
 
     Functions and wordings are drawn with a seed. If several files have a function's symbol, the
     question names the file.
@@ -172,7 +174,7 @@ def ask_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion
         candidates = [f for f in definitions if f.package == package and f.is_askable]
         candidates.sort(key=lambda function: (function.source, function.symbol))
         random.Random(f"{SEED} {package}").shuffle(candidates)
-        sample += candidates[:PER_PACKAGE]
+        sample += candidates[:MAX_QUESTIONS]
     # Shuffled again, so that the first questions are from all packages.
     random.Random(SEED).shuffle(sample)
     return [_question(function, unique=symbol_counts[function.symbol] == 1) for function in sample]
@@ -191,8 +193,8 @@ def _question(function: PackageDefinition, *, unique: bool) -> LabelledQuestion:
 def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
     """Return the split code of installed packages; ``origin`` lists missing packages.
 
-    ``packages`` are distributions and their package folders. ``DependencyError`` without
-    tree-sitter.
+    ``packages`` are names of distributions and of their package folders. ``DependencyError`` if
+    tree-sitter is not installed.
     """
     if importlib.util.find_spec("tree_sitter") is None:
         raise DependencyError(
@@ -203,7 +205,7 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
     missing: list[str] = []
     cases: list[Case] = []
     definitions: list[PackageDefinition] = []
-    # The store computes the ids of the cases; it stays empty.
+    # The store only computes the ids of the cases; no case is added to it.
     with CaseStore(schema_of(CODE, "code", default_encoder())) as store:
         for name, folder in packages:
             try:

@@ -1,4 +1,4 @@
-"""Finds the sets of labelled questions in a folder, and the sets of installed code."""
+"""Finds the sets of labelled questions in a folder, and the sets made of installed code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def find_sets(
             subfolders ``multihop`` and ``scifact``; or a folder for ``labelled_set``; ``None`` for
             only the sets of code.
         only: The name of the only set to return.
-        limit: Maximum number of questions of each set, equally many of both halves.
+        limit: Maximum number of questions of each set, half of them from each half.
 
     Raises:
         InputError: No set has this name, a file is missing or malformed, or a half has no question.
@@ -73,6 +73,6 @@ def _readers(data: Path | None, only: str | None) -> SetReaders:
             readers[SCIFACT] = partial(paragraphs.scifact_set, folder)
         if not readers and only not in (CODE, DESCRIBED):
             raise InputError(f"--data {data}: it holds no set of questions. {_USAGE}")
-    # Packages are split once for both sets, and only if needed.
+    # The packages are read and split once for both sets, and only if needed.
     corpus = cache(read_code)
     return readers | {CODE: lambda: code_set(corpus()), DESCRIBED: lambda: described_set(corpus())}

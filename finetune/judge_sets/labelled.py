@@ -1,4 +1,4 @@
-"""Reads the labelled questions in a user's folder."""
+"""Reads cases and labelled questions from a user's folder."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from casewright.finetune.records import Record, Text, read_records
 from casewright.stores import Case
 from casewright.stores.case import CASE_NAMESPACE
 
+#: The names of the two files in the folder.
 CASES, QUESTIONS = "cases.jsonl", "questions.jsonl"
 Labelled = TypeVar("Labelled", "_Case", "_Question")
 
@@ -33,7 +34,7 @@ class _Question(Record):
 
 
 def labelled_set(folder: Path) -> FeedbackSet:
-    """Return the set in ``cases.jsonl`` and ``questions.jsonl``, which hold one JSON object a line.
+    """Return the set in ``cases.jsonl`` and ``questions.jsonl``, which have one JSON object a line.
 
     A case has ``id``, ``text`` and optionally ``title``; a question has ``id``, ``question`` and
     ``relevant``, a list of case ids. The ``key`` in a returned case's metadata is its id in the

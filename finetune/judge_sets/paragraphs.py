@@ -1,4 +1,4 @@
-"""Reads paragraphs as cases: multi-hop questions, and claims that cite abstracts.
+"""Reads sets whose cases are paragraphs: for multi-hop questions, and for claims of SciFact.
 
 In HotpotQA (Yang et al. 2018), 2WikiMultihopQA (Ho et al. 2020) and MuSiQue (Trivedi et al. 2022)
 all paragraphs that a question needs are relevant. In SciFact (Wadden et al. 2020) most claims cite
@@ -28,11 +28,12 @@ FILES = {
     "2wikimultihop": "2wikimultihop-dev.jsonl",
     "musique": "musique-dev.jsonl",
 }
-#: SciFact's files of abstracts and of claims.
+#: The names of SciFact's file of abstracts and of its files of claims.
 CORPUS, CLAIMS = "corpus.jsonl", "claims_*.jsonl"
-#: Maximum number of claims of each half (training and test), and of abstracts: all 5,183 abstracts
-#: would take long to encode.
-CLAIMS_PER_HALF, ABSTRACTS = 75, 1500
+#: Maximum number of claims in each half (training and test).
+MAX_CLAIMS = 75
+#: Maximum number of abstracts. All 5,183 abstracts would take long to encode.
+MAX_ABSTRACTS = 1500
 
 
 class Paragraph(NamedTuple):
@@ -68,10 +69,10 @@ def read_lines(file: Path, parse: Callable[[Any], Parsed], expected: str) -> Ite
 
 def read_items(file: Path) -> list[Item]:
     """Return the items of a multi-hop file; see ``read_lines``."""
-    return list(read_lines(file, _item, "HotpotQA's, 2WikiMultihopQA's or MuSiQue's items"))
+    return list(read_lines(file, _parse_item, "HotpotQA's, 2WikiMultihopQA's or MuSiQue's items"))
 
 
-def _item(record: Mapping[str, Any]) -> Item:
+def _parse_item(record: Mapping[str, Any]) -> Item:
     if not (isinstance(record["question"], str) and isinstance(record["answer"], str)):
         raise TypeError("question and answer are texts")
     if "paragraphs" in record:
@@ -85,7 +86,7 @@ def _item(record: Mapping[str, Any]) -> Item:
             (Paragraph.of(title, " ".join(sentences)), title in titles)
             for title, sentences in record["context"]
         ]
-    supporting = {paragraph for paragraph, supports in labelled if supports}
+    supporting = {paragraph for paragraph, is_supporting in labelled if is_supporting}
     return Item(record, {paragraph for paragraph, _ in labelled}, supporting)
 
 
@@ -134,11 +135,10 @@ def holds_scifact(folder: Path) -> bool:
 def scifact_set(folder: Path) -> FeedbackSet:
     """Return the claims of SciFact that cite abstracts, with the cited and some other abstracts.
 
-    Claims and abstracts are ordered by the SHA-256 of their ids. A set with all
-    abstracts would be harder. ``InputError`` if a line cannot be parsed, an id is not unique, or an
-    abstract is missing.
+    Claims and abstracts are ordered by the SHA-256 of their ids. ``InputError`` if a line cannot be
+    parsed, an id is not unique, or an abstract is missing.
     """
-    corpus = dict(read_lines(folder / CORPUS, _abstract, "SciFact's abstracts"))
+    corpus = dict(read_lines(folder / CORPUS, _parse_abstract, "SciFact's abstracts"))
     claims = _claims(folder)
     cited = frozenset[str]().union(*(claim.relevant for claim in claims))
     if missing := sorted(cited - corpus.keys()):
@@ -146,7 +146,7 @@ def scifact_set(folder: Path) -> FeedbackSet:
             f"{folder}: claims cite {len(missing)} abstracts that {CORPUS} does not have, such as "
             f"{missing[0]}. Give the corpus that belongs to the claims."
         )
-    further_ids = sorted(corpus.keys() - cited, key=_hash_of)[: max(ABSTRACTS - len(cited), 0)]
+    further_ids = sorted(corpus.keys() - cited, key=_hash_of)[: max(MAX_ABSTRACTS - len(cited), 0)]
     # Sorted together, so that the order does not reveal the labels.
     cases = {corpus[id_].id: corpus[id_] for id_ in sorted([*cited, *further_ids], key=_hash_of)}
     questions = [
@@ -158,10 +158,10 @@ def scifact_set(folder: Path) -> FeedbackSet:
 
 
 def _claims(folder: Path) -> list[LabelledQuestion]:
-    """Return claims of the test half, then of the training half, with ids of cited abstracts."""
+    """Return claims of the test half, then of the training half; they hold ids of abstracts."""
     claims: dict[str, LabelledQuestion] = {}
     for file in sorted(folder.glob(CLAIMS)):
-        for claim in read_lines(file, _claim, "SciFact's claims"):
+        for claim in read_lines(file, _parse_claim, "SciFact's claims"):
             if claim.id in claims:
                 raise InputError(f"{file}: two claims have the id {claim.id!r}. Give each its own.")
             claims[claim.id] = claim
@@ -170,18 +170,18 @@ def _claims(folder: Path) -> list[LabelledQuestion]:
         raise InputError(f"{folder}: no claim cites an abstract, so a search has none to find.")
     test = [claim for claim in citing if not is_training(claim.id)]
     training = [claim for claim in citing if is_training(claim.id)]
-    return test[:CLAIMS_PER_HALF] + training[:CLAIMS_PER_HALF]
+    return test[:MAX_CLAIMS] + training[:MAX_CLAIMS]
 
 
 def _hash_of(id_: str) -> str:
     return hashlib.sha256(id_.encode()).hexdigest()
 
 
-def _claim(item: Mapping[str, Any]) -> LabelledQuestion:
+def _parse_claim(item: Mapping[str, Any]) -> LabelledQuestion:
     cited = frozenset(str(id_) for id_ in item["cited_doc_ids"])
     return LabelledQuestion(f"{SCIFACT}/{item['id']}", item["claim"].strip(), cited)
 
 
-def _abstract(item: Mapping[str, Any]) -> tuple[str, Case]:
+def _parse_abstract(item: Mapping[str, Any]) -> tuple[str, Case]:
     title, text = item["title"].strip(), " ".join(item["abstract"]).strip()
     return str(item["doc_id"]), _case(title, text, SCIFACT)

@@ -1,4 +1,4 @@
-"""Sets of cases and questions with labels of all relevant cases, in a training and a test half."""
+"""Sets of cases and labelled questions; the questions are in a training half or a test half."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCIFACT = "scifact"
 
 
 def is_training(question_id: str) -> bool:
-    """Return True for a question of the training half, by the parity of its id's SHA-256.
+    """Return True for a question of the training half: the SHA-256 of its id is even.
 
     The half is the same in every set, with any limit, on every machine.
     """
@@ -41,7 +41,7 @@ class LabelledQuestion:
 class LabelledSet:
     """A store of cases, and labelled questions about them, to train a judge with.
 
-    ``strategies`` are the searches of later rounds; the judge is trained on each strategy's rounds.
+    ``strategies`` make the searches of later rounds; the judge is trained on the rounds of each.
     ``origin`` has facts about the set, which are stored with the judge.
     """
 
@@ -75,7 +75,7 @@ class FeedbackSet:
         return [question for question in self.questions if is_training(question.id) is training]
 
     def store(self, encoder: Encoder, location: str | Path = ":memory:") -> CaseStore:
-        """Return an open store with the cases; a folder is faster to search than memory."""
+        """Return an open store with the cases; a store in a folder is searched faster."""
         has_titles = any("title" in case.problem for case in self.cases)
         store = CaseStore(schema_of(self.name, self.kind, encoder, titled=has_titles), location)
         try:
@@ -95,7 +95,7 @@ class FeedbackSet:
         }
 
     def limited(self, limit: int | None) -> FeedbackSet:
-        """Return the set with its first ``limit`` questions, equally many of both halves."""
+        """Return the set with at most ``limit`` questions: the first ones of each half."""
         if limit is None:
             return self
         test = self.half(training=False)[: limit // 2]
@@ -105,7 +105,7 @@ class FeedbackSet:
 
 
 def schema_of(name: str, kind: CaseKind, encoder: Encoder, *, titled: bool = True) -> CaseSchema:
-    """Return a set's schema: for code, the schema of ``ingest``; else facets text and title."""
+    """Return a set's schema: for code, the schema of ``ingest``; else the facets text and title."""
     collection = re.sub(r"[^A-Za-z0-9_-]", "_", f"bench_feedback_{name}")
     if kind == "code":
         return document_schema(encoder, collection)

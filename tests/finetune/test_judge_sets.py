@@ -161,8 +161,8 @@ def write_set(folder: Path, train: list[Line], test: Sequence[Line] = ()) -> Pat
 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paragraphs, "ABSTRACTS", 25)
-    monkeypatch.setattr(paragraphs, "CLAIMS_PER_HALF", 4)
+    monkeypatch.setattr(paragraphs, "MAX_ABSTRACTS", 25)
+    monkeypatch.setattr(paragraphs, "MAX_CLAIMS", 4)
 
 
 def titles(scifact: FeedbackSet) -> dict[str, set[str]]:

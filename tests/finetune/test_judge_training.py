@@ -17,7 +17,7 @@ from casewright.finetune.judge_rounds import (
     LoopRunner,
     auc,
     calibration_error,
-    labels_as_marks,
+    mark_by_labels,
 )
 from casewright.finetune.judge_sets.find import find_sets
 from casewright.finetune.judge_sets.labelled import labelled_set
@@ -124,14 +124,14 @@ def test_judge_training_does_not_use_the_test_questions(
 def test_judge_training_rounds_equal_those_of_the_feedback_loop(
     model: JudgeModel, labelled: LabelledSet, strategy: SentenceStrategy | RocchioStrategy
 ) -> None:
-    from casewright.finetune.judge_rounds import marks_of_model
+    from casewright.finetune.judge_rounds import model_marker
 
     runner = LoopRunner(labelled, strategy)
     limits = FeedbackLimits(first=FIRST_K, more=MORE_K, seconds=60.0)
     for question in labelled.test:
         loop = build_feedback(labelled.store, OfflineJudge(model), strategy, limits=limits)
         result = FeedbackResult.from_state(loop.invoke({"question": question.text}))
-        rounds = runner.rounds(question, marks_of_model(model))
+        rounds = runner.rounds(question, model_marker(model))
         assert [entry["id"] for entry in result.candidates] == [i for r, _ in rounds for i in r.ids]
         marked = {id_ for _, ids in rounds for id_ in ids}
         assert {entry["id"] for entry in result.candidates if entry["relevant"]} == marked
@@ -140,7 +140,7 @@ def test_judge_training_rounds_equal_those_of_the_feedback_loop(
 def test_labels_as_marks_marks_exactly_the_relevant_cases(labelled: LabelledSet) -> None:
     runner = LoopRunner(labelled, SentenceStrategy())
     for question in labelled.test:
-        for round_, marked in runner.rounds(question, labels_as_marks):
+        for round_, marked in runner.rounds(question, mark_by_labels):
             assert set(marked) == question.relevant.intersection(round_.ids)
 
 
