@@ -16,7 +16,7 @@ from casewright.finetune.baselines.question_features import fit_regression
 from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.evaluation import items_of
 from casewright.finetune.evaluation.verdict import judge, same_graph
-from casewright.finetune.parser.measuring import PlanScore, accuracy_figures, asking_threshold
+from casewright.finetune.parser.measuring import PlanScore, accuracy_figures, ask_back_threshold
 from casewright.planner import AnnotatedQuery, Plan, ensemble
 from casewright.planner.parser_planner import REPEATED_CONFIDENCE
 from casewright.stores.progress import progress_bar
@@ -102,7 +102,7 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
         confidences[item.toolbox].append(card.confidence(score, margin))
     # The maximum is the confidence for a repeated question, which is planned without the model.
     sure = min(REPEATED_CONFIDENCE, _parser_threshold(messages, ensemble_is_right))
-    asks_below = asking_threshold(confidences.values(), MAX_ASKED_BACK)
+    asks_below = ask_back_threshold(confidences.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}
     for name, plan_scores in scores.items():
         figures |= accuracy_figures(plan_scores, name)

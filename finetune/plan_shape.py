@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from casewright.planner.plan import ContextRef, Literal, Plan, StepRef
 
+#: The class of plans with several last tools.
 MULTI_STEP = "multi_step"
 
 

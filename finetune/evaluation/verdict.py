@@ -51,9 +51,7 @@ def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdi
     right_tools = same_tools or plan.tools in query.accept
     if same_tools:
         pairs = zip(query.plan.steps, plan.steps, strict=True)
-        right_arguments = all(
-            _has_right_arguments(query, n, *pair) for n, pair in enumerate(pairs, 1)
-        )
+        right_arguments = all(_is_right_step(query, n, *pair) for n, pair in enumerate(pairs, 1))
     else:
         right_arguments = right_tools and same_graph(query, plan, arguments=True)
     return Verdict(
@@ -66,7 +64,7 @@ def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdi
     )
 
 
-def _has_right_arguments(query: AnnotatedQuery, number: int, gold: Step, step: Step) -> bool:
+def _is_right_step(query: AnnotatedQuery, number: int, gold: Step, step: Step) -> bool:
     values = dict(step.arguments)
     return dict(gold.arguments).keys() == values.keys() and all(
         _is_right_value(value, values[name], query.must.get(f"s{number}.{name}", ()))
@@ -111,7 +109,7 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
         {
             other
             for other, step in enumerate(steps)
-            if not arguments or _has_right_arguments(query, number, gold_step, step)
+            if not arguments or _is_right_step(query, number, gold_step, step)
         }
         for number, gold_step in enumerate(gold_steps, 1)
     ]

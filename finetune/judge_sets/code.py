@@ -124,7 +124,7 @@ class CodeCorpus:
     def feedback_set(
         self, name: str, questions: Sequence[LabelledQuestion], **origin: Any
     ) -> FeedbackSet:
-        """Return a set of the corpus's cases and the questions; ``InputError`` if there are none."""
+        """Return a set of the corpus's cases and these questions; ``InputError`` without any."""
         if not questions:
             packages = ", ".join(self.origin["packages"]) or "none is installed"
             raise InputError(

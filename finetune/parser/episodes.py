@@ -1,4 +1,4 @@
-"""Episodes, on which the plan parser is trained: a toolbox, messages and their plan cases."""
+"""Episodes to train the plan parser on: each has a toolbox, messages and their plan cases."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ VARIATION = tevo.TevoSettings(
 )
 #: Number of variants of a toolbox, including the original. The number is small, since the encodings
 #: of all variants' messages stay in memory.
-VARIANTS = 12
+VARIANT_COUNT = 12
 #: Maximum number of messages that share a toolbox.
 MAX_GROUP = 12
-#: Of the tools that records add, about one in this number is held out for validation.
-HELD_OUT_ONE_IN = 4
+#: About one in this number of the tools that records add is held out for validation.
+HELD_OUT_DIVISOR = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _tools_and_messages(
 def _with_few_tools(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery], rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
-    """Return a toolbox with the tools of one message and at most two others, and its messages.
+    """Return a toolbox of one message's tools and at most two other tools, and its messages.
 
     A user's first toolbox is usually small, and most messages can be answered with it. At most one
     in five of the returned messages has the plan ``no_evidence()``.
@@ -221,7 +221,7 @@ def _make_episode(
     for query in queries:
         message = read_message(tokenizer, query.query, query.record.context)
         plan = read_plan(query.plan, schema, message)
-        # The parser cannot read a plan with a value that is not in the message.
+        # ``read_plan`` returns ``None`` for a plan with a value that is not in the message.
         if plan is not None and message.words:
             messages.append(message)
             plans.append(plan)
@@ -247,7 +247,7 @@ def _make_episode(
 def source_drawer(
     boxes: Sequence[CorpusToolbox], others: Sequence[Source] = (), extended: Sequence[Source] = ()
 ) -> Callable[[random.Random], list[Source]]:
-    """Return a function that draws a pass's sources: a variant of each toolbox and other source.
+    """Return a function that draws the sources of a pass: a variant of each toolbox and source.
 
     The function also mixes each ``extended`` source into a variant, as if requests added tools.
     """
@@ -256,7 +256,7 @@ def source_drawer(
     variant_functions = [cache(partial(vary_source, source)) for source in sources]
 
     def draw(rng: random.Random) -> list[Source]:
-        variants = [variant_of(rng.randrange(VARIANTS)) for variant_of in variant_functions]
+        variants = [variant_of(rng.randrange(VARIANT_COUNT)) for variant_of in variant_functions]
         return variants + [_mix_sources(source, rng.choice(variants), rng) for source in extended]
 
     return draw
@@ -291,7 +291,7 @@ class AddedToolSources(NamedTuple):
 def added_tool_sources(
     name: str, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]
 ) -> AddedToolSources:
-    """Return the messages of a domain whose records add tools, in groups.
+    """Return a domain's messages whose records add tools, as one source for each group.
 
     The toolbox of a group has the added tools of all its messages. Messages with a held-out tool
     are for validation. Messages that remove tools are omitted. Messages with ``no_evidence()`` are
@@ -307,7 +307,7 @@ def added_tool_sources(
         if any(_is_held_out(tool) for tool in added):
             validation.append(query)
             continue
-        # The group's toolbox has the added tools, so the record need not add them.
+        # The group's toolbox will have the added tools, so the record no longer adds them.
         without_added = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
             # Two messages may declare different tools with one name.
@@ -326,4 +326,4 @@ def added_tool_sources(
 
 def _is_held_out(tool: ToolSpec) -> bool:
     # A hash of the name makes the choice independent of all other tools.
-    return hashlib.sha256(tool.name.encode()).digest()[0] % HELD_OUT_ONE_IN == 0
+    return hashlib.sha256(tool.name.encode()).digest()[0] % HELD_OUT_DIVISOR == 0

@@ -32,11 +32,11 @@ IGNORED = -100
 def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
     """Return the gold plans of the messages to plan for, and their options, as tensors.
 
-    A place is the position of a step in its plan, from 0. The steps of all plans have one
-    numbering, and so have the arguments. ``word_count`` is the number of word nodes.
+    A place is the position of a step in its plan, from 0. The steps of all plans are
+    numbered together, and so are the arguments. ``word_count`` is the number of word nodes.
 
-    - tools: indices of each plan's tools, then the end, then ``IGNORED`` (messages, places); the
-      index of the end is the number of tools
+    - tools: indices of each plan's tools, then of the end, then ``IGNORED`` (messages, places);
+      the index of the end is the number of tools
     - previous_tools: index of the tool before each place (messages, places); the first is the
       index of the end, which also marks the start; -1 after the plan
     - step_rows, step_places, step_tools: message, place and tool of each step
@@ -133,14 +133,14 @@ def _right_option(
 
 
 class FrozenStates:
-    """A cache of the frozen layers' token states, by the tokens of a text, in bfloat16."""
+    """A cache of the token states of the frozen layers, by the tokens of a text, in bfloat16."""
 
     def __init__(self, network: ParserNetwork) -> None:
         self._network = network
         self._states: dict[bytes, Tensor] = {}
 
     def __call__(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """Return token states (texts, tokens, the encoder's width); those of padding are 0."""
+        """Return token states (texts, tokens, the encoder's width); the states of padding are 0."""
         lengths = mask.sum(-1).tolist()
         keys = [
             torch.stack([ids[row, :size], types[row, :size]]).numpy(force=True).tobytes()
@@ -205,7 +205,7 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
 
 
 def _encode_memory(network: ParserNetwork, episode: Episode) -> Memory:
-    """Return the encoded messages to plan for, with the toolbox and all messages as plan cases."""
+    """Return the encoded messages to plan for, joined with the toolbox and all plan cases."""
     schema, count = episode.schema, episode.planned_count
     encoded = network.encode_messages(tensors(arrays.message_arrays(episode.messages)))
     nodes = network.encode_toolbox(tensors(arrays.card_arrays(schema)), schema.sizes)

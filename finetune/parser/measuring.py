@@ -35,10 +35,11 @@ class PlanScore:
 def score_toolboxes(
     runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], case_count: int, seed: int = 0
 ) -> Iterator[PlanScore]:
-    """Yield the scores of toolboxes' messages; ``case_count`` messages of each are plan cases."""
+    """Yield scores of toolboxes' messages; ``case_count`` messages of a toolbox are plan cases."""
     for box in boxes:
-        order = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
-        yield from score_messages(runtime, box.toolbox, order[:case_count], order[case_count:])
+        shuffled = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
+        cases, queries = shuffled[:case_count], shuffled[case_count:]
+        yield from score_messages(runtime, box.toolbox, cases, queries)
 
 
 def score_messages(
@@ -63,21 +64,21 @@ def score_messages(
 def accuracy_figures(scores: Sequence[PlanScore], label: str) -> dict[str, float]:
     """Return the share of plans with right tools and the share of right plans, by their names."""
     flags = [(item.right_tools, item.right_plan) for item in scores]
-    tools, whole = np.mean(flags, axis=0).tolist()
-    return {f"right tools, {label}": round(tools, 4), f"whole plans, {label}": round(whole, 4)}
+    tools, plans = np.mean(flags, axis=0).tolist()
+    return {f"right tools, {label}": round(tools, 4), f"whole plans, {label}": round(plans, 4)}
 
 
 def fit_card(scores: Sequence[PlanScore]) -> ParserCard:
-    """Return a card with a logistic curve from certainty to the probability of a right plan."""
+    """Return a card with the logistic curve that maps certainty to the chance of a right plan."""
     certainties = np.array([[certainty(item.score)] for item in scores])
     slope, intercept = fit_regression(certainties, [item.right_plan for item in scores])
     return ParserCard(float(slope), float(intercept))
 
 
-def asking_threshold(confidences: Iterable[Sequence[float]], share: float) -> float:
-    """Return a threshold with at most ``share`` of each toolbox's confidences below it.
+def ask_back_threshold(confidences: Iterable[Sequence[float]], share: float) -> float:
+    """Return a threshold such that at most ``share`` of a toolbox's confidences are below it.
 
-    ``confidences`` has a sequence for each held-out toolbox. With a quantile over all toolboxes
-    together, a planner would ask back for far more messages of an unusual toolbox.
+    ``confidences`` has a sequence for each held-out toolbox. If the threshold
+    were a quantile over all toolboxes, a planner would ask back more often for unusual toolboxes.
     """
     return min(float(np.quantile(values, share)) for values in confidences)

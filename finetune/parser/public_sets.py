@@ -15,7 +15,7 @@ from casewright.planner.spans import is_span
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
 
-#: The reader, the path, and the path of the test set (or "") of each public set.
+#: For each public set: the reader, the path, and the path of the test set or "".
 SETS = (
     ("sealtools", "sealtools/dev-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
     ("sealtools", "sealtools/test_in_domain-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
@@ -24,7 +24,7 @@ SETS = (
 
 
 def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterator[Source]:
-    """Yield sources of messages that contain their plans' texts, without test sets' tools.
+    """Yield sources without the tools of test sets; their messages contain the texts of the plans.
 
     ``folder`` has a folder for each set; ``InputError`` if a set cannot be read.
     """

@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
     from casewright.planner.parser.parser_network import ParserNetwork
 
+#: The names of the files in the folder of a training.
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
 #: Number of steps between lines of the log, and the decay of the log's running means.
-LOG_STEPS, DECAY = 20, 0.98
+LOG_STEPS, LOG_DECAY = 20, 0.98
 #: Minimum and maximum number of annotated messages for ``adapt_parser``.
 MIN_MESSAGES, MAX_MESSAGES = 20, 500
-#: Episodes in a pass of ``adapt_parser``: of the toolbox, and of the corpus to prevent forgetting.
+#: Episodes in a pass of ``adapt_parser``: of the toolbox, and (against forgetting) of the corpus.
 OWN_EPISODES, CORPUS_EPISODES = 4, 1
 
 
@@ -211,7 +212,8 @@ class _Training:
 
     def _log(self, figures: dict[str, float]) -> None:
         for name, value in figures.items():
-            self._log_means[name] = DECAY * self._log_means.get(name, value) + (1 - DECAY) * value
+            mean = self._log_means.get(name, value)
+            self._log_means[name] = LOG_DECAY * mean + (1 - LOG_DECAY) * value
         if self.steps % LOG_STEPS:
             return
         entry: dict[str, Any] = {"step": self.steps, "minutes": round(self.seconds / 60, 2)}

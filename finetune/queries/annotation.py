@@ -1,6 +1,6 @@
 """Checks an annotation sheet, a file of queries for which a person writes plans.
 
-Correct lines become annotated queries in the output. All other lines go unchanged to a second file,
+Correct lines become annotated queries in the output. All other lines are copied to a second file,
 which a person can complete and use as the next sheet.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from casewright.errors import InputError, PlanError
 from casewright.finetune.evaluation import MULTI_STEP, plan_class
-from casewright.finetune.queries.query_files import ResumedLines, read_text
+from casewright.finetune.queries.query_files import QueryFile, read_text
 from casewright.planner import AnnotatedQuery, QueryRecord
 from casewright.planner.spans import normalized
 from casewright.stores.case import check_text
@@ -26,14 +26,14 @@ from casewright.tools import Toolbox
 class Problem:
     """The reason why a line of a sheet is not yet an annotated query, and how to mend it.
 
-    ``line`` counts from 1; ``empty`` is true if the line only lacks its plan.
+    ``line`` counts from 1; ``lacks_plan`` is true if the line's only problem is an empty plan.
     """
 
     line: int
     id: str
     reason: str
     mend: str
-    empty: bool = False
+    lacks_plan: bool = False
 
 
 def sheet_record(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def checked_record(
 ) -> dict[str, Any]:
     """Return a record as an annotated query, with a canonical plan and a class.
 
-    ``classes`` are valid besides the tools' names and ``MULTI_STEP``.
+    ``classes`` are valid, and so are the tools' names and ``MULTI_STEP``.
 
     Raises:
         PlanError: The plan is not in the plan language, or not valid for its request.
@@ -74,25 +74,25 @@ class AnnotationReport:
     """The results of checking a sheet.
 
     Attributes:
-        added: Number of new annotated queries in the output.
-        already: Number of lines whose id and query were in the output already.
+        added_count: Number of new annotated queries in the output.
+        known_count: Number of lines whose id and query were in the output already.
         problems: The problem of each line in ``rest``.
         rest: The lines that are not yet annotated queries.
     """
 
-    added: int = 0
-    already: int = 0
+    added_count: int = 0
+    known_count: int = 0
     problems: list[Problem] = field(default_factory=list)
     rest: list[str] = field(default_factory=list)
 
     @property
-    def wrong(self) -> int:
+    def wrong_count(self) -> int:
         """Number of problems other than a missing plan."""
-        return sum(not problem.empty for problem in self.problems)
+        return sum(not problem.lacks_plan for problem in self.problems)
 
 
 def sheet_lines(sheet: Path) -> list[tuple[int, str]]:
-    """Return a sheet's lines that are not blank with their numbers; ``InputError`` if none."""
+    """Return the numbers and texts of a sheet's lines that are not blank, at least one."""
     numbered = enumerate(read_text(sheet).split("\n"), 1)
     lines = [(number, line) for number, line in numbered if line.strip()]
     if not lines:
@@ -102,11 +102,11 @@ def sheet_lines(sheet: Path) -> list[tuple[int, str]]:
 
 def annotate(
     lines: list[tuple[int, str]],
-    output: ResumedLines,
+    output: QueryFile,
     toolbox: Toolbox,
     classes: Collection[str] = (),
 ) -> AnnotationReport:
-    """Add the correct lines of a sheet (``sheet_lines``) to the output, without repetitions.
+    """Add the correct ``lines`` of a sheet to the output, without repetitions.
 
     ``classes`` are further valid classes, as in ``checked_record``.
     """
@@ -118,7 +118,7 @@ def annotate(
             record = json.loads(text)
             QueryRecord.read(record).request(toolbox)
             if _key(record) in output_keys:
-                report.already += 1
+                report.known_count += 1
                 continue
             has_plan = bool(str(record.get("plan") or "").strip())
             query = checked_record(record, toolbox, classes) if has_plan else None
@@ -128,10 +128,10 @@ def annotate(
             if query is not None:
                 output.append(query)
                 output_keys.add(_key(query))
-                report.added += 1
+                report.added_count += 1
                 continue
             id_ = str(record.get("id") or "")
-            problem = Problem(number, id_, "The plan is empty.", "Write it.", empty=True)
+            problem = Problem(number, id_, "The plan is empty.", "Write it.", lacks_plan=True)
         report.problems.append(problem)
         report.rest.append(text)
     return report
@@ -155,7 +155,7 @@ def _problem(line: int, record: Any, error: Exception) -> Problem:
     cause = error if isinstance(error, PlanError) else error.__cause__
     if isinstance(cause, PlanError):
         return Problem(line, id_, f"{cause.step or 'plan'}: {cause.rule}", cause.mend)
-    # Messages of Casewright say first what is wrong, then what to do.
+    # A message of Casewright states what is wrong, then what to do.
     reason, full_stop, mend = str(error).partition(". ")
     return Problem(line, id_, reason + (full_stop and "."), mend or "Correct the record.")
 

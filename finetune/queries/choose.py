@@ -1,4 +1,4 @@
-"""Choice of queries to annotate or to learn from: methods that sample a pool by similarity.
+"""Chooses queries to annotate or to learn from: methods such as DQS sample a pool by similarity.
 
 Similarities are computed block by block, to limit memory. Sums are in double precision and compared
 to six decimals, so that results do not depend on the size of a block.
@@ -22,11 +22,11 @@ from casewright.stores import Encoder
 Vectors = NDArray[np.floating]
 Floats = NDArray[np.float64]
 #: Numbers of rows and of columns in a block of the similarity matrix.
-ROWS, COLUMNS = 256, 2048
+BLOCK_ROWS, BLOCK_COLUMNS = 256, 2048
 #: Number of decimals at which similarities are compared.
 DECIMALS = 6
-#: Default share of the large pool that counts as most similar, and as least similar.
-EXTREMES = 0.05
+#: Default share of the large pool at each extreme: the most similar, and the least similar queries.
+EXTREME_SHARE = 0.05
 Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
 METHODS: tuple[Method, ...] = get_args(Method)
 #: Numbers that make the draws of an initial pool and of a random sample differ for one seed.
@@ -70,9 +70,9 @@ def _cosines(
 
     With ``rows``, only these vectors are compared; they are copied block by block.
     """
-    for row_part in blocks(len(vectors) if rows is None else len(rows), ROWS):
+    for row_part in blocks(len(vectors) if rows is None else len(rows), BLOCK_ROWS):
         block = unit_vectors(vectors[row_part if rows is None else rows[row_part]])
-        for column_part in blocks(len(columns), COLUMNS):
+        for column_part in blocks(len(columns), BLOCK_COLUMNS):
             yield row_part, column_part, block @ unit_vectors(columns[column_part]).T
 
 
@@ -115,7 +115,7 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
     covered = np.zeros(count)
     if len(earlier_picks) and count:
         covered = np.maximum(best_similarity(vectors, earlier_picks), 0.0)
-    # Full coverage would lower a candidate's gain to 0, so the decrease is the first gain.
+    # Full coverage lowers each candidate's gain to 0, so the decrease is the initial gain.
     gains = _gain_decreases(vectors, np.arange(count), covered, np.full(count, np.inf))
     picks: list[int] = []
     for _ in range(size):
@@ -141,7 +141,7 @@ def _gain_decreases(
 
 
 def extreme_queries(initial: Vectors, large: Vectors, share: float) -> NDArray[np.int64]:
-    """Return the rows of the large pool (N, d) in the most and the least similar pairs, ascending.
+    """Return the rows of the large pool (N, d) in the most and least similar pairs, in order.
 
     A pair has one query of each pool. ``share * N`` rows (rounded) are most similar, and as many
     least similar. If similarities are equal to six decimals, the lower row comes first.
@@ -161,15 +161,15 @@ class SamplingSettings(Section):
 
     Attributes:
         method: ``all``; ``random``; or a method that adds queries to a random initial pool.
-        size: Number of queries with the initial pool; by default twice the initial pool.
+        size: Number of queries, including the initial pool; by default twice the initial pool's.
         initial: Size of the initial pool; below 1, a share of the queries.
-        extremes: For DQS, the share of the other queries that counts as most (or least) similar.
+        extremes: For DQS methods, the share of the other queries at each extreme; see ``sample``.
     """
 
     method: Literal["all"] | Method = "all"
     size: int | None = Field(default=None, ge=1)
     initial: float = Field(default=0.1, gt=0)
-    extremes: float = Field(default=EXTREMES, gt=0, lt=0.5)
+    extremes: float = Field(default=EXTREME_SHARE, gt=0, lt=0.5)
 
     @model_validator(mode="after")
     def _initial_is_whole_or_a_share(self) -> Self:
@@ -190,10 +190,10 @@ def sample(
     large: Vectors,
     size: int,
     *,
-    extremes: float = EXTREMES,
+    extremes: float = EXTREME_SHARE,
     seed: int = 0,
 ) -> list[int]:
-    """Return the rows of a method's sample of a large pool (N, d), ascending.
+    """Return the rows of a method's sample of a large pool (N, d), in order.
 
     The extremes are the queries most and least similar to the initial pool (n, d); ``extremes`` is
     their share of the large pool at either end. ``dqs`` draws from the large pool without its

@@ -11,7 +11,7 @@ from portalocker import AlreadyLocked, Lock
 from casewright.errors import InputError, PlanError
 from casewright.finetune.queries.annotation import checked_record
 from casewright.finetune.queries.drafts import message_id, message_key
-from casewright.finetune.queries.query_files import ResumedLines, json_line
+from casewright.finetune.queries.query_files import QueryFile, json_line
 from casewright.stores.whole_file import write_whole
 from casewright.tools import Toolbox
 
@@ -30,8 +30,8 @@ def correction_record(
 ) -> dict[str, Any]:
     """Return a question with its correct plan as an annotated message's record.
 
-    ``history`` are the turns before the question. ``tenant`` is the author, or empty; a correction
-    replaces only messages of its own tenant. ``InputError`` if the question is not valid, or the
+    ``history`` has the turns before the question. ``tenant`` is the author, or empty; a correction
+    replaces only messages of its tenant. ``InputError`` if the question is not valid, or the
     plan is not valid for it.
     """
     record: dict[str, Any] = {"query": question, "context": dict(context or {})}
@@ -60,7 +60,7 @@ def keep_correction(file: Path, record: Mapping[str, Any], max_bytes: int | None
 
 
 def _add_or_replace(file: Path, record: Mapping[str, Any], max_bytes: int | None) -> Outcome:
-    query_file = ResumedLines(file)
+    query_file = QueryFile(file)
     if (
         max_bytes is not None
         and file.exists()
@@ -76,7 +76,7 @@ def _add_or_replace(file: Path, record: Mapping[str, Any], max_bytes: int | None
     previous = query_file.records[first]
     if previous.get("plan") == record["plan"]:
         return "unchanged"
-    # The id stays: other files may refer to it.
+    # The message keeps its id, since other files may refer to it.
     query_file.records[first] = {**record, "id": previous.get("id", record["id"])}
     records = [other for index, other in enumerate(query_file.records) if index not in repeated]
     write_whole(file, "".join(map(json_line, records)))

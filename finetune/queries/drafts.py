@@ -32,7 +32,7 @@ SMALL_TALK = (
     "ok, bye",
 )
 #: Templates that join two messages.
-JOINS = ("{0}, and {1}", "{0}? Also, {1}", "{0}; besides, {1}")
+JOIN_TEMPLATES = ("{0}, and {1}", "{0}? Also, {1}", "{0}; besides, {1}")
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ def usable_drafts(
 
 
 def message_id(prefix: str, record: Mapping[str, Any]) -> str:
-    """Return the prefix with a hash of ``message_key``."""
+    """Return an id: the prefix, and a hash of the message's ``message_key``."""
     key = json.dumps(message_key(record), sort_keys=True)
     return f"{prefix}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
@@ -84,8 +84,8 @@ def template_drafts(
     """Yield drafts of five kinds in turn; some may be alike, or have plans that are not valid.
 
     The kinds are the tools' examples, messages with other values, messages with other choices, two
-    joined messages, and small talk. The examples and ``queries`` are the originals of changed
-    and of joined messages. ``seed`` determines the pairs that are joined, and the templates.
+    joined messages, and small talk. Changed and joined messages are made from the examples and
+    from ``queries``. ``seed`` determines the pairs that are joined, and the templates.
     """
     # The values of an example's context fields are not known.
     examples = [replace(case, context={}) for case in example_cases(toolbox)]
@@ -154,7 +154,7 @@ def _joined(drafts: Sequence[PlanCase], toolbox: Toolbox, rng: random.Random) ->
         if len(parts) < 2 or any(first[name] != second[name] for name in first.keys() & second):
             continue
         sub_queries = [item for part in parts for item in sub_queries_of(part.plan, part.question)]
-        message = rng.choice(JOINS).format(*(_trimmed(draft.question) for draft in pair))
+        message = rng.choice(JOIN_TEMPLATES).format(*(_trimmed(draft.question) for draft in pair))
         yield PlanCase(message, joined_plan(sub_queries), {**first, **second})
 
 

@@ -21,8 +21,8 @@ def read_queries(path: Path) -> list[dict[str, Any]]:
 
     The file is a JSON list or JSON Lines of texts or records, or plain text with one query a line.
     Records keep their other fields. A missing id becomes the file's name with the line number; a
-    repeated id gets both as a suffix. Raises ``InputError`` if the file cannot be read or has no
-    query, or a query is not valid.
+    repeated id gets this text as a suffix. Raises ``InputError`` if the file cannot be read or has
+    no query, or a query is not valid.
     """
     results = []
     ids: set[str] = set()
@@ -100,7 +100,7 @@ def json_line(record: Mapping[str, Any]) -> str:
     try:
         line.encode()
     except UnicodeEncodeError:
-        # Half a surrogate pair is no UTF-8; JSON can escape it.
+        # UTF-8 cannot represent half a surrogate pair, but JSON can escape it.
         line = json.dumps(record)
     return line + "\n"
 
@@ -114,8 +114,8 @@ def write_new(path: Path, lines: Iterable[str]) -> None:
         raise InputError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-class ResumedLines:
-    """A JSON Lines file of queries to append to; ``records`` are the records of earlier runs.
+class QueryFile:
+    """A JSON Lines file of queries, to which a run appends; ``records`` are from earlier runs.
 
     An incomplete last line, which a killed run leaves, is removed. ``InputError`` if the file
     cannot be read or written, or has a line that is no query.

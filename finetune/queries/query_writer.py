@@ -35,22 +35,23 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 #: Maximum number of annotated queries of one shape in a request.
-EXAMPLES = 3
+EXAMPLE_COUNT = 3
 #: Maximum numbers of characters of an answer, a query, a plan, and a context as JSON.
-ANSWER_CHARACTERS, QUERY_CHARACTERS, PLAN_CHARACTERS = 200_000, 1000, 4000
-CONTEXT_CHARACTERS = 2000
+MAX_ANSWER, MAX_QUERY, MAX_PLAN, MAX_CONTEXT = 200_000, 1000, 4000, 2000
 #: Maximum number of attempts to parse an object in an answer, each at an opening brace.
 MAX_PARSES = 500
 ROLE = """\
 You write training data for a planner of look-ups: questions that different people might ask, each \
 with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
 tone and spelling as real people do; never write two questions alike."""
-#: Number of additional calls for a kind, for the case that some generated queries are unusable.
+#: Number of additional calls for a kind of plan, since some generated queries may be unusable.
 SPARE_CALLS = 2
 #: Maximum number of earlier questions in a request, which the model must not repeat.
 MAX_EARLIER = 10
-#: Maximum number of queries in a request; number of consecutive failures that end the run.
-PER_REQUEST, MAX_FAILURES = 10, 3
+#: Maximum number of queries in a request.
+MAX_PER_REQUEST = 10
+#: Number of consecutive failures that end the run.
+MAX_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Plan
     # The sort is stable: equally frequent shapes stay in the order of the file.
     for plan_shape, group in sorted(by_shape.items(), key=lambda item: -len(item[1])):
         # An even sample, since neighbours in a file are often similar.
-        sample = group[:: max(1, len(group) // EXAMPLES)][:EXAMPLES]
+        sample = group[:: max(1, len(group) // EXAMPLE_COUNT)][:EXAMPLE_COUNT]
         examples = [
             {"query": q.query, "context": q.record.context, "plan": str(q.plan)} for q in sample
         ]
@@ -112,13 +113,13 @@ class RejectReason(StrEnum):
     ALIKE = "question too like one that is there"
 
 
-def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
+def answer_objects(answer: str) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON objects of an answer.
 
     The objects may be between other words, on lines of their own, in a code fence, in an incomplete
     list, or in a list inside an object.
     """
-    text, position = answer[:ANSWER_CHARACTERS], 0
+    text, position = answer[:MAX_ANSWER], 0
     decoder = json.JSONDecoder()
     for _ in range(MAX_PARSES):
         position = text.find("{", position)
@@ -136,7 +137,7 @@ def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
             yield from (member for member in members if isinstance(member, dict))
 
 
-def read_written(
+def read_answer_object(
     fields: Mapping[str, Any], kind: PlanKind, toolbox: Toolbox, allowed: Collection[str] | None
 ) -> dict[str, Any] | None:
     """Return an object of an answer as an annotated query's record; ``None`` if it is unusable.
@@ -151,9 +152,9 @@ def read_written(
     if not (isinstance(query, str) and isinstance(plan, str) and isinstance(context, dict)):
         return None
     if (
-        len(query) > QUERY_CHARACTERS
-        or len(plan) > PLAN_CHARACTERS
-        or len(json.dumps(context)) > CONTEXT_CHARACTERS
+        len(query) > MAX_QUERY
+        or len(plan) > MAX_PLAN
+        or len(json.dumps(context)) > MAX_CONTEXT
         or (allowed is not None and not set(context) <= set(allowed))
     ):
         return None
@@ -185,7 +186,7 @@ def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
 
 
 class SeenQuestions:
-    """The known questions; a repetition has the text of one, or a cosine to it above a limit."""
+    """Known questions; a repetition has a known text, or a cosine to one above ``threshold``."""
 
     def __init__(self, encoder: Encoder, threshold: float) -> None:
         self._encoder = encoder
@@ -213,17 +214,17 @@ class SeenQuestions:
 
 @dataclass(slots=True)
 class WritingReport:
-    """The generated queries as records; ``stopped`` tells why the run ended early, or is empty."""
+    """The generated queries as records; ``stop_reason`` is empty if the run did not end early."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
-    stopped: str = ""
+    stop_reason: str = ""
 
 
 class QueryWriter:
     """Generates queries with plans by a chat model.
 
     The annotated ``queries`` give shapes and examples. A new query must differ from these and from
-    the ``excluded`` questions, for example a test set; the model does not see the latter.
+    the ``excluded`` questions, for example a test set; the model does not see excluded questions.
     ``seconds`` is the timeout of a call.
     """
 
@@ -253,23 +254,23 @@ class QueryWriter:
         report = WritingReport()
         seen = SeenQuestions(self._encoder, NEAR_DUPLICATE_SIMILARITY)
         seen.add(self._known_questions)
-        failures = 0
+        failure_count = 0
         for kind in self.kinds:
             questions: list[str] = []
-            for _ in range(math.ceil(per_kind / PER_REQUEST) + SPARE_CALLS):
+            for _ in range(math.ceil(per_kind / MAX_PER_REQUEST) + SPARE_CALLS):
                 missing = per_kind - len(questions)
-                if not missing or report.stopped:
+                if not missing or report.stop_reason:
                     break
                 try:
-                    answer = self._ask(kind, min(missing, PER_REQUEST), questions)
+                    answer = self._ask(kind, min(missing, MAX_PER_REQUEST), questions)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
-                    failures += 1
-                    if failures == MAX_FAILURES:
+                    failure_count += 1
+                    if failure_count == MAX_FAILURES:
                         reason = self._failure_reason(error)
-                        report.stopped = f"It failed {MAX_FAILURES} times in a row. {reason}"
+                        report.stop_reason = f"It failed {MAX_FAILURES} times in a row. {reason}"
                     continue
-                failures = 0
-                records = (self._read_new(fields, kind, seen) for fields in written_objects(answer))
+                failure_count = 0
+                records = (self._read_new(fields, kind, seen) for fields in answer_objects(answer))
                 for record in islice(filter(None, records), missing):
                     report.records.append(record)
                     questions.append(record["query"])
@@ -289,7 +290,7 @@ class QueryWriter:
     def _read_new(
         self, fields: Mapping[str, Any], kind: PlanKind, seen: SeenQuestions
     ) -> dict[str, Any] | None:
-        record = read_written(fields, kind, self._toolbox, self._context_fields)
+        record = read_answer_object(fields, kind, self._toolbox, self._context_fields)
         if record is None or seen.add_new(record["query"]):
             return None
         key = hashlib.sha256(normalized(record["query"]).encode()).hexdigest()[:12]

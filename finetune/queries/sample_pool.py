@@ -1,4 +1,4 @@
-"""Samples a pool of queries: returns a sheet to annotate, and figures of the sample's quality."""
+"""Samples a pool of queries; the result has a sheet to annotate and figures of its quality."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.stores import Encoder
 from casewright.stores.progress import note, progress_bar
 
 #: Number of texts in a batch for the encoder; the progress bar moves between batches.
-BATCH = 512
+BATCH_SIZE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class PoolFigures:
 
     Attributes:
         coverage: Mean over the large pool of the highest similarity to the sample.
-        coverage_with_initial: The coverage by the sample together with the initial pool.
+        coverage_with_initial: The same mean for the sample together with the initial pool.
         mean_similarity: Mean similarity of all pairs in the sample; ``None`` for one query.
         near_duplicates: Share of queries that are near-duplicates of another one.
     """
@@ -79,7 +79,7 @@ class SampledPool:
     seconds: Mapping[str, float]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the figures as rows of a table, ``None`` for a missing figure."""
+        """Return the figures as rows of a table; a missing figure is ``None``."""
         return [
             {"pool": name, **asdict(figures), "seconds": self.seconds.get(name)}
             for name, figures in self.figures.items()
@@ -95,8 +95,8 @@ class SampledPool:
         ]
         if "dqs_large" in self.figures:
             lines.append(
-                "dqs_large is the paper's printed form: it samples the whole pool uniformly, as "
-                "random does, in another draw."
+                "dqs_large is DQS as the paper prints it: it samples the whole pool uniformly, "
+                "like random, but with another draw."
             )
         return lines
 
@@ -121,7 +121,7 @@ def sample_pool(
     *,
     method: str = "dqs",
     size: int | None = None,
-    extremes: float = choose.EXTREMES,
+    extremes: float = choose.EXTREME_SHARE,
     seed: int = 0,
     compare: bool = False,
 ) -> SampledPool:
@@ -135,7 +135,7 @@ def sample_pool(
             and texts of the initial pool are omitted.
         method: One of ``METHODS``.
         size: By default the number of different texts in the initial pool.
-        compare: Measure every method that can draw ``size`` queries; stderr names the others.
+        compare: Measure every method that can draw ``size`` queries; stderr names the rest.
     """
     sampling_method = next((name for name in METHODS if name == method), None)
     if sampling_method is None:
@@ -158,7 +158,7 @@ def sample_pool(
     by_initial = choose.best_similarity(new_pool, initial_pool)
     figures = {"initial": pool_figures(initial_pool, new_pool, by_initial)}
     chosen: list[int] = []
-    # The last method is the control.
+    # The last one of ``METHODS`` is the control.
     for name in METHODS if compare else dict.fromkeys((sampling_method, METHODS[-1])):
         started = time.perf_counter()
         try:
@@ -180,7 +180,7 @@ def sample_pool(
 def _embed(texts: Sequence[str], encoder: Encoder) -> Vectors:
     batches = []
     with progress_bar("Embedding", len(texts)) as advance:
-        for start in range(0, len(texts), BATCH):
-            batches.append(encoder.embed(texts[start : start + BATCH]))
+        for start in range(0, len(texts), BATCH_SIZE):
+            batches.append(encoder.embed(texts[start : start + BATCH_SIZE]))
             advance(len(batches[-1]))
     return np.concatenate(batches)

@@ -19,7 +19,7 @@ from casewright.serve.cli.own_tools import OwnTools, own_tools
 
 if TYPE_CHECKING:
     from casewright.finetune.queries.drafts import ReviewBatch
-    from casewright.finetune.queries.query_files import ResumedLines
+    from casewright.finetune.queries.query_files import QueryFile
 
 TEMPLATE, SMOLLM2 = "template", "smollm2"
 #: Minimum number of messages for ``finetune adapt``.
@@ -52,11 +52,11 @@ def draft(
 
     The proposed plans are valid. Messages like those of the domain or the file are not proposed.
     """
-    from casewright.finetune.queries.query_files import ResumedLines, check_output
+    from casewright.finetune.queries.query_files import QueryFile, check_output
     from casewright.planner import AnnotatedQuery
 
     check_output(output)
-    file = ResumedLines(output)
+    file = QueryFile(output)
     with own_tools(domain) as tools:
         questions = {query.query for query in tools.queries}
         # The domain may already have the queries of the same file.
@@ -180,8 +180,8 @@ def _write_records(
     note(f"Asking {generator} for messages of {kind_count} kinds of plans …")
     with progress_bar("Writing", kind_count, show=sys.stderr.isatty()) as advance:
         report = writer.write(per_kind, advance)
-    if report.stopped and not report.records:
-        fail(f"Nothing was written. {report.stopped}")
+    if report.stop_reason and not report.records:
+        fail(f"Nothing was written. {report.stop_reason}")
     return report.records
 
 
@@ -201,7 +201,7 @@ def _chat(generator: str) -> Any:
     return chat_model(generator)
 
 
-def _review_proposals(file: ResumedLines, drafts: ReviewBatch, *, yes: bool) -> int:
+def _review_proposals(file: QueryFile, drafts: ReviewBatch, *, yes: bool) -> int:
     """Show each proposal, and add accepted proposals to a file; return their number."""
     accepted = 0
     for number, record in enumerate(drafts.records, 1):

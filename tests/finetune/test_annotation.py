@@ -16,7 +16,7 @@ from casewright.finetune.queries.annotation import (
     sheet_lines,
     sheet_record,
 )
-from casewright.finetune.queries.query_files import ResumedLines, write_new
+from casewright.finetune.queries.query_files import QueryFile, write_new
 from casewright.planner import read_annotated
 from tests.planner.helpers import DESK_PLAN, OWN_PLAN, PAGE_PLAN, SHOP
 
@@ -36,7 +36,7 @@ def write_sheet(folder: Path, *records: dict[str, Any] | str) -> Path:
 
 def annotate_sheet(source: Path, **settings: Any) -> tuple[AnnotationReport, Path]:
     output = source.with_name("out.jsonl")
-    return annotate(sheet_lines(source), ResumedLines(output), SHOP, **settings), output
+    return annotate(sheet_lines(source), QueryFile(output), SHOP, **settings), output
 
 
 def test_valid_sheet_lines_become_annotated_queries(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_valid_sheet_lines_become_annotated_queries(tmp_path: Path) -> None:
         record(3, "how old is my tent", OWN_PLAN.format("tent"), **{"class": "multi_step"}),
     )
     report, output = annotate_sheet(source)
-    assert (report.added, report.problems, report.rest) == (3, [], [])
+    assert (report.added_count, report.problems, report.rest) == (3, [], [])
     expected = [(LAMP, "find"), (PAGE_PLAN, "fact"), (OWN_PLAN.format("tent"), "multi_step")]
     assert [(str(q.plan), q.label) for q in read_annotated(output)] == expected
     assert json.loads(output.read_text(encoding="utf-8").splitlines()[1])["note"] == "mine"
@@ -82,7 +82,7 @@ def test_invalid_sheet_line_is_reported_with_reason_and_remedy_and_kept(
     source = write_sheet(tmp_path, record(0, "a lamp please", LAMP), line)
     report, output = annotate_sheet(source)
     (problem,) = report.problems
-    assert (problem.line, problem.empty, report.wrong) == (2, False, 1)
+    assert (problem.line, problem.lacks_plan, report.wrong_count) == (2, False, 1)
     assert reason in problem.reason
     assert ".." not in problem.reason
     assert problem.mend.startswith(remedy)
@@ -93,7 +93,7 @@ def test_invalid_sheet_line_is_reported_with_reason_and_remedy_and_kept(
 def test_sheet_accepts_a_class_of_the_existing_queries(tmp_path: Path) -> None:
     source = write_sheet(tmp_path, record(1, "a lamp", LAMP, **{"class": "lamps"}))
     report, output = annotate_sheet(source, classes={"lamps"})
-    assert report.added == 1
+    assert report.added_count == 1
     assert read_annotated(output)[0].label == "lamps"
 
 
@@ -123,7 +123,7 @@ def test_rest_file_contains_every_sheet_line_that_was_not_annotated(tmp_path: Pa
     path = rest_file(output)
     write_new(path, (line + "\n" for line in report.rest))
     assert path.read_text(encoding="utf-8").splitlines() == lines[1:]
-    assert [(p.line, p.empty) for p in report.problems] == [(2, True), (3, False), (4, False)]
+    assert [(p.line, p.lacks_plan) for p in report.problems] == [(2, True), (3, False), (4, False)]
     assert source.read_bytes() == before
 
 
@@ -141,9 +141,9 @@ def test_existing_rest_file_is_never_overwritten(tmp_path: Path) -> None:
 def test_sheet_annotated_twice_gives_each_query_once(tmp_path: Path) -> None:
     first, second = record(1, "a lamp", LAMP), record(2, "can I return it")
     report, output = annotate_sheet(write_sheet(tmp_path, first, second))
-    assert (report.added, report.already) == (1, 0)
+    assert (report.added_count, report.known_count) == (1, 0)
     report, output = annotate_sheet(write_sheet(tmp_path, first, {**second, "plan": DESK_PLAN}))
-    assert (report.added, report.already, report.problems) == (1, 1, [])
+    assert (report.added_count, report.known_count, report.problems) == (1, 1, [])
     assert [q.record.id for q in read_annotated(output)] == ["n1", "n2"]
 
 

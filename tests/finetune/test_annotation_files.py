@@ -10,7 +10,7 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.finetune.queries.query_files import (
-    ResumedLines,
+    QueryFile,
     check_output,
     json_line,
     read_queries,
@@ -102,21 +102,21 @@ def test_json_line_encodes_a_lone_surrogate() -> None:
 
 def test_resumed_lines_appends_to_existing_records(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
-    ResumedLines(file).append({"query": "a"})
-    reopened = ResumedLines(file)
+    QueryFile(file).append({"query": "a"})
+    reopened = QueryFile(file)
     assert reopened.records == [{"query": "a"}]
     reopened.append({"query": "b"})
-    assert [r["query"] for r in ResumedLines(file).records] == ["a", "b"]
+    assert [r["query"] for r in QueryFile(file).records] == ["a", "b"]
 
 
 def test_resumed_lines_refuses_a_second_run_on_the_same_file(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
-    first, second = ResumedLines(file), ResumedLines(file)
+    first, second = QueryFile(file), QueryFile(file)
     first.append({"query": "a"})
     with pytest.raises(InputError, match="perhaps by another run"):
         second.append({"query": "a"})
     first.append({"query": "b"})
-    assert len(ResumedLines(file).records) == 2
+    assert len(QueryFile(file).records) == 2
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_resumed_lines_repairs_the_last_line_of_a_killed_run(
 ) -> None:
     file = tmp_path / "out.jsonl"
     file.write_text('{"query": "a"}\n' + tail, encoding="utf-8")
-    ResumedLines(file).append({"query": "c"})
+    QueryFile(file).append({"query": "c"})
     lines = file.read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["query"] for line in lines] == [*remaining, "c"]
 
@@ -143,5 +143,5 @@ def test_resumed_lines_refuses_another_file_and_leaves_it_unchanged(
     file = tmp_path / "out.jsonl"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=r"line 1: no annotated query"):
-        ResumedLines(file)
+        QueryFile(file)
     assert file.read_text(encoding="utf-8") == content

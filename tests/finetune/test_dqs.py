@@ -58,8 +58,8 @@ def test_extreme_queries_equal_those_of_the_full_matrix_for_any_block_size(
     vectors: tuple[Vectors, Vectors], share: float, block: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choose, "ROWS", block)
-        patch.setattr(choose, "COLUMNS", block + 1)
+        patch.setattr(choose, "BLOCK_ROWS", block)
+        patch.setattr(choose, "BLOCK_COLUMNS", block + 1)
         rows = extreme_queries(*vectors, share)
     assert set(rows.tolist()) == naive_extremes(*vectors, share)
     assert rows.tolist() == sorted(set(rows.tolist()))

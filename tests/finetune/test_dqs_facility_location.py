@@ -54,8 +54,8 @@ def test_facility_location_equals_the_plain_greedy_algorithm(
 ) -> None:
     size = round(share * len(vectors))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "ROWS", block)
-        patch.setattr(module, "COLUMNS", block + 1)
+        patch.setattr(module, "BLOCK_ROWS", block)
+        patch.setattr(module, "BLOCK_COLUMNS", block + 1)
         assert facility_location(vectors, size, chosen=chosen) == naive_picks(vectors, size, chosen)
 
 

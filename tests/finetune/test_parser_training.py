@@ -21,7 +21,7 @@ from casewright.finetune.parser.episodes import (
     vary_source,
 )
 from casewright.finetune.parser.loss_network import episode_loss
-from casewright.finetune.parser.measuring import PlanScore, asking_threshold, fit_card
+from casewright.finetune.parser.measuring import PlanScore, ask_back_threshold, fit_card
 from casewright.finetune.parser.training import ParserSettings, changed_weights, train_parser
 from casewright.planner import AnnotatedQuery
 from casewright.planner.parser.runtime import parser_tokenizer
@@ -148,14 +148,14 @@ def test_fitted_parser_confidence_matches_the_share_of_right_plans() -> None:
     card = fit_card(scores)
     confidences = [card.confidence(item.score) for item in scores]
     assert all(abs(card.confidence(score) - share) < 0.1 for score, share in shares.items())
-    assert card.confidence(-1.2) <= asking_threshold([confidences], 0.1) < card.confidence(-0.25)
+    assert card.confidence(-1.2) <= ask_back_threshold([confidences], 0.1) < card.confidence(-0.25)
 
 
 def test_asking_threshold_asks_back_at_most_the_share_per_toolbox() -> None:
     card = ParserCard(slope=1.0, shift=0.0)
     groups = [[PlanScore(-score / 10, True, True) for score in range(n, 100 + n)] for n in (0, 90)]
     confidences = [[card.confidence(item.score) for item in group] for group in groups]
-    threshold = asking_threshold(confidences, 0.1)
+    threshold = ask_back_threshold(confidences, 0.1)
     counts = [sum(confidence < threshold for confidence in group) for group in confidences]
     assert counts == [0, 10]
 

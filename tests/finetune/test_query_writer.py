@@ -11,9 +11,9 @@ import pytest
 from casewright.finetune.queries.query_writer import (
     PlanKind,
     QueryWriter,
+    answer_objects,
     plan_kinds,
-    read_written,
-    written_objects,
+    read_answer_object,
 )
 from casewright.planner import AnnotatedQuery, PlanRequest
 from casewright.tools import Toolbox
@@ -95,7 +95,7 @@ def test_plan_kinds_omits_queries_that_the_toolbox_cannot_run() -> None:
     ids=["list", "fence", "lines", "wrapped", "cut-off", "braces"],
 )
 def test_written_objects_reads_json_objects_amid_other_text(answer: str) -> None:
-    assert list(written_objects(answer)) == [find("mugs"), find("rugs")]
+    assert list(answer_objects(answer)) == [find("mugs"), find("rugs")]
 
 
 @pytest.mark.timeout(20)
@@ -105,11 +105,11 @@ def test_written_objects_reads_json_objects_amid_other_text(answer: str) -> None
     ids=["empty", "prose", "nested", "braces", "open-texts", "huge-number"],
 )
 def test_written_objects_reads_hostile_answers_in_time(answer: str) -> None:
-    assert list(written_objects(answer)) == []
+    assert list(answer_objects(answer)) == []
 
 
 def test_read_written_returns_a_valid_query_as_annotated() -> None:
-    record = read_written(find("wool socks"), FIND_KIND, SHOP, None)
+    record = read_answer_object(find("wool socks"), FIND_KIND, SHOP, None)
     assert record is not None
     query = AnnotatedQuery.read(record)
     assert (query.label, str(query.plan)) == ("find", 's1 = find(query="wool socks")')
@@ -118,7 +118,7 @@ def test_read_written_returns_a_valid_query_as_annotated() -> None:
 def test_read_written_accepts_a_plan_as_a_list_of_lines() -> None:
     kind = PlanKind("", "own", ())
     lines = OWN_PLAN.format("tent").split("\n")
-    record = read_written({"query": "how big is my tent", "plan": lines}, kind, SHOP, None)
+    record = read_answer_object({"query": "how big is my tent", "plan": lines}, kind, SHOP, None)
     assert record is not None
     assert record["plan"] == OWN_PLAN.format("tent")
     assert record["context"] == {}
@@ -145,7 +145,7 @@ def test_read_written_accepts_a_plan_as_a_list_of_lines() -> None:
     ids=str,
 )
 def test_read_written_refuses_a_query_that_fails_a_check(record: dict[str, Any]) -> None:
-    assert read_written(record, FIND_KIND, SHOP, {"page"}) is None
+    assert read_answer_object(record, FIND_KIND, SHOP, {"page"}) is None
 
 
 STOVES = make_queries()[:1]
@@ -198,13 +198,13 @@ def test_query_writer_stops_after_repeated_model_failures() -> None:
     model = scripted(array(find("mugs")), *[ValueError("no credit")] * 9)
     report = writer(model, STOVES).write(2)
     assert (len(report.records), len(model.requests)) == (1, 4)
-    assert "no credit" in report.stopped
+    assert "no credit" in report.stop_reason
 
 
 def test_query_writer_continues_after_a_single_model_failure() -> None:
     model = scripted(ValueError("busy"), array(find("mugs"), find("rugs")), *["no"] * 99)
     report = writer(model, STOVES).write(2)
-    assert (len(report.records), report.stopped) == (2, "")
+    assert (len(report.records), report.stop_reason) == (2, "")
 
 
 def test_query_writer_stops_when_the_model_hangs() -> None:
@@ -212,4 +212,4 @@ def test_query_writer_stops_when_the_model_hangs() -> None:
     report = writer(model, make_queries(), seconds=0.1).write(2)
     model.released.set()
     assert report.records == []
-    assert "gave no answer within 0.1 s" in report.stopped
+    assert "gave no answer within 0.1 s" in report.stop_reason

@@ -100,7 +100,7 @@ def finetune_parser(
         **figures,
     }
     confidences = [[calibrated_card.confidence(s.score) for s in scores] for scores in by_toolbox]
-    threshold = measuring.asking_threshold(confidences, ASKED_BACK)
+    threshold = measuring.ask_back_threshold(confidences, ASKED_BACK)
     card = replace(calibrated_card, asks_below=threshold, training=facts)
     save_parser(target, changed_weights(network), card)
     print_facts({"folder": str(target), **facts}, as_json=as_json)

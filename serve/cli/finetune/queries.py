@@ -104,7 +104,7 @@ def annotate(
     rest_path = rest_file(output, rest)
     query_files.check_output(rest_path, source)
     lines = sheet_lines(source)
-    file = query_files.ResumedLines(output)
+    file = query_files.QueryFile(output)
     with own_tools(domain, toolbox, queries) as tools:
         labels = {query.label for query in tools.queries}
         report = annotate_lines(lines, file, tools.toolbox, labels)
@@ -112,10 +112,10 @@ def annotate(
         query_files.write_new(rest_path, (line + "\n" for line in report.rest))
     facts = {
         "file": str(output),
-        "added": report.added,
-        "already": report.already,
-        "empty": len(report.problems) - report.wrong,
-        "wrong": report.wrong,
+        "added": report.added_count,
+        "already": report.known_count,
+        "empty": len(report.problems) - report.wrong_count,
+        "wrong": report.wrong_count,
         "rest": str(rest_path) if report.rest else None,
     }
     if as_json:
@@ -127,8 +127,8 @@ def annotate(
         if (remaining := len(report.problems) - MAX_PROBLEMS) > 0:
             echo(f"… and {remaining:,} more lines; --json lists them all.")
         print_table(["figure", "value"], [[n, v] for n, v in facts.items() if v is not None])
-    if report.wrong:
+    if report.wrong_count:
         fail(
-            f"{report.wrong} of {len(lines)} lines are wrong. Correct them in {rest_path} and give "
-            "that as --input."
+            f"{report.wrong_count} of {len(lines)} lines are wrong. Correct them in {rest_path} "
+            "and give that as --input."
         )
