@@ -1,4 +1,4 @@
-"""Annotated queries as training data for the reader's network."""
+"""Converts annotated queries to training data for the network of the plan reader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from casewright.planner.sub_queries import SubQuery, sub_queries_of
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Minimum number of sub-queries of a trained template.
+#: A template is trained if at least this number of sub-queries has it.
 MIN_SUB_QUERIES = 2
 
 
@@ -50,7 +50,7 @@ class TrainingQuery:
 
 
 def trained_templates(queries: Sequence[AnnotatedQuery]) -> list[TemplateExample]:
-    """Return an example of every trained template, the most frequent first.
+    """Return an example of every trained template; the most frequent template comes first.
 
     Sub-queries with tools that a record adds are omitted, since other records lack these tools.
     """
@@ -76,7 +76,7 @@ def training_queries(
 ) -> list[TrainingQuery]:
     """Return the training data of each query whose plan has sub-queries."""
     trained = {number: example.read() for number, example in enumerate(templates, 1)}
-    template_numbers = {sub_query.template: number for number, sub_query in trained.items()}
+    number_by_template = {sub_query.template: number for number, sub_query in trained.items()}
     results = []
     for query in queries:
         pairs = sub_queries_of(query.plan, query.query)
@@ -87,7 +87,7 @@ def training_queries(
         results.append(
             TrainingQuery(
                 reader_input,
-                tuple(template_numbers.get(sub_query.template) for sub_query, _ in pairs),
+                tuple(number_by_template.get(sub_query.template) for sub_query, _ in pairs),
                 tuple(next((t for t in sub.tools if t in added_tools), "") for sub, _ in pairs),
                 tuple(tuple(reader_input.find(text) for text in texts) for _, texts in pairs),
                 frozenset(n for n, sub in trained.items() if _is_admitted(sub, query)),
@@ -99,8 +99,8 @@ def training_queries(
 
 def _is_admitted(sub_query: SubQuery, query: AnnotatedQuery) -> bool:
     fields = present_fields(query.record.context).keys()
-    has_tools = set(query.record.tools_removed).isdisjoint(sub_query.tools)
-    return has_tools and fields >= sub_query.context_fields()
+    keeps_tools = set(query.record.tools_removed).isdisjoint(sub_query.tools)
+    return keeps_tools and fields >= sub_query.context_fields()
 
 
 def _added_tool_examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> Iterator[AddedToolExample]:

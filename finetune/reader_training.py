@@ -1,4 +1,4 @@
-"""Training of the plan reader: a LoRA adapter of the encoder, a decoder, and pointers."""
+"""Trains the plan reader's network: a LoRA adapter of the encoder, a decoder, and pointers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 #: Number of batches in a bucket; a bucket's questions are sorted by length, to reduce padding.
 BUCKET_BATCHES = 16
-#: Number of epochs, and minimum number of steps, for which few queries get more epochs. Six epochs
-#: of 200 queries would be only 78 steps, 60 of them warm-up.
-EPOCHS, MIN_STEPS = 6, 200
+#: Default number of epochs, and minimum number of steps. Few queries get more epochs, since six
+#: epochs of 200 queries would be only 78 steps, 60 of them warm-up.
+EPOCH_COUNT, MIN_STEPS = 6, 200
 #: The target that the loss ignores, torch's default.
 IGNORED = -100
 #: The logit of options that are not allowed.
@@ -48,7 +48,7 @@ class ReaderSettings:
     Attributes:
         epochs: Number of epochs; ``None`` for the default of ``epoch_count``.
         contrast: Weight of the contrastive loss of latents (Khosla et al. 2020).
-        hidden: Share of earlier sub-queries whose template the decoder cannot see.
+        hidden: Share of earlier sub-queries whose template is hidden from the decoder.
         distracted: Share of queries with a distractor: a tool that another record adds.
         warm_up: Number of steps in which the learning rates rise.
     """
@@ -70,7 +70,7 @@ class ReaderSettings:
         """Return the number of epochs: by default six, or more to reach ``MIN_STEPS`` steps."""
         if self.epochs is not None:
             return self.epochs
-        return max(EPOCHS, math.ceil(MIN_STEPS / math.ceil(queries / self.batch)))
+        return max(EPOCH_COUNT, math.ceil(MIN_STEPS / math.ceil(queries / self.batch)))
 
 
 def train_reader(
@@ -194,7 +194,7 @@ def _loss(
 
     The decoder chooses among numbered options: 0 is the end, the next numbers are the templates,
     and the last numbers are the tools of the row's examples. The classes of the contrastive loss
-    are numbered in the same way, but their last numbers are the tools of all rows.
+    are numbered in the same way, except that the last numbers are the tools of all rows.
     """
     import torch
     from torch.nn import functional
@@ -270,16 +270,16 @@ def _score_examples(
     start = torch.full((len(unique), 1), network.start)
     no_literals = torch.zeros((len(unique), 1, states.shape[1]))
     example_latents = network.latents(network.decode(states, mask, start, no_literals))[:, 0]
-    numbers = {id(example): number for number, example in enumerate(unique)}
+    index_of = {id(example): index for index, example in enumerate(unique)}
     for row, examples in enumerate(examples_by_row):
         if examples:
-            row_latents = example_latents[[numbers[id(example)] for example in examples]]
+            row_latents = example_latents[[index_of[id(example)] for example in examples]]
             scores[row, :, : len(examples)] = network.example_scores(latents[row], row_latents)
     return scores, example_latents, [example.tool for example in unique]
 
 
 def _smoothing_loss(logits: Tensor, options: Tensor) -> Tensor:
-    """Return the loss of label smoothing: the mean of -log p over the options not excluded."""
+    """Return the loss of label smoothing: the mean of -log p over all options that are allowed."""
     from torch.nn import functional
 
     position_logits = logits.flatten(0, 1)[options.flatten() != IGNORED]
@@ -324,8 +324,8 @@ def _pointer_loss(
     if not literals:
         return states.new_zeros(())
     rows, positions, templates, slots, starts, ends = map(list, zip(*literals, strict=True))
-    numbers = torch.tensor([network.unknown if t is None else t for t in templates])
-    start, end = network.point(decoded[rows, positions], numbers, torch.tensor(slots), states[rows])
+    known = torch.tensor([network.unknown if t is None else t for t in templates])
+    start, end = network.point(decoded[rows, positions], known, torch.tensor(slots), states[rows])
     padding = mask[rows] == 0
     first, last = (
         functional.cross_entropy(logits.masked_fill(padding, EXCLUDED), torch.tensor(target))

@@ -41,7 +41,7 @@ def read_records(
 def read_values(path: Path) -> Iterator[tuple[int, str, Any]]:
     """Yield the number, location and decoded JSON of each record, without validation by a model.
 
-    The files and their errors are those of ``read_records``.
+    Files and errors are the same as for ``read_records``.
     """
     text = read_text(path)
     if text.lstrip().startswith("[") and path.suffix == ".json":

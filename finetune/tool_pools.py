@@ -109,12 +109,12 @@ def key_of(name: str) -> str:
 
 
 def _problems(pools: ToolPools) -> Iterator[str]:
-    owners = {key_of(tool): tool for tool in pools}
+    tool_of_key = {key_of(tool): tool for tool in pools}
     for tool, pool in pools.items():
         if tool == NO_EVIDENCE.name and pool.names:
             yield f"{tool}.names: This tool keeps its name in every toolbox. Remove its names."
         for name in pool.names:
-            owner = owners.setdefault(key_of(name), tool)
+            owner = tool_of_key.setdefault(key_of(name), tool)
             if owner != tool:
                 yield (
                     f"{tool}.names: {name!r} could be the name of {owner} too. "

@@ -67,8 +67,8 @@ class Recipe(Section):
             raise InputError(message) from error
         base = (folder or path.parent).absolute()
         context = {BASE_FOLDER: base, MUST_EXIST: check_files, DOMAINS_KEY: domains}
-        # Strict validation refuses "3" for 3. In JSON, unlike in Python objects, it accepts a list
-        # for a tuple. A date, which JSON lacks, becomes a text.
+        # Strict validation refuses "3" for 3. It accepts a list for a tuple in JSON, but not in
+        # Python objects. JSON has no dates, so a date becomes a text.
         text = json.dumps(settings, default=str)
         try:
             return cls.model_validate_json(text, strict=True, context=context)
@@ -92,10 +92,10 @@ def _field_of(error: ErrorDetails) -> str:
     pydantic's names for the members of a union, which are no identifiers, are left out. The name of
     an unknown field is kept, even if it is no identifier.
     """
-    *above, last = error["loc"] or ("",)
-    keys = [key for key in above if isinstance(key, int) or key.isidentifier()]
-    if error["type"] == "extra_forbidden" or isinstance(last, int) or last.isidentifier():
-        keys.append(last)
+    *outer_keys, key = error["loc"] or ("",)
+    keys = [outer for outer in outer_keys if isinstance(outer, int) or outer.isidentifier()]
+    if error["type"] == "extra_forbidden" or isinstance(key, int) or key.isidentifier():
+        keys.append(key)
     return ".".join(map(str, keys))
 
 

@@ -32,7 +32,7 @@ class NewModelSection(Section):
         heads: Number of attention heads, each of size ``hidden / heads``.
         kv_heads: Number of key-value heads (grouped-query attention).
         intermediate: Size of a layer's feed-forward network.
-        vocabulary: Number of tokens, with bytes and special tokens.
+        vocabulary: Number of tokens, including bytes and special tokens.
         positions: Maximum number of tokens of a text.
         tied: True if input and output embeddings are one matrix.
     """
@@ -80,7 +80,7 @@ class ModelSection(Section):
             CPU.
         dtype: The dtype of computation; by default bfloat16 on CUDA and float32 elsewhere. Trained
             weights stay in float32 unless the base has 4 bits, as bfloat16 rounds small steps to 0.
-        save_dtype: The dtype of saved weights; by default as trained, or ``dtype`` if merged.
+        save_dtype: The dtype of saved weights; by default unchanged, or ``dtype`` after merging.
         quantisation: ``4bit`` stores the base's weights in 4 bits (QLoRA: Dettmers et al. 2023).
     """
 
@@ -128,7 +128,7 @@ class LoraSection(Section):
         alpha: The product of the matrices is scaled by ``alpha / r``.
         dropout: Dropout of the adapter's inputs.
         target_modules: Layers with an adapter, by the ends of their names; ``all-linear`` means all
-            but the output embeddings.
+            linear layers but the output embeddings.
         modules_to_save: Layers that are trained completely and saved with the adapter.
     """
 
@@ -169,7 +169,7 @@ class TrainingSection(Section):
         warmup: Share of the steps in which the learning rate rises from 0.
         batch_per_device: Number of examples, or of packed rows, in a batch.
         gradient_accumulation: Number of batches in a step.
-        loss: The tokens with a loss: the ``completion``, or also the ``plans`` that the prompt
+        loss: The supervised tokens: the ``completion``, or also the ``plans`` that the prompt
             shows as examples and plan cases. The validation loss is always of completions.
         shared_heads: Compute a prompt's head (its constant prefix) once for all examples of a batch
             that share the head. The steps do not change; see ``data.tevo.queries_per_toolbox``.

@@ -12,8 +12,8 @@ from casewright.finetune.records import Record, read_records
 from casewright.finetune.tool_sets import calls
 from casewright.planner import is_span
 
-#: The start of file names, the folder of the answers, and the category whose functions do not fit.
-PREFIX, GOLD_FOLDER, IRRELEVANCE = "BFCL_v4_", "possible_answer", "irrelevance"
+#: The start of file names, the folder of answers, and the category of questions without a function.
+FILE_PREFIX, ANSWER_FOLDER, IRRELEVANCE = "BFCL_v4_", "possible_answer", "irrelevance"
 #: The single-turn categories whose questions choose among functions; other files are refused.
 CATEGORIES = ("multiple", "parallel_multiple", "live_parallel_multiple", IRRELEVANCE)
 
@@ -41,18 +41,18 @@ def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
     first value is then often the tool's default, an optional argument gets the first value that is
     a span of the question, or is left out. If no function fits, the plan is ``no_evidence()``.
     """
-    names = [f"{PREFIX}{name}.json" for name in CATEGORIES]
+    names = [f"{FILE_PREFIX}{name}.json" for name in CATEGORIES]
     for file in calls.files_of(path, *names):
         if file.name not in names:
             raise InputError(f"{path} is none of the files that are read: {', '.join(names)}.")
-        category, answers = file.stem.removeprefix(PREFIX), _read_answers(file)
+        category, answers = file.stem.removeprefix(FILE_PREFIX), _read_answers(file)
         for number, item in read_records(file, _Item):
             location = f"{file}, line {number}"
             if not item.question or not item.question[0]:
                 raise InputError(f"{location}: question has no turn with a message.")
             if category != IRRELEVANCE and item.id not in answers:
                 raise InputError(
-                    f"{location}: there is no answer with the id {item.id!r} in {GOLD_FOLDER}."
+                    f"{location}: there is no answer with the id {item.id!r} in {ANSWER_FOLDER}."
                 )
             # An answer without calls becomes ``[None]``, which is refused.
             answer = [] if category == IRRELEVANCE else answers[item.id] or [None]
@@ -60,14 +60,14 @@ def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
 
 
 def _read_answers(file: Path) -> Mapping[str, Any]:
-    """Return the answers to a file's records by id; none for the file of irrelevant functions."""
-    if file.stem == PREFIX + IRRELEVANCE:
+    """Return the answers to a file's records by id; none for the category ``irrelevance``."""
+    if file.stem == FILE_PREFIX + IRRELEVANCE:
         return {}
-    answers = file.parent / GOLD_FOLDER / file.name
+    answers = file.parent / ANSWER_FOLDER / file.name
     if not answers.is_file():
         raise InputError(
             f"{answers} does not exist. The answers to {file.name} belong in the folder "
-            f"{GOLD_FOLDER} beside it."
+            f"{ANSWER_FOLDER} beside it."
         )
     return {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
 

@@ -36,7 +36,7 @@ KINDS = {
     **dict.fromkeys(("boolean", "bool"), "boolean"),
     **dict.fromkeys(("array", "list", "tuple"), "array"),
 }
-#: Allowed sources (glossary): for references, for texts, and, by kind of parameter, for values.
+#: Allowed sources of arguments (see the glossary): references, texts, and values by their kind.
 _REFERENCES = frozenset({Source.CONTEXT, Source.STEP})
 _TEXT = frozenset({Source.LITERAL, Source.SPAN, Source.QUESTION})
 _KIND_SOURCES = {
@@ -45,6 +45,7 @@ _KIND_SOURCES = {
     "number": frozenset({Source.NUMBER}),
     "boolean": frozenset({Source.BOOLEAN}),
 }
+#: Reasons why a record cannot be used.
 OTHER_FORM = "a gold call is not in the expected form"
 NO_TOOL = "a call of a tool that is not declared"
 NO_QUESTION = "the question is empty, too long, or holds control characters"
@@ -67,7 +68,7 @@ _REASONS = (
 
 
 class Unfit(Exception):  # noqa: N818 - not an error: it is caught, and counted
-    """A record cannot be used. The message is the reason, worded equally for all such records."""
+    """A record cannot be used. The message is the reason, in the same words for all records."""
 
 
 @contextmanager
@@ -100,7 +101,7 @@ def make_parameter(
     """Return a parameter of function-calling data; raise ``Unfit`` if plans cannot write its name.
 
     Values may be literals, since the data have no context. Identifiers must be spans of the
-    question, so that no plan invents one. ``type_`` and, for the items of an array, ``items`` are
+    question, so that no plan invents them. ``type_`` and, for the items of an array, ``items`` are
     keys of ``KINDS``; other types allow any value. ``choices`` are ignored unless all are texts.
     """
     kind = KINDS.get(type_, "any")
@@ -185,7 +186,7 @@ def query_with_plan(
 def valid_request(
     question: str, toolbox: Toolbox, plan: Plan, max_steps: int = MAX_STEPS
 ) -> PlanRequest:
-    """Return the request of a question; raise ``Unfit`` if it or its gold plan is not valid."""
+    """Return the request of a question; raise ``Unfit`` if question or gold plan is not valid."""
     with unfit_on(InputError, reason=NO_QUESTION):
         request = PlanRequest(question, toolbox, max_steps=max_steps)
     for violation in request.violations(plan):
@@ -213,7 +214,7 @@ def _plan_of(calls: Iterable[GoldCall], toolbox: Toolbox) -> Plan:
 
 
 def shares_words(value: Any, question: str) -> bool:
-    """Return True unless a value is a text of several words, none of them in the question."""
+    """Return False if a value is a text of several words, none of which is in the question."""
     if not isinstance(value, str) or len(value.split()) < 2:
         return True
     words = content_words(value)

@@ -53,7 +53,7 @@ READERS: Mapping[str, Reader] = {
 
 
 def reader(name: str) -> Reader:
-    """Return the reader of a set by its name; ``InputError`` for an unknown name lists all."""
+    """Return the reader of a set by its name; ``InputError`` if there is none."""
     if name not in READERS:
         listed = "; ".join(f"{key}: {item.files} ({item.origin})" for key, item in READERS.items())
         raise InputError(f"There is no reader of tool-use sets {name!r}. There are {listed}.")

@@ -1,4 +1,4 @@
-"""Reads Seal-Tools (Wu et al. 2024, arXiv:2405.08355); each query has its retrieved tools."""
+"""Reads Seal-Tools (Wu et al. 2024, arXiv:2405.08355), which lists retrieved tools by query."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from casewright.finetune.records import Record, read_records
 from casewright.finetune.tool_sets import calls
 from casewright.planner import StepRef
 
-TOOLS = "tool.jsonl"
-FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
+TOOL_FILE = "tool.jsonl"
+QUERY_FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
 #: A label that stands for a field of an earlier call's response.
 _RESPONSE_LABEL = re.compile(r"API_call_\d+")
 _WORD_PATTERN = re.compile(r"[^\W_]+")
@@ -45,8 +45,8 @@ class _Item(Record):
 
 def read_sealtools(path: Path) -> Iterator[calls.Conversion]:
     """Yield a conversion for each record of a folder, or of a file beside ``tool.jsonl``."""
-    files = calls.files_of(path, *FILES)
-    tools = files[0].parent / TOOLS
+    files = calls.files_of(path, *QUERY_FILES)
+    tools = files[0].parent / TOOL_FILE
     if not tools.is_file():
         raise InputError(f"{tools} does not exist. It holds the tools of {files[0].name}.")
     declared = {tool.api_name: tool for _, tool in read_records(tools, _Tool)}
@@ -70,30 +70,30 @@ def _convert(item: _Item, declared: Mapping[str, _Tool]) -> calls.Query:
 
 
 def _gold_calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[calls.GoldCall]:
-    responses: dict[str, StepRef] = {}
+    reference_of: dict[str, StepRef] = {}
     for step, call in enumerate(calling, 1):
         if not isinstance(call, Mapping) or not isinstance(call.get("parameters"), Mapping):
             raise calls.Unfit(calls.OTHER_FORM)
         if call.get("api") not in declared:
             raise calls.Unfit(calls.NO_TOOL)
         values = call["parameters"].items()
-        arguments = {str(key): _resolve(value, responses) for key, value in values}
+        arguments = {str(key): _resolve(value, reference_of) for key, value in values}
         yield calls.GoldCall(call["api"], arguments)
         fields = declared[call["api"]].responses or {}
         names = call.get("responses") or ()
         pairs = zip(names, fields, strict=False)
-        responses |= {name: StepRef(step, field) for name, field in pairs}
+        reference_of |= {name: StepRef(step, field) for name, field in pairs}
 
 
-def _resolve(value: Any, responses: Mapping[str, StepRef]) -> Any:
+def _resolve(value: Any, reference_of: Mapping[str, StepRef]) -> Any:
     if not isinstance(value, str) or not _RESPONSE_LABEL.search(value):
         return value
-    if value not in responses:
+    if value not in reference_of:
         raise calls.Unfit("a reference to a response that is not there, or inside a text")
-    return responses[value]
+    return reference_of[value]
 
 
 def _is_foreign(value: Any, question: str) -> bool:
-    """Return True if a value is a text of which no word is in the question, even within a word."""
+    """Return True if a value is a text, and the question contains none of its words."""
     words = _WORD_PATTERN.findall(str(value).casefold())
     return isinstance(value, str) and not any(word in question.casefold() for word in words)

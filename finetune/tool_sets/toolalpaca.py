@@ -43,15 +43,15 @@ def read_toolalpaca(path: Path) -> Iterator[calls.Conversion]:
     """Yield a conversion for each instruction of a folder or file; credentials are omitted."""
     for file in calls.files_of(path, *FILES):
         for number, record in read_records(file, _Api):
-            questions, golden = record.Instructions, record.Golden_Answers
-            if len(questions) != len(golden):
+            questions, answers = record.Instructions, record.Golden_Answers
+            if len(questions) != len(answers):
                 raise InputError(
-                    f"{file}, record {number} has {len(questions)} Instructions and {len(golden)} "
+                    f"{file}, record {number} has {len(questions)} Instructions and {len(answers)} "
                     "Golden_Answers. There must be one answer for each."
                 )
             secrets = frozenset(record.Authentication or ())
             read_toolbox = cache(partial(_api_toolbox, record.Function_Description, secrets))
-            for index, (question, gold_calls) in enumerate(zip(questions, golden, strict=True), 1):
+            for index, (question, gold_calls) in enumerate(zip(questions, answers, strict=True), 1):
                 id_ = f"toolalpaca:{file.stem}.{number}.{index}"
                 yield partial(_convert, id_, question, gold_calls, read_toolbox, secrets)
 

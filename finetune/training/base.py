@@ -207,7 +207,7 @@ def load_base(
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """The adapter whose weights a training starts from, and the adapter's card."""
+    """An adapter whose weights a training starts from: its file, the hash and the card."""
 
     weights: Path
     sha256: str

@@ -111,7 +111,7 @@ def reporting_callback(
 def check_learned(before: float | None, after: float | None, vocabulary: int) -> None:
     """Raise ``InputError`` if the loss ``after`` a training is above a limit, or is not finite.
 
-    Validation losses are in nats a token; ``None`` was not measured. The limit is the higher of
+    Validation losses are in nats a token; ``None`` means not measured. The limit is the higher of
     ``before`` and the loss of a uniform guess, which is the logarithm of ``vocabulary``.
     """
     limit = max(before or 0.0, math.log(vocabulary))

@@ -40,7 +40,7 @@ _TEMPLATE = Path(__file__).parent / "card.md"
 
 
 def write_cards(folder: Path, card: Mapping[str, Any]) -> None:
-    """Write a result of ``Run.card`` as ``README.md``, then as ``casewright.json``."""
+    """Write a card from ``Run.card`` as ``README.md``, then as ``casewright.json``."""
     write_whole(folder / README, _readme(card, folder.resolve().name))
     write_whole(folder / CARD, json.dumps(card, ensure_ascii=False, indent=2) + "\n")
 
@@ -144,7 +144,7 @@ def save_merged(output: Path, card: Mapping[str, Any], dtype: torch.dtype) -> Pa
 
 
 def _base_path(base: str, output: Path) -> str:
-    """Return the base for an adapter's configuration: an unchanged name or absolute folder.
+    """Return the base for an adapter's configuration: the unchanged name or absolute folder.
 
     A relative folder becomes relative to the output folder, so that both can move together.
     """

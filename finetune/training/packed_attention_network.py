@@ -1,9 +1,9 @@
 """Attention in rows of prompt heads (shared prefixes) and their tails (the rest of each example).
 
 A row has the tokens of a prompt head first, then those of its tails. A tail attends to its head and
-to itself, not to other tails. On the CPU a row has one head. There, the attention to the head and
-the attention to the tail are computed separately, and joined by log-sum-exp as in flash attention
-(Dao et al. 2022, section 3.1), with the same result. On a GPU a row has as many heads as fit, and
+to itself, not to other tails. On the CPU a row has one head, and a tail's attention to the head
+and to itself are computed separately and joined by log-sum-exp, as in flash attention (Dao et al.
+2022, section 3.1), with the same result. On a GPU a row has as many heads as fit, and
 FlexAttention (Dong et al. 2024) skips blocks without attention. In shapes, L is the row's length, H
 the number of attention heads, and D their size.
 """
@@ -129,6 +129,7 @@ class PackedAttention(torch.autograd.Function):
         qkv = query, key, value
         head_qkv, head_kv, tail_queries, padded_tail_qkv = _blocks(qkv, head_tokens, padded)
         head_states, head_lse = _flash(*head_qkv, is_causal=True, scale=scale)
+        # ``cross`` is the attention of the tails to the head.
         cross_states, cross_lse = _flash(tail_queries, *head_kv, scale=scale)
         tail_states, tail_lse = _flash(*padded_tail_qkv, is_causal=True, scale=scale)
         tail_lse = _unpad(tail_lse[..., None], slots)

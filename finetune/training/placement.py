@@ -61,9 +61,9 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
         device = find_device(name)
     except InputError as error:
         raise InputError(f"model.device: {error}") from error
-    on_cuda = device.type == "cuda"
+    is_cuda = device.type == "cuda"
     for field, value, package, cpu_value in cuda_settings(model, training):
-        if not on_cuda:
+        if not is_cuda:
             raise InputError(
                 f'{field} = "{value}" needs CUDA, and PyTorch sees none here. Train on a machine '
                 f'with a GPU, or set {field} = "{cpu_value}".'
@@ -74,14 +74,14 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
                 f'{package.replace("_", "-")}; or set {field} = "{cpu_value}".'
             )
     dtype = find_dtype(model.dtype, device)
-    if on_cuda and dtype == torch.bfloat16 and not torch.cuda.is_bf16_supported():
+    if is_cuda and dtype == torch.bfloat16 and not torch.cuda.is_bf16_supported():
         raise InputError(
             'model.dtype: this GPU does not compute in bfloat16. Set model.dtype = "float32".'
         )
     attention = training.attention
     if attention == "auto":
         # FlashAttention has no mask that hides the tails of a shared head from each other.
-        supports_flash = on_cuda and dtype != torch.float32 and not training.shared_heads
+        supports_flash = is_cuda and dtype != torch.float32 and not training.shared_heads
         has_flash = supports_flash and find_spec("flash_attn") is not None
         attention = "flash_attention_2" if has_flash else "sdpa"
     save_dtype = find_dtype(model.save_dtype, device) if model.save_dtype else dtype

@@ -25,6 +25,7 @@ from casewright.stores.whole_file import write_whole
 HASHES = "casewright-checkpoint.json"
 #: The file beside the checkpoints; it holds ``Run.fingerprint``.
 RUN = "run.json"
+#: The names of the folders of checkpoints and of a new base.
 CHECKPOINTS, BASE = "checkpoints", "base"
 #: Keys of a card: the SHA-256 of the start adapter's weights, and a part of the card of the base or
 #: adapter from which the training started.
@@ -116,8 +117,8 @@ class Run:
     ) -> dict[str, Any]:
         """Return the finished model's card.
 
-        ``base_card`` is the card of a base that Casewright trained; the new card has a part of it.
-        With a start adapter, the adapter's card, which has a part of the base's, is used instead.
+        The new card holds a part of ``base_card``, the card of a base that Casewright trained. With
+        a start adapter, it holds a part of that adapter's card instead, which covers the base's.
         """
         start_card = base_card if self.start is None else self.start.card
         names = ("base", "data", "recipe", "metrics", TRAINED_BEFORE, FROM)

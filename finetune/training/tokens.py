@@ -22,8 +22,8 @@ from casewright.planner.language_model import LanguageModel
 if TYPE_CHECKING:
     import torch
 
-#: A plan in a prompt, with the newline after the last step, which ends the plan.
-_SHOWN = re.compile(rb"(?<=\n)Plan:\n((?:s[0-9]+ = [^\n]*(?:\n|$))+)")
+#: A plan in a prompt; the newline after the last step is a part of the plan.
+_SHOWN_PLAN = re.compile(rb"(?<=\n)Plan:\n((?:s[0-9]+ = [^\n]*(?:\n|$))+)")
 #: The label of tokens that are not supervised.
 IGNORED = -100
 
@@ -41,7 +41,7 @@ class ShownPlans:
         """Return a number for each token: 1 if the token begins inside a plan, else 0."""
         texts = [self._bytes_of(token) for token in tokens]
         is_inside = bytearray(sum(map(len, texts)) + 1)
-        for match in _SHOWN.finditer(b"".join(texts)):
+        for match in _SHOWN_PLAN.finditer(b"".join(texts)):
             start, end = match.span(1)
             is_inside[start:end] = b"\1" * (end - start)
         starts = [*accumulate(map(len, texts), initial=0)]
@@ -55,8 +55,8 @@ class TokenRow:
     Attributes:
         input_ids: The prompt's head and tail within the chat template, the completion, and the end
             token.
-        completion_mask: 1 for supervised tokens, else 0. Supervised are the completion, the end
-            token, and optionally the plans that the prompt shows.
+        completion_mask: 1 for supervised tokens, else 0. The completion and the end token are
+            supervised, and optionally the plans that the prompt shows.
         head_length: Number of tokens of the prompt's head.
     """
 
@@ -115,7 +115,7 @@ def token_rows(
 
 
 def group_by_head(rows: Sequence[TokenRow], max_rows: int) -> list[dict[str, list[Any]]]:
-    """Return groups of at most ``max_rows`` rows with the same head, in order of first rows.
+    """Return groups of at most ``max_rows`` rows with the same head, ordered by their first rows.
 
     A group has the tokens of its ``head``, and its ``tails``: a list of tokens for each row. Their
     labels are ``head_labels`` and ``tail_labels``. The loss counts the plans in a head once.
@@ -127,9 +127,9 @@ def group_by_head(rows: Sequence[TokenRow], max_rows: int) -> list[dict[str, lis
     groups: list[dict[str, list[Any]]] = []
     for head, members in by_head.items():
         # The groups have similar sizes, since a small group would compute the head for few tails.
-        count, size = -(-len(members) // max_rows), len(members)
-        for number in range(count):
-            group_rows = members[size * number // count : size * (number + 1) // count]
+        group_count, size = -(-len(members) // max_rows), len(members)
+        for n in range(group_count):
+            group_rows = members[size * n // group_count : size * (n + 1) // group_count]
             groups.append(
                 {
                     "head": list(head),
