@@ -24,17 +24,17 @@ class Answer:
     """The answer of one run.
 
     Attributes:
-        text: The answer; ``[E1]`` cites the evidence of that id.
+        text: The answer; ``[E1]`` cites the evidence with the id ``E1``.
         citations: The ids of the cited evidence, in the order of their first mention.
         evidence: All pieces of evidence, each in the JSON form of ``Evidence``.
-        missing: One sentence for each step without results.
-        generator: Name of the generator that wrote the text, and why, if it replaced another one.
+        missing: One sentence for each step without results, with the reason.
+        generator: Name of the generator that wrote the text; if it replaced another one, also why.
         plan: The plan's text form.
         planner: The record of planning: ``PlanResult.to_json``, the plan's ``price``, and the steps
             and tools that were ``left_out``; ``alternatives`` has the texts of other plans.
         steps: One ``Outcome`` per step, in its JSON form.
         usage: Token counts and milliseconds of planning, execution and generation.
-        refused: True if no evidence answers the question; the text then says so and cites nothing.
+        refused: True if no evidence answers the question; then the text cites nothing.
     """
 
     text: str

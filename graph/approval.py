@@ -14,15 +14,15 @@ from casewright.planner.choices import editable_steps, plan_choices
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
-#: Which plans need approval. "declared": plans that call a tool with ``approval``. A mapping such
-#: as ``{"calls": 3, "cost": 0.5}``: these plans, and plans above this price. "always": every plan.
+#: The rule which plans need approval. "declared": plans that call a tool with ``approval``. A
+#: mapping such as ``{"calls": 3}``: also plans above this price. "always": every plan.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
 #: Maximum number of violations, and of characters of an invalid edited plan, in an interrupt.
 _MAX_VIOLATIONS, _MAX_CHARACTERS = 10, 8000
 
 
 def check_approve(value: Any) -> None:
-    """Raise ``InputError`` unless this is an ``Approve``."""
+    """Raise ``InputError`` unless a value is an ``Approve``."""
     if isinstance(value, Mapping) and value and value.keys() <= {*BUDGET}:
         Limits().within(value)
     elif value not in ("declared", "always"):
@@ -39,7 +39,7 @@ def declared_reason(plan: Plan, toolbox: Toolbox) -> str:
 
 
 def approval_reason(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> str:
-    """Return the reason why a plan needs approval, as a sentence; empty if it needs none."""
+    """Return a sentence with the reason why a plan needs approval; empty if it needs none."""
     if reason := declared_reason(plan, toolbox):
         return reason
     if policy == "always":
@@ -57,7 +57,7 @@ def interrupt_value(
 ) -> dict[str, Any]:
     """Return the value of the interrupt: plan, price, and the violations of an edited plan.
 
-    ``approval`` is a field of the state: the reason for the approval, and what ``read_plan`` adds.
+    ``approval`` is a field of the state: why approval is needed, and the fields of ``read_plan``.
     The service's plan editor uses the other fields: the plan's ``steps``, the number of
     ``finished`` steps, which cannot be changed, and the ``choices`` for the other steps.
     """
@@ -87,7 +87,7 @@ def read_reply(reply: Any) -> tuple[str, str]:
 def read_plan(
     text: str, violations: Callable[[Plan], Iterable[PlanError]]
 ) -> tuple[Plan | None, dict[str, Any]]:
-    """Return an edited plan, or ``None`` if it is invalid, and the fields of the next interrupt."""
+    """Return an edited plan (``None`` if it is invalid) and fields for the next interrupt."""
     plan = None
     try:
         plan = parse_plan(text)

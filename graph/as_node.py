@@ -15,7 +15,7 @@ from casewright.graph.state import AskInput, RunContext
 
 #: A key of the parent's state, or a function that reads it.
 StateReader = str | Callable[[Any], Any]
-#: A key for the text, a mapping of keys to answer fields or functions, or a function for all keys.
+#: A key for the text, a mapping of keys to fields or functions, or a function for the whole update.
 AnswerWriter = (
     str | Mapping[str, str | Callable[[Answer], Any]] | Callable[[Answer], Mapping[str, Any]]
 )

@@ -16,6 +16,7 @@ from casewright.graph.state import AskInput, RunContext
 
 Question = str | AskInput
 Output = TypeVar("Output", Answer, str)
+#: The modes in which the graph is streamed.
 _MODES: Any = ["custom", "values"]
 
 
@@ -107,11 +108,11 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     ) -> Iterator[Output]:
         """Yield the lines of the answer's text, or the ``Answer``.
 
-        The text is yielded only after its check is complete, since a citation of unknown evidence
-        could not be removed from a text that is already displayed.
+        The text is yielded only after its citations are checked, since a citation of unknown
+        evidence could not be removed from a text that is already displayed.
         """
-        pieces: Any = self._stream_output
-        yield from self._transform_stream_with_config(iter([input]), pieces, config, **kwargs)
+        stream: Any = self._stream_output
+        yield from self._transform_stream_with_config(iter([input]), stream, config, **kwargs)
 
     @override
     async def astream(
@@ -122,8 +123,8 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
         async def inputs() -> AsyncIterator[Question]:
             yield input
 
-        pieces: Any = self._astream_output
-        async for piece in self._atransform_stream_with_config(inputs(), pieces, config, **kwargs):
+        stream: Any = self._astream_output
+        async for piece in self._atransform_stream_with_config(inputs(), stream, config, **kwargs):
             yield piece
 
     def _stream_output(

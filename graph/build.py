@@ -49,7 +49,7 @@ from casewright.tools.body import Body, Work
 from casewright.tools.spec import NO_EVIDENCE
 
 Graph = CompiledStateGraph[RunState, RunContext, AskInput, AskOutput]
-#: Threads of a synchronous run in addition to those of its steps: the node's and LangGraph's own.
+#: Number of threads of a synchronous run besides those of the steps: the node's and LangGraph's.
 _SPARE_THREADS = 4
 
 
@@ -79,11 +79,11 @@ def build_graph(
         approve: Which plans a person must approve, by LangGraph's interrupt, before any tool runs.
             Plans with a tool that declares ``approval`` always need approval. A mapping such as
             ``{"calls": 3, "cost": 0.5}`` adds the plans above this price; ``"always"`` adds every
-            plan. A run is resumed with ``"yes"``, ``"no"`` or another plan's text; if that plan is
-            invalid, a new interrupt has the reason.
+            plan. A run is resumed with ``"yes"``, ``"no"`` or another plan's text; if the new
+            plan is invalid, a new interrupt has the reason.
         latencies: Measured latencies for the prices of plans; by default, this graph's calls.
-        mend: The planner replans the remaining steps, once, after steps failed (``"failure"``), or
-            also after steps found nothing (``"empty"``). No step runs twice.
+        mend: With ``"failure"``, the planner replans the remaining steps once after steps failed;
+            with ``"empty"``, also after steps found nothing. No step runs twice.
         retain: Called after a replanned run in which no tool failed, with an annotated query
             (``query``, ``plan``, and ``context`` and ``history`` if any) whose plan has the steps
             with results. It may be called again for the same run if the process dies.
@@ -145,7 +145,7 @@ def nested_config(outer: RunnableConfig) -> RunnableConfig:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """The nodes, each a body for synchronous and asynchronous calls, and their routes."""
+    """The nodes (each a body for synchronous and asynchronous calls), and the routes after them."""
 
     toolbox: Toolbox
     planner: Planner
@@ -157,7 +157,7 @@ class _Nodes:
     retain: Callable[[Mapping[str, Any]], object] | None
 
     def plan(self, state: RunState) -> Body[dict[str, Any]]:
-        # The state may hold the budget of the thread's last run.
+        # The state may hold the budget of the previous run on this thread.
         state = {**state, "budget": {}}
         context, request, limits = run_context(), self._request(state), self._limits(state)
         check_tools(context.limits, request.toolbox)
@@ -178,8 +178,8 @@ class _Nodes:
 
     def approve(self, state: RunState) -> Body[dict[str, Any]]:
         request, limits = self._request(state), self._limits(state)
-        proposed_plan = parse_plan(state["plan"])
-        finished = _finished_outcomes(state, proposed_plan)
+        proposed = parse_plan(state["plan"])
+        finished = _finished_outcomes(state, proposed)
         question = approval.interrupt_value(
             state["plan"], state["planning"], state["approval"], request, len(finished)
         )
@@ -189,15 +189,15 @@ class _Nodes:
         if decision == "yes":
             return {"planning": planning, "approval": {"reply": decision, "plan": state["plan"]}}
         if decision == "no":
-            all_outcomes = [*finished, *approval.refused_outcomes(proposed_plan)[len(finished) :]]
+            all_outcomes = [*finished, *approval.refused_outcomes(proposed)[len(finished) :]]
             return {"planning": planning, "approval": {"reply": decision}, "outcomes": all_outcomes}
-        fixed_steps = proposed_plan.steps[: len(finished)]
+        fixed_steps = proposed.steps[: len(finished)]
         plan, edit_fields = approval.read_plan(
             text, lambda plan: _violations(plan, request, limits, finished, fixed_steps)
         )
         if plan is None:
             # The node runs again, so that the next interrupt has its own id: a reply that is sent
-            # twice does not answer it.
+            # twice does not answer the next interrupt.
             return {"approval": {"why": question["why"], **edit_fields}}
         planning |= {"price": self._price(plan, request, limits).to_json(), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
@@ -246,7 +246,7 @@ class _Nodes:
     def revise(self, state: RunState) -> Body[dict[str, Any]]:
         request, plan, outcomes = self._request(state), parse_plan(state["plan"]), _outcomes(state)
         limits, remaining = self._limits(state), remaining_request(request, plan, outcomes)
-        # Calls that the new plan does not contain count too: retries, and steps without results.
+        # The budget also counts calls that the new plan lacks: retries, and steps without results.
         calls = [Step(o.tool) for o in outcomes for _ in range(o.attempts - (o.status == "done"))]
         remaining, _ = budget_request(
             remaining, limits, lambda new: _excess(new, calls, request.toolbox, limits), len(calls)
@@ -363,7 +363,7 @@ class _Nodes:
         return {"answer": answer, "context": {}, "history": []}
 
     def _seconds_left(self, state: RunState, outcomes: Sequence[Mapping[str, Any]]) -> float:
-        """Return the seconds to the deadline, after the time of planning and of these steps."""
+        """Return the seconds until the deadline, given the times of planning and of outcomes."""
         return self._limits(state).deadline - (_planning_ms(state) + _execution_ms(outcomes)) / 1000
 
     def _request(self, state: RunState) -> PlanRequest:
@@ -401,13 +401,13 @@ def _violations(
 def _run_excess(
     plan: Plan, toolbox: Toolbox, limits: Limits, finished: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Return the limit that a plan with the retries so far exceeds, in words; empty if none."""
+    """Return in words the limit that a plan exceeds with the retries so far; empty if none."""
     retries = [Step(step["tool"]) for step in finished for _ in range(1, step["attempts"])]
     return _excess(plan, retries, toolbox, limits)
 
 
 def _excess(plan: Plan, extra_calls: Sequence[Step], toolbox: Toolbox, limits: Limits) -> str:
-    """Return the limit that a plan with extra calls exceeds, in words; empty if none."""
+    """Return in words the limit that a plan exceeds with extra calls; empty if none."""
     return limits.excess(Plan((*plan.steps, *extra_calls)).price(toolbox))
 
 
@@ -426,6 +426,7 @@ def _after_revise(state: RunState) -> str:
 
 
 def _after_approve(state: RunState) -> str:
+    # Without a reply, the edited plan was invalid, so the node runs again.
     return {"no": "generate", None: "approve"}.get(state["approval"].get("reply"), "execute")
 
 
@@ -444,7 +445,7 @@ def _finished_outcomes(state: RunState, plan: Plan) -> list[dict[str, Any]]:
 
 
 def _refused(plan: Plan, outcomes: Sequence[Outcome], citations: Sequence[str]) -> bool:
-    """Return ``True`` if the steps that should answer the question found nothing."""
+    """Return True if the answer cites nothing, and the final look-ups all found nothing."""
     referenced = {ref.step for step in plan.steps for ref in step.references()}
     final = [outcome for number, outcome in enumerate(outcomes, 1) if number not in referenced]
     look_ups = [outcome for outcome in final if outcome.tool != NO_EVIDENCE.name]

@@ -27,13 +27,13 @@ from casewright.tools.deadline import await_within, detach, start_daemon
 from casewright.tools.results import plain
 
 Row = Mapping[str, Any]
-#: Seconds from the timeout of a call to the cancellation of its coroutine.
+#: Seconds between the timeout of a call and the cancellation of the tool's coroutine.
 _GRACE_SECONDS = 5.0
 
 
 @dataclass
 class Call:
-    """Call of a tool with resolved arguments.
+    """A call of a tool with resolved arguments.
 
     ``run`` and ``arun`` set either ``rows`` or ``error``, and ``reports`` of the last attempt.
     ``on_report`` gets each report at once. A failed attempt is repeated only if ``may_retry``
@@ -206,7 +206,7 @@ def exits_as_errors(caller: str) -> Iterator[None]:
     try:
         yield
     except (SystemExit, StopIteration, StopAsyncIteration) as error:
-        # contextlib would mistake a RuntimeError "from" a StopIteration for one of its own.
+        # contextlib would take a RuntimeError with the cause StopIteration for one of its own.
         raise RuntimeError(f"{caller} raised {type(error).__name__}") from None
 
 

@@ -19,7 +19,7 @@ class Evidence:
     Attributes:
         id: ``E1``, ``E2``, … in plan order.
         source: The origin of the result, as the tool names it.
-        final: True if no other step refers to this step, so that its results answer the question.
+        final: True if no other step refers to the result's step, which thus answers the question.
     """
 
     id: str
@@ -80,7 +80,7 @@ def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
 
 
 def _nothing_found_text(outcome: Outcome, toolbox: Toolbox) -> str:
-    """Return a sentence saying that a step found nothing, and the nearest result if reported."""
+    """Return the sentence that a step found nothing, with the nearest results if reported."""
     reports = (report for report in outcome.reports if report.get("event") == NEAREST_EVENT)
     nearest = next(reports, None)
     if nearest is None:

@@ -3,9 +3,9 @@
 Every step is one LangGraph ``@task``; all tasks are called in plan order when the node starts.
 LangGraph identifies a task by its name and the order of calls, not by its arguments: if a task were
 called only when its inputs are ready, a resumed run could get the stored result of another step. So
-each task awaits its inputs itself, and its tool is called as soon as these are ready, without a
-superstep barrier. A step is finished once the checkpointer has its result. A resumed run repeats no
-finished step, unless an input of the step is missing in the checkpoint.
+each task awaits its inputs itself, and its tool is called as soon as the inputs are ready, without
+a superstep barrier. A step is finished once the checkpointer has its result. A resumed run repeats
+no finished step, unless an input of the step is missing in the checkpoint.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work, arun, run
 from casewright.tools.results import plain
 
-#: Threads of LangGraph's synchronous streaming, in addition to those of the steps.
+#: Number of threads of LangGraph's synchronous streaming, besides those of the steps.
 _STREAM_THREADS = 3
 _NO_ARGUMENT = Signature()
 
@@ -66,7 +66,7 @@ class Execution:
     seconds: float = inf
 
     def __post_init__(self) -> None:
-        # Times of added steps continue after those of the finished steps.
+        # The times of new steps continue after the end of the finished steps.
         end_times = (step["started"] + step["milliseconds"] for step in self.finished)
         now = time.perf_counter()
         self._started, self._deadline = now - max(end_times, default=0.0) / 1000, now + self.seconds

@@ -19,24 +19,24 @@ from casewright.stores.feedback.sufficiency import content_words
 
 #: Maximum number of quoted results of a step.
 MAX_QUOTES = 3
-#: Maximum characters of the first quotation and of the next ones: the part of a result that is most
-#: similar to the question, with adjacent parts. Results that are shorter together are quoted whole.
-#: The third number is for next quotations that the cross-encoder chooses.
+#: Maximum characters of a step's first quotation, of its next ones, and of next ones that the
+#: cross-encoder chooses. A quotation is the part of a result that is most similar to the question,
+#: with adjacent parts. Results that together are shorter than the first number are quoted whole.
 FIRST_SIZE, NEXT_SIZE, NEXT_ANSWER_SIZE = 440, 160, 200
 #: Without a cross-encoder, a further result is quoted if its score is at least this share of the
 #: best result's score.
 MIN_SHARE = 0.7
 #: Maximum number of results of a step that are read.
-MAX_READ = 20
-#: Maximum distance, in nats, of a quoted passage's logit from the best one.
+MAX_READ_RESULTS = 20
+#: Maximum difference, in nats, between the logits of the best and of a quoted passage.
 LOGIT_MARGIN = 6.0
-#: Weight, in a part's score, of the share of the question's words that the part has.
+#: Weight in a part's score: it multiplies the share of the question's words that the part has.
 WORD_WEIGHT = 0.3
 #: Deduction from a result's score for each result that the tool returned before it.
 RANK_PENALTY = 0.05
 
 #: A passage: its evidence, its parts, and a score for each part.
-_Scored: TypeAlias = tuple[Evidence, list[Quotable], list[float]]
+_ScoredPassage: TypeAlias = tuple[Evidence, list[Quotable], list[float]]
 _CITATION_START = re.compile(r"\[(?=\s*E)")
 
 
@@ -96,9 +96,9 @@ class ExtractiveGenerator:
         texts = [_record_text(item) if _has_fields(item) else item.text for item in quoted]
         if self._full:
             return list(zip(quoted, texts, strict=True))
-        # A passage after the first ones may be the one that answers.
-        are_all = len(quoted) == len(items) or not self._reads_passages
-        is_short = are_all and sum(map(len, texts)) <= FIRST_SIZE
+        # Among many passages, one after the first ones may answer the question.
+        skips_none = len(quoted) == len(items) or not self._reads_passages
+        is_short = skips_none and sum(map(len, texts)) <= FIRST_SIZE
         if is_short or any(map(_has_fields, quoted)):
             return [
                 (item, self._record(request, item) if _has_fields(item) else _short_text(text))
@@ -109,7 +109,7 @@ class ExtractiveGenerator:
     def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
         """Return the parts of the best passages that answer the question, with adjacent parts."""
         unique: dict[str, Evidence] = {}
-        for item in items[:MAX_READ]:
+        for item in items[:MAX_READ_RESULTS]:
             # The same page may be stored twice.
             unique.setdefault(item.text, item)
         passages = [(item, parts) for item in unique.values() if (parts := quotables(item.text))]
@@ -125,10 +125,10 @@ class ExtractiveGenerator:
 
     def _answering(
         self, question: str, passages: Sequence[tuple[Evidence, list[Quotable]]]
-    ) -> list[_Scored]:
+    ) -> list[_ScoredPassage]:
         """Return the passages that answer according to the cross-encoder, in the tool's order.
 
-        Return none without a cross-encoder.
+        Without a cross-encoder, the list is empty.
         """
         if not self._reads_passages:
             return []
@@ -142,22 +142,22 @@ class ExtractiveGenerator:
         ]
         sums = [log_sum(part_scores) for _, _, part_scores in scored]
         best = max(sums, default=0.0)
-        near = [number for number, total in enumerate(sums) if total >= best - LOGIT_MARGIN]
+        within = [index for index, total in enumerate(sums) if total >= best - LOGIT_MARGIN]
         # The best passage is always quoted.
-        first = [number for number in near if sums[number] < best][: MAX_QUOTES - 1]
-        return [scored[number] for number in near if number in first or sums[number] == best]
+        others = [index for index in within if sums[index] < best][: MAX_QUOTES - 1]
+        return [scored[index] for index in within if index in others or sums[index] == best]
 
     def _similar(
         self, question: str, passages: Sequence[tuple[Evidence, list[Quotable]]]
-    ) -> list[_Scored]:
+    ) -> list[_ScoredPassage]:
         """Return the passages with the parts most similar to the question, the best first.
 
         Each later result has a deduction, since the tool knows better which results answer.
         """
         scores = iter(self._scores(question, [part for _, parts in passages for part in parts]))
         scored = [(item, parts, [next(scores) for _ in parts]) for item, parts in passages]
-        ranks = {item.id: RANK_PENALTY * rank for rank, (item, _) in enumerate(passages)}
-        totals = {item.id: max(part_scores) - ranks[item.id] for item, _, part_scores in scored}
+        penalties = {item.id: RANK_PENALTY * rank for rank, (item, _) in enumerate(passages)}
+        totals = {item.id: max(part_scores) - penalties[item.id] for item, _, part_scores in scored}
         scored.sort(key=lambda passage: -totals[passage[0].id])
         best = max(totals.values(), default=0.0)
         # The best similarity may be negative.
@@ -173,7 +173,7 @@ class ExtractiveGenerator:
         return _joined(fields) or item.text
 
     def _scores(self, question: str, parts: Sequence[Quotable]) -> list[float]:
-        """Return a score for each part, by similarity; without an encoder, by order."""
+        """Return a score for each part by similarity; without an encoder, by the parts' order."""
         if self._encoder is None or not parts:
             return [1.0 - 1e-6 * number for number in range(len(parts))]
         texts = [f"{part.heading}: {part.text}" if part.heading else part.text for part in parts]
@@ -202,8 +202,8 @@ def _excerpt(parts: Sequence[Quotable], scores: Sequence[float], max_characters:
         length += len(parts[nearest].text)
     text = parts[first].text
     for previous, part in zip(parts[first:last], parts[first + 1 : last + 1], strict=True):
-        joint = " " if previous.text[-1:] in ".!?:" else "; "
-        text += ("\n" if previous.multiline or part.multiline else joint) + part.text
+        separator = " " if previous.text[-1:] in ".!?:" else "; "
+        text += ("\n" if previous.multiline or part.multiline else separator) + part.text
     if not heading:
         return text
     return f"{heading}:\n{text}" if parts[first].multiline else f"{heading}: {text}"
@@ -228,7 +228,7 @@ def _has_fields(item: Evidence) -> bool:
 
 
 def _uncited(text: str) -> str:
-    """Return the text with a round bracket where it would look like a citation."""
+    """Return a text whose would-be citations begin with a round bracket, not a square one."""
     return _CITATION_START.sub("(", text)
 
 

@@ -40,10 +40,10 @@ class ChatJudge:
 
     Each candidate stands between delimiters with a random nonce, new for each request, so that a
     retrieved text cannot forge the delimiters. The candidates' numbers are random too, so that a
-    text cannot know them. A text can still guess a number; the prompt warns of that.
+    text cannot know them. A text can still guess a number; the prompt warns of guesses.
 
     Verdicts come only from the model's answer, and only for the request's numbers. A candidate
-    without a readable verdict counts as not relevant, and the note says so. If the model fails or
+    without a readable verdict counts as not relevant, and the note reports it. If the model fails or
     is too slow, no error is raised: the verdicts are ``failed``.
 
     Source: the prompt of the RepoGPT post on semi-supervised retrieval (2023). This prompt adds
@@ -51,7 +51,7 @@ class ChatJudge:
 
     Args:
         seconds: Time limit of a call, above 0; a request with less remaining time lowers it.
-        numbering: Generator of the random numbers; the operating system's by default.
+        numbering: Generator of the random numbers; by default the operating system's.
 
     Raise ``InputError`` if the model is no chat model, or the time limit is no number above 0.
     """

@@ -78,7 +78,7 @@ def build_feedback(
     ``feedback_ended`` with the reason.
 
     A round is one search and one call of the judge, which sees the relevant cases and judges the
-    unseen cases. The loop goes on while the relevant set grows, within the limits. If the judge
+    unseen cases. The loop continues within the limits while the relevant set grows. If the judge
     raises, hangs or returns invalid verdicts, the loop ends with the results so far.
 
     Args:
@@ -101,7 +101,7 @@ def build_feedback(
         store, judge, strategy or SentenceStrategy(), limits or FeedbackLimits(), weights, text
     )
     graph = StateGraph(FeedbackState, input_schema=FeedbackInput, output_schema=FeedbackOutput)
-    # With a checkpointer, the state still holds the results of the thread's last question.
+    # With a checkpointer, the state still holds the results of the thread's previous question.
     graph.add_node("begin", lambda state: {"candidates": [], "rounds": [], "reason": ""})
     graph.add_node("search", BodyNode(nodes.search))
     graph.add_node("judge", BodyNode(nodes.judge))
@@ -164,7 +164,7 @@ class _Nodes:
     def judge(self, state: FeedbackState) -> Body[dict[str, Any]]:
         started = time.perf_counter()
         try:
-            request, complete = yield Work(
+            request, is_complete = yield Work(
                 lambda: self._judge_request(state), seconds=self._reading_seconds(state)
             )
         except (StoreError, TimeoutError) as error:
@@ -179,7 +179,7 @@ class _Nodes:
         except Exception as error:  # noqa: BLE001 - judges raise anything
             return rounds.after_failed_judge(state, request, error, started)
         return rounds.after_judge(
-            state, self._limits, request, verdicts, started, complete=complete
+            state, self._limits, request, verdicts, started, is_complete=is_complete
         )
 
     def finish(self, state: FeedbackState) -> Body[dict[str, Any]]:
@@ -290,7 +290,7 @@ class _Nodes:
         return candidates
 
     def _judge_request(self, state: FeedbackState) -> tuple[JudgeRequest, bool]:
-        """Return the request, and True if all unseen candidates fit the limit of tokens."""
+        """Return the request, and True if all unseen candidates are within the limit of tokens."""
         question = self._question(state)
         candidates = self._candidates(question, state) if question else []
         relevant = [candidate for candidate, verdict in candidates if verdict]

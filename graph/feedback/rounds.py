@@ -71,11 +71,11 @@ def after_judge(
     verdicts: Verdicts,
     started: float,
     *,
-    complete: bool,
+    is_complete: bool,
 ) -> dict[str, Any]:
     """Return the state update after a judge answered.
 
-    The loop stops unless ``complete``, which means that the request had all unseen candidates.
+    The loop stops unless ``is_complete``: true if the request had all unseen candidates.
     """
     if verdicts.failed:
         return after_failed_judge(state, request, verdicts, started)
@@ -91,17 +91,17 @@ def after_judge(
         for candidate in state["candidates"]
     ]
     texts = [candidate.text for candidate in (*request.relevant, *request.candidates)]
-    estimated_count = estimated_tokens(request.question, *texts) if ids else 0
+    estimate = estimated_tokens(request.question, *texts) if ids else 0
     changes = {
         "judged": len(ids),
         "relevant": len(verdicts.relevant),
         "total": _relevant_count(candidates),
-        "tokens": _judge_tokens(verdicts) or estimated_count,
+        "tokens": _judge_tokens(verdicts) or estimate,
         "note": verdicts.note,
     }
     rounds = _updated_rounds(state, changes, started)
     new_state: FeedbackState = {**state, "candidates": candidates, "rounds": rounds}
-    reason = _stop_reason(new_state, limits) if complete else "tokens"
+    reason = _stop_reason(new_state, limits) if is_complete else "tokens"
     return {"candidates": candidates, "rounds": rounds, "reason": reason}
 
 
@@ -128,7 +128,7 @@ def seconds_left(state: FeedbackState, limits: FeedbackLimits) -> float:
 
 
 def _stop_reason(state: FeedbackState, limits: FeedbackLimits) -> str:
-    """Return the reason to stop after a round was judged; empty to go on."""
+    """Return the reason to stop after a judged round; empty if the loop continues."""
     rounds = state["rounds"]
     if not rounds[-1]["relevant"]:
         return "settled" if rounds[-1]["total"] else "nothing_relevant"
@@ -144,7 +144,7 @@ def _stop_reason(state: FeedbackState, limits: FeedbackLimits) -> str:
 def _updated_rounds(
     state: FeedbackState, changes: Mapping[str, Any], started: float
 ) -> list[dict[str, Any]]:
-    """Return the rounds with a changed last record, and write that record to the stream."""
+    """Return the rounds with a changed last record, and write this record to the stream."""
     *earlier, last_record = state["rounds"]
     record = {**last_record, **changes}
     record["milliseconds"] = round(record["milliseconds"] + elapsed_ms(started), 3)
