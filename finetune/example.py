@@ -25,7 +25,7 @@ class TrainingExample:
         task: ``plan``, a ``TaskName`` (see ``ttg``), ``instruction`` or ``instruction:evolved``.
         source: A query's id, or the name of a data set and the number of a row.
         prompt: The prompt; its head is empty for instructions, which have no tools.
-        completion: The text to write, without the end token.
+        completion: The text that the model should write, without the end token.
     """
 
     id: str

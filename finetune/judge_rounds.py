@@ -88,7 +88,7 @@ class LoopRunner:
     def _next_round(
         self, question: LabelledQuestion, judged: Feedback, number: int
     ) -> tuple[list[Candidate], Round] | None:
-        """Return a loop's next round and its candidates; ``None`` if no candidates are left."""
+        """Return the candidates of a loop's next round, and the round; ``None`` if it has none."""
         relevant = judged.relevant
         key = (question.id, *(c.id for c in relevant), "", *(c.id for c in judged.irrelevant))
         if key not in self._rounds:

@@ -26,8 +26,8 @@ from casewright.stores.progress import progress_bar
 DIGITS = 4
 #: Inverse of the L2 penalty (scikit-learn's ``C``), on standardised features.
 INVERSE_PENALTY = 0.03
-#: Number of passes that add training rounds (DAgger: Ross, Gordon, Bagnell 2011). In the
-#: initial rounds, the labels mark the candidates; in the added rounds, the trained judge does.
+#: Number of passes that add training rounds (DAgger: Ross, Gordon, Bagnell 2011). Candidates are
+#: marked by the labels in the initial training rounds, and by the trained judge in added rounds.
 PASS_COUNT = 1
 #: The judge's thresholds in these passes: for the first round of a loop, and for later rounds.
 INITIAL_THRESHOLDS = (0.25, 0.2)
@@ -205,6 +205,7 @@ def _fit_control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int)
     control = _fit_judge(_shuffle_labels(rounds, seed))
 
     def threshold(later: bool, names: Sequence[str], judge: Regression, other: Regression) -> float:
+        """Return the threshold at which ``other`` marks the same share as ``judge``."""
         parts = [item.round.features for item in rounds if item.round.is_later is later]
         features = np.concatenate(parts)
         marked_share = float(np.mean(judge.probabilities(features, names) >= judge.threshold))

@@ -62,20 +62,20 @@ class Neighbours:
         ]
         self._encoder = encoder
         self._keys = [question_key(query.query) for query in self._cases]
-        self._by_key: dict[str, list[int]] = defaultdict(list)
+        self._numbers_by_key: dict[str, list[int]] = defaultdict(list)
         for number, key in enumerate(self._keys):
-            self._by_key[key].append(number)
+            self._numbers_by_key[key].append(number)
         self._needs = [
             _Need(plan_class(q.plan), frozenset(q.plan.tools), frozenset(context_fields(q.plan)))
             for q in self._cases
         ]
-        self._by_need: dict[_Need, list[int]] = defaultdict(list)
+        self._numbers_by_need: dict[_Need, list[int]] = defaultdict(list)
         for number, need in enumerate(self._needs):
-            self._by_need[need].append(number)
+            self._numbers_by_need[need].append(number)
         row_of = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
         vectors = unit_embeddings(encoder, list(row_of))
         self._vectors = vectors[[row_of[query.query] for query in self._cases]]
-        self._nearest = dict(zip(row_of, self._search(list(row_of), vectors), strict=True))
+        self._nearest_by_text = dict(zip(row_of, self._search(list(row_of), vectors), strict=True))
 
     def plan_cases(
         self, request: PlanRequest, count: int, random_share: float, rng: random.Random
@@ -98,7 +98,7 @@ class Neighbours:
             return need.tools <= tools and need.fields <= fields
 
         question = request.question
-        if (nearest := self._nearest.get(question)) is None:
+        if (nearest := self._nearest_by_text.get(question)) is None:
             nearest = next(self._search([question], unit_embeddings(self._encoder, [question])))
         usable_numbers = (int(number) for number in nearest if is_usable(self._needs[number]))
         similar_count = sum(rng.random() >= random_share for _ in range(count))
@@ -118,7 +118,7 @@ class Neighbours:
     ) -> AnnotatedQuery | None:
         """Return a random query of the class ``tool`` whose plan a toolbox can run, or ``None``.
 
-        The tools have their original names. No key of ``avoided_keys`` is the query's.
+        The tools have their original names. ``avoided_keys`` are keys of questions not to return.
         """
         tools = set(toolbox.names)
 
@@ -135,7 +135,7 @@ class Neighbours:
         picked: Container[int],
         rng: random.Random,
     ) -> int | None:
-        groups = [members for need, members in self._by_need.items() if is_usable(need)]
+        groups = [members for need, members in self._numbers_by_need.items() if is_usable(need)]
         # Ten draws fail only if nearly all usable queries are already picked or avoided.
         for _ in range(10 if groups else 0):
             (members,) = rng.choices(groups, weights=[*map(len, groups)])
@@ -147,7 +147,7 @@ class Neighbours:
     def _search(
         self, texts: Sequence[str], vectors: NDArray[np.float32]
     ) -> Iterator[NDArray[np.int32]]:
-        """Yield the indices of each text's ``MAX_NEIGHBOURS`` plan cases, the best first."""
+        """Yield the numbers of each text's nearest plan cases, the most similar plan case first."""
         count = min(MAX_NEIGHBOURS, len(self._cases))
         if not count:
             yield from (np.zeros(0, np.int32) for _ in texts)
@@ -155,7 +155,7 @@ class Neighbours:
         for start in range(0, len(texts), BLOCK_ROWS):
             similarity = vectors[start : start + BLOCK_ROWS] @ self._vectors.T
             for row, text in zip(similarity, texts[start : start + BLOCK_ROWS], strict=True):
-                row[self._by_key.get(question_key(text), [])] = -np.inf
+                row[self._numbers_by_key.get(question_key(text), [])] = -np.inf
                 best = np.argpartition(-row, count - 1)[:count]
                 best = best[np.isfinite(row[best])]
                 # Rounded, since equal similarities may differ in their last digits.

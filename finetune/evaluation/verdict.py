@@ -118,12 +118,12 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
 
 def _edges(plan: Plan, *, arguments: bool) -> _Edges:
     edges: dict[tuple[int, int], frozenset[Hashable]] = defaultdict(frozenset)
-    for number, step in enumerate(plan.steps):
+    for step_index, step in enumerate(plan.steps):
         for name, value in step.arguments:
             for index, item in enumerate(value.items if isinstance(value, ListValue) else (value,)):
                 if isinstance(item, StepRef):
                     label = (name, index, item.field, item.index) if arguments else ()
-                    edges[item.step - 1, number] |= {label}
+                    edges[item.step - 1, step_index] |= {label}
     return edges
 
 
@@ -146,7 +146,7 @@ def _is_isomorphic(
     if not unmapped:
         return True
     chosen = min(unmapped, key=lambda index: len(candidates[index]))
-    # The colour None, which no other step has, maps ``chosen`` to one of its candidates.
+    # The colour None, which no other step has, maps the step ``chosen`` to a candidate.
     marked = [*gold[:chosen], None, *gold[chosen + 1 :]]
     return any(
         _is_isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed_steps)

@@ -65,7 +65,7 @@ def with_joined_queries(
 def joined_queries(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Return only the joined messages that ``count`` random messages of one toolbox result in."""
+    """Join ``count`` random messages of one toolbox, and return only the joined messages."""
     candidates = [query for query in queries if _is_composable(query)]
     sample = rng.sample(candidates, min(count, len(candidates)))
     sampled_ids = set(map(id, sample))

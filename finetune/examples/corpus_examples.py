@@ -1,6 +1,6 @@
 """Makes training examples from the corpus of toolboxes.
 
-A toolbox gets further messages from other toolboxes: *guests*, which bring their tools along, and
+A toolbox gets further messages from other toolboxes: *guests*, whose tools are added, and
 *strangers*, which none of the toolbox's tools answers.
 """
 

@@ -106,13 +106,9 @@ def _planning_examples(
         facts.queries += inputs.follow_ups
         facts.queries += corpus_examples.decoy_queries(facts.queries, len(inputs.follow_ups), rng)
     examples = _query_examples(facts, data, inputs, encoder)
+    test_keys = frozenset(map(question_key, inputs.test_questions))
     toolset_tasks, facts.toolset_entries = toolset_examples(
-        data.toolsets,
-        data.tevo,
-        data.ttg,
-        encoder,
-        seed=data.seed,
-        test_question_keys=frozenset(map(question_key, inputs.test_questions)),
+        data.toolsets, data.tevo, data.ttg, encoder, seed=data.seed, test_question_keys=test_keys
     )
     corpus = corpus_examples.corpus_examples(
         data.corpus, data.tevo, data.ttg, encoder, seed=data.seed
@@ -141,7 +137,7 @@ def _query_examples(
     examples_by_id: dict[str, list[TrainingExample]] = {str(q.record.id): [] for q in facts.queries}
     with progress_bar("Making examples of queries", len(facts.queries) * data.copies) as advance:
         # The splits share no drawn toolbox, so no validation prompt has a training prompt's head.
-        for is_validation, queries in enumerate(splits):
+        for is_validation, queries in zip((False, True), splits, strict=True):
             for copy, group, rng in vary_in_groups(
                 queries, variation, encoder, seed=data.seed, copies=data.copies
             ):

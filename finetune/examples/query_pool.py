@@ -85,21 +85,21 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
     """
     if share == 0:
         return frozenset()
-    members: dict[Hashable, list[int]] = defaultdict(list)
-    for item, group in enumerate(groups):
-        members[group].append(item)
-    if len(members) < 2:
+    indices_of: dict[Hashable, list[int]] = defaultdict(list)
+    for index, group in enumerate(groups):
+        indices_of[group].append(index)
+    if len(indices_of) < 2:
         raise InputError(
             f"The {len(groups)} queries cannot be split: all are alike. Add other queries, or set "
             "validation = 0."
         )
-    shuffled_groups = list(members.values())
+    shuffled_groups = list(indices_of.values())
     random.Random(f"{seed}:validation").shuffle(shuffled_groups)
     drawn: list[int] = []
     # The first shuffled group stays for training.
-    for items in shuffled_groups[1:]:
-        if len(drawn) + len(items) <= round(share * len(groups)):
-            drawn += items
+    for indices in shuffled_groups[1:]:
+        if len(drawn) + len(indices) <= round(share * len(groups)):
+            drawn += indices
     smallest: list[int] = min(shuffled_groups, key=len)
     return frozenset(drawn or smallest)
 

@@ -1,8 +1,8 @@
 """Groups queries that share a drawn toolbox, so that the prompts of a group have the same head.
 
-A toolbox is drawn for the *base queries* of its group: one query, or several queries that add
-tools. The other *members* of the group call only tools of the toolbox, and none of the added tools
-makes their plans wrong.
+A toolbox is drawn for the *base queries* (``bases``) of its group: one query, or several queries
+that add tools. The other *members* of the group call only tools of the toolbox, and none of the
+added tools makes their plans wrong.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.tools import tool_from_record
 
-# Three minimum cosines, chosen by hand on the shop's queries with the packaged encoder: nearly all
-# conflicting pairs and few random pairs exceed them.
+# These cosines were chosen by hand: nearly all conflicting pairs and few random pairs exceed them.
 #: Minimum cosine of two tools that may have the same purpose.
 SAME_TOOL_SIMILARITY = 0.35
 #: Minimum cosine of a question and a tool that the question may need.
@@ -103,7 +102,7 @@ def vary_in_groups(
     for copy in range(1, copies + 1):
         queues.shuffle(random.Random(f"{seed}:{copy}:toolboxes"))
         while bases := queues.take_base_queries():
-            # The seed is a text, because the hash of a text differs between processes.
+            # The seed is one text: the hash of a tuple of texts differs between processes.
             rng = random.Random(f"{seed}:{bases[0].record.id}:{copy}")
             drawn = tevo.draw_toolbox(bases, variation, rng)
             group = [*bases, *queues.take_members(bases, drawn)]
@@ -111,7 +110,7 @@ def vary_in_groups(
 
 
 class _Queues:
-    """The queries without a toolbox in this copy, in two queues: ``_adders`` add tools."""
+    """Queues of queries without a toolbox in a copy: ``_adders`` add tools, ``_others`` do not."""
 
     def __init__(
         self, queries: Sequence[AnnotatedQuery], variation: tevo.PromptVariation, encoder: Encoder
@@ -139,7 +138,7 @@ class _Queues:
         limit = min(MAX_BASES, self._group_size)
         remaining = len(self._adders) + len(self._others)
         toolbox_count = max(1, math.ceil(remaining / self._group_size))
-        # With this probability, both queues become empty at about the same time.
+        # This probability of an adder empties both queues at about the same time.
         probability = math.ceil(len(self._adders) / limit) / toolbox_count
         if not self._adders or (self._others and self._rng.random() >= probability):
             return [self._others.popleft()] if self._others else []

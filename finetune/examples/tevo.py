@@ -132,7 +132,7 @@ def draw_renaming(
     *,
     fixed: Collection[str] = (),
 ) -> Renaming:
-    """Draw names for a prompt's tools, without equal names of two tools or within one tool.
+    """Draw names for a prompt's tools; two tools, or two parts of one tool, never share a name.
 
     A result field of several tools gets the same name in all of them, if their pools share a name
     for it. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.

@@ -108,7 +108,7 @@ class Toolset:
     ) -> Self:
         """Read a set; refuse queries whose question is in ``test_question_keys`` or ``seen_keys``.
 
-        Both hold values of ``question_key``; those of the read queries are added to ``seen_keys``.
+        Both hold values of ``question_key``; the read queries' keys are added to ``seen_keys``.
         ``refused`` counts the refused queries by reason. Tools of ``source.measuring`` are omitted.
         ``InputError`` if the set cannot be read, or has no usable query.
         """
@@ -181,23 +181,23 @@ class ToolsetGroups:
         """Yield groups of queries with their toolboxes; each query is in exactly one group."""
         shuffled = rng.sample(self._set.queries, len(self._set.queries))
         waiting = {str(query.record.id): query for query in shuffled}
-        ids_by: dict[frozenset[str], list[str]] = defaultdict(list)
+        ids_by_need: dict[frozenset[str], list[str]] = defaultdict(list)
         for id_ in waiting:
-            ids_by[self._needed_tools[id_]].append(id_)
+            ids_by_need[self._needed_tools[id_]].append(id_)
         while waiting:
             first_id, *others = islice(waiting, 1 + MAX_TRIED_QUERIES)
             tools = self._draw_tools(first_id, rng)
             members = [first_id]
             if self._group_size > 1:
                 self._add_with_new_tools(members, tools, others)
-                self._add_without_new_tools(members, tools, ids_by, waiting)
+                self._add_without_new_tools(members, tools, ids_by_need, waiting)
             group = [waiting.pop(id_) for id_ in members]
             yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
 
-    def _draw_tools(self, first_id: str, rng: random.Random) -> list[str]:
+    def _draw_tools(self, id_: str, rng: random.Random) -> list[str]:
         """Return the tools that a query needs, and random other tools that it lists."""
-        needed = sorted(self._needed_tools[first_id])
-        others = [name for name in self._set.listed_tools[first_id] if name not in needed]
+        needed = sorted(self._needed_tools[id_])
+        others = [name for name in self._set.listed_tools[id_] if name not in needed]
         count = min(len(others), max(0, MAX_TOOLS - len(needed)))
         # With fewer tools, more queries fit into the group. A query that needs no tool keeps as
         # many tools as possible: its example teaches that none of these tools answers.
@@ -224,22 +224,23 @@ class ToolsetGroups:
         self,
         members: list[str],
         tools: Sequence[str],
-        ids_by: dict[frozenset[str], list[str]],
+        ids_by_need: dict[frozenset[str], list[str]],
         waiting: dict[str, AnnotatedQuery],
     ) -> None:
         """Add queries that need no further tools; the needs (sets of tools) take turns."""
-        needs = [need for need in ids_by if need <= set(tools)]
+        needs = [need for need in ids_by_need if need <= set(tools)]
 
         def is_usable(id_: str) -> bool:
             return id_ in waiting and id_ not in members and self._has_no_rival(id_, tools)
 
         # Filters are lazy: similarities are computed only until the group is full.
-        rows = zip_longest(*(filter(is_usable, ids_by[need]) for need in needs))
+        rows = zip_longest(*(filter(is_usable, ids_by_need[need]) for need in needs))
         in_turn = (id_ for row in rows for id_ in row if id_ is not None)
         members += list(islice(in_turn, self._group_size - len(members)))
         # Omits queries that already have a group, so that later groups do not test them.
+        remaining = waiting.keys() - set(members)
         for need in needs:
-            ids_by[need] = [id_ for id_ in ids_by[need] if id_ in waiting and id_ not in members]
+            ids_by_need[need] = [id_ for id_ in ids_by_need[need] if id_ in remaining]
 
     def _has_no_rival(self, id_: str, tools: Sequence[str]) -> bool:
         """Return True if no unlisted tool is similar to the question or to a needed tool."""

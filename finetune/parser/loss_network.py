@@ -30,7 +30,7 @@ IGNORED = -100
 
 
 def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
-    """Return the gold plans of the messages to plan for, and their options, as tensors.
+    """Return the gold plans of the messages to plan for, and the arguments' options, as tensors.
 
     A place is the position of a step in its plan, from 0. The steps of all plans are
     numbered together, and so are the arguments. ``word_count`` is the number of word nodes.

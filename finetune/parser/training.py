@@ -120,8 +120,8 @@ class _Training:
         self._network = _make_network(settings, start)
         self._weights = {n: p for n, p in self._network.named_parameters() if p.requires_grad}
         encoder = [p for n, p in self._weights.items() if n.startswith("encoder.")]
-        heads = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
-        parts = [(heads, settings.rate), (encoder, settings.encoder_rate)]
+        others = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
+        parts = [(others, settings.rate), (encoder, settings.encoder_rate)]
         groups = [(parameters, rate) for parameters, rate in parts if parameters]
         self._rates = [rate for _, rate in groups]
         self._optimizer = torch.optim.AdamW(
@@ -134,13 +134,13 @@ class _Training:
         self.steps, self._earlier_seconds = 0, 0.0
         self._log_means: dict[str, float] = {}
         self._load()
-        self._started = self._saved = time.time()
+        self._start_time = self._save_time = time.time()
         self._network.train()
 
     @property
     def seconds(self) -> float:
         """The duration of the training in seconds, including the time before it was resumed."""
-        return self._earlier_seconds + time.time() - self._started
+        return self._earlier_seconds + time.time() - self._start_time
 
     def step(self, episode: Episode) -> None:
         """Train on an episode."""
@@ -165,7 +165,7 @@ class _Training:
                 mean.lerp_(self._weights[name], 1 - self._settings.mean_decay)
         self.steps += 1
         self._log({"loss": float(loss.detach()), **terms})
-        if time.time() - self._saved > self._settings.save_seconds:
+        if time.time() - self._save_time > self._settings.save_seconds:
             self.save()
 
     def save(self) -> None:
@@ -182,7 +182,7 @@ class _Training:
         file = self._folder / CHECKPOINT
         torch.save(checkpoint, file.with_suffix(".new"))
         file.with_suffix(".new").replace(file)
-        self._saved = time.time()
+        self._save_time = time.time()
 
     def result(self) -> ParserNetwork:
         """Set the weights to their running mean; return the network in evaluation mode."""

@@ -47,7 +47,7 @@ def checked_record(
 ) -> dict[str, Any]:
     """Return a record as an annotated query, with a canonical plan and a class.
 
-    ``classes`` are valid, and so are the tools' names and ``MULTI_STEP``.
+    Valid classes are ``classes``, the tools' names and ``MULTI_STEP``.
 
     Raises:
         PlanError: The plan is not in the plan language, or not valid for its request.

@@ -1,7 +1,8 @@
-"""Chooses queries to annotate or to learn from: methods such as DQS sample a pool by similarity.
+"""Chooses queries to annotate or to learn from: methods that sample a pool by similarity.
 
-Similarities are computed block by block, to limit memory. Sums are in double precision and compared
-to six decimals, so that results do not depend on the size of a block.
+The methods ``dqs…`` are the Diverse Query Sampler of REAPER (Joshi et al. 2024). Similarities are
+computed block by block, to limit memory. Sums are in double precision and compared to six decimals,
+so that results do not depend on the size of a block.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
 def _gain_decreases(
     vectors: Vectors, rows: NDArray[np.int64], before: Floats, after: Floats
 ) -> Floats:
-    """Return how much each candidate's gain falls (N) if the coverage of ``rows`` rises."""
+    """Return the decrease of each candidate's gain (N) if the coverage of ``rows`` rises."""
     decreases = np.zeros(len(vectors))
     for row_part, column_part, cosines in _cosines(vectors, vectors, rows):
         low, high = before[row_part, None], after[row_part, None]

@@ -94,28 +94,28 @@ def template_drafts(
         for query in queries
         if not (query.record.history or query.record.tools_extra or query.record.tools_removed)
     ]
-    kinds = [
+    draft_kinds = [
         iter(examples),
         _with_new_values(originals, toolbox),
         _with_new_choices(originals, toolbox),
         _joined(originals, toolbox, random.Random(seed)),
         (PlanCase(text, Plan((Step(NO_EVIDENCE.name),)), {}) for text in SMALL_TALK),
     ]
-    for draft in filter(None, chain.from_iterable(zip_longest(*kinds))):
+    for draft in filter(None, chain.from_iterable(zip_longest(*draft_kinds))):
         yield {"query": draft.question, "context": dict(draft.context), "plan": str(draft.plan)}
 
 
 def _with_new_values(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
     """Yield messages in which a literal is replaced by another message's text for its parameter."""
-    values: dict[str, list[str]] = defaultdict(list)
+    texts_of: dict[str, list[str]] = defaultdict(list)
     for draft in drafts:
         for _, name, text in text_literals(draft.plan):
-            if is_span(text, draft.question) and text not in values[name]:
-                values[name].append(text)
+            if is_span(text, draft.question) and text not in texts_of[name]:
+                texts_of[name].append(text)
     for draft in drafts:
         for index, name, text in text_literals(draft.plan):
             if not _choices(toolbox, draft.plan.steps[index], name):
-                for other in values[name]:
+                for other in texts_of[name]:
                     yield from _replace_text(draft, (index, name), (text, other), (text, other))
 
 

@@ -90,7 +90,7 @@ def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Plan
     kinds = []
     # The sort is stable: equally frequent shapes stay in the order of the file.
     for plan_shape, group in sorted(by_shape.items(), key=lambda item: -len(item[1])):
-        # An even sample, since neighbours in a file are often similar.
+        # The sample is spread evenly, since neighbours in a file are often similar.
         sample = group[:: max(1, len(group) // EXAMPLE_COUNT)][:EXAMPLE_COUNT]
         examples = [
             {"query": q.query, "context": q.record.context, "plan": str(q.plan)} for q in sample
@@ -258,11 +258,11 @@ class QueryWriter:
         for kind in self.kinds:
             questions: list[str] = []
             for _ in range(math.ceil(per_kind / MAX_PER_REQUEST) + SPARE_CALLS):
-                missing = per_kind - len(questions)
-                if not missing or report.stop_reason:
+                missing_count = per_kind - len(questions)
+                if not missing_count or report.stop_reason:
                     break
                 try:
-                    answer = self._ask(kind, min(missing, MAX_PER_REQUEST), questions)
+                    answer = self._ask(kind, min(missing_count, MAX_PER_REQUEST), questions)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     failure_count += 1
                     if failure_count == MAX_FAILURES:
@@ -271,7 +271,7 @@ class QueryWriter:
                     continue
                 failure_count = 0
                 records = (self._read_new(fields, kind, seen) for fields in answer_objects(answer))
-                for record in islice(filter(None, records), missing):
+                for record in islice(filter(None, records), missing_count):
                     report.records.append(record)
                     questions.append(record["query"])
             advance(1)

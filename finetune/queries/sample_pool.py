@@ -39,10 +39,10 @@ class PoolFigures:
     near_duplicates: float
 
 
-def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFigures:
+def pool_figures(sample: Vectors, large: Vectors, similarity_to_initial: Floats) -> PoolFigures:
     """Return the figures of a sample (n, d) of the large pool (N, d).
 
-    ``by_initial`` (N) is the highest similarity of each query to the initial pool.
+    ``similarity_to_initial`` (N) is the highest similarity of each query to the initial pool.
     """
     similarity_to_sample, count = choose.best_similarity(large, sample), len(sample)
     to_others = choose.best_similarity(sample, sample, skip_self=True) if count > 1 else np.zeros(1)
@@ -52,7 +52,7 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
     return PoolFigures(
         queries=count,
         coverage=float(similarity_to_sample.mean()),
-        coverage_with_initial=float(np.maximum(similarity_to_sample, by_initial).mean()),
+        coverage_with_initial=float(np.maximum(similarity_to_sample, similarity_to_initial).mean()),
         mean_similarity=total / (count * (count - 1)) if count > 1 else None,
         near_duplicates=float((to_others > NEAR_DUPLICATE_SIMILARITY).mean()),
     )
@@ -155,8 +155,8 @@ def sample_pool(
     new_pool = _embed([texts[row] for row in new_rows], encoder)
     seconds = {"embedding": time.perf_counter() - started}
     note(f"Sampling {count:,} of {len(new_rows):,} queries …")
-    by_initial = choose.best_similarity(new_pool, initial_pool)
-    figures = {"initial": pool_figures(initial_pool, new_pool, by_initial)}
+    similarity_to_initial = choose.best_similarity(new_pool, initial_pool)
+    figures = {"initial": pool_figures(initial_pool, new_pool, similarity_to_initial)}
     chosen: list[int] = []
     # The last one of ``METHODS`` is the control.
     for name in METHODS if compare else dict.fromkeys((sampling_method, METHODS[-1])):
@@ -170,7 +170,7 @@ def sample_pool(
             note(f"{name} is not compared: {error}")
             continue
         seconds[name] = time.perf_counter() - started
-        figures[name] = pool_figures(new_pool[rows], new_pool, by_initial)
+        figures[name] = pool_figures(new_pool[rows], new_pool, similarity_to_initial)
         if name == sampling_method:
             chosen = rows
     sheet = [sheet_record(large[new_rows[row]]) for row in chosen]

@@ -43,8 +43,8 @@ class ChatJudge:
     text cannot know them. A text can still guess a number; the prompt warns of guesses.
 
     Verdicts come only from the model's answer, and only for the request's numbers. A candidate
-    without a readable verdict counts as not relevant, and the note reports it. If the model fails or
-    is too slow, no error is raised: the verdicts are ``failed``.
+    without a readable verdict counts as not relevant, and the note reports it. If the model fails
+    or is too slow, no error is raised: the verdicts are ``failed``.
 
     Source: the prompt of the RepoGPT post on semi-supervised retrieval (2023). This prompt adds
     delimiters, random numbers, and the relevant cases as context.
