@@ -66,11 +66,11 @@ class ReaderSettings:
     warm_up: int = 60
     seed: int = 0
 
-    def epoch_count(self, queries: int) -> int:
+    def epoch_count(self, query_count: int) -> int:
         """Return the number of epochs: by default six, or more to reach ``MIN_STEPS`` steps."""
         if self.epochs is not None:
             return self.epochs
-        return max(EPOCH_COUNT, math.ceil(MIN_STEPS / math.ceil(queries / self.batch)))
+        return max(EPOCH_COUNT, math.ceil(MIN_STEPS / math.ceil(query_count / self.batch)))
 
 
 def train_reader(

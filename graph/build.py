@@ -163,7 +163,7 @@ class _Nodes:
         check_tools(context.limits, request.toolbox)
         planner, latencies = context.planner or self.planner, self.latencies.seconds()
         plan, planning = yield from plan_within(planner, request, limits, latencies)
-        # The state holds the mode, so that a resumed run keeps it.
+        # The state holds the mode of replanning, so that a resumed run keeps it.
         mend = context.mend or self.mend
         planning |= {} if mend == "off" else {"mend": mend}
         reason = self._approval_reason(plan, Price.from_json(planning["price"]), request.toolbox)
@@ -208,7 +208,7 @@ class _Nodes:
         context, request, limits = run_context(), self._request(state), self._limits(state)
         plan = parse_plan(str(state["plan"]))
         finished = _finished_outcomes(state, plan)
-        # The planner may be a third party's, and a person may have edited the state.
+        # The planner may be a third party's, and the state may be edited, so the plan is checked.
         for violation in _violations(plan, request, limits, finished):
             raise violation
         if reason := self._objection(state, plan, request, limits):

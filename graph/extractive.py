@@ -113,8 +113,8 @@ class ExtractiveGenerator:
             # The same page may be stored twice.
             unique.setdefault(item.text, item)
         passages = [(item, parts) for item in unique.values() if (parts := quotables(item.text))]
-        answering = self._answering(question, passages)
-        chosen = answering or self._similar(question, passages)
+        answering = self._answering_passages(question, passages)
+        chosen = answering or self._similar_passages(question, passages)
         next_size = NEXT_ANSWER_SIZE if answering else NEXT_SIZE
         quotations: dict[str, tuple[Evidence, str]] = {}
         for item, parts, scores in chosen:
@@ -123,7 +123,7 @@ class ExtractiveGenerator:
                 quotations.setdefault(text, (item, text))
         return [*quotations.values()]
 
-    def _answering(
+    def _answering_passages(
         self, question: str, passages: Sequence[tuple[Evidence, list[Quotable]]]
     ) -> list[_ScoredPassage]:
         """Return the passages that answer according to the cross-encoder, in the tool's order.
@@ -142,12 +142,12 @@ class ExtractiveGenerator:
         ]
         sums = [log_sum(part_scores) for _, _, part_scores in scored]
         best = max(sums, default=0.0)
-        within = [index for index, total in enumerate(sums) if total >= best - LOGIT_MARGIN]
+        near_best = [index for index, total in enumerate(sums) if total >= best - LOGIT_MARGIN]
         # The best passage is always quoted.
-        others = [index for index in within if sums[index] < best][: MAX_QUOTES - 1]
-        return [scored[index] for index in within if index in others or sums[index] == best]
+        others = [index for index in near_best if sums[index] < best][: MAX_QUOTES - 1]
+        return [scored[index] for index in near_best if index in others or sums[index] == best]
 
-    def _similar(
+    def _similar_passages(
         self, question: str, passages: Sequence[tuple[Evidence, list[Quotable]]]
     ) -> list[_ScoredPassage]:
         """Return the passages with the parts most similar to the question, the best first.

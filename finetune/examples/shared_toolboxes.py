@@ -50,7 +50,6 @@ class AddedTools:
         added_tools = list(chain.from_iterable(added))
         tools = tool_embeddings(encoder, added_tools)
         names = np.array([tool.name for tool in added_tools])
-        # For each pair of added tools: True if both may have the same purpose.
         same_purpose = (tools @ tools.T >= SAME_TOOL_SIMILARITY) | (names[:, None] == names)
         adding_questions = questions[[self._row_of[query.record.id] for query in adders]]
         # (queries, adders): True if the query may need a tool of the adder.

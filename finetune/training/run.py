@@ -118,7 +118,7 @@ class Run:
         """Return the finished model's card.
 
         The new card holds a part of ``base_card``, the card of a base that Casewright trained. With
-        a start adapter, it holds a part of that adapter's card instead, which covers the base's.
+        a start adapter, it holds a part of that adapter's card, which includes the base's part.
         """
         start_card = base_card if self.start is None else self.start.card
         names = ("base", "data", "recipe", "metrics", TRAINED_BEFORE, FROM)

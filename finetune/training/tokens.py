@@ -40,6 +40,7 @@ class ShownPlans:
     def mask(self, tokens: Sequence[int]) -> list[int]:
         """Return a number for each token: 1 if the token begins inside a plan, else 0."""
         texts = [self._bytes_of(token) for token in tokens]
+        # For each byte of the text: 1 if the byte is inside a plan.
         is_inside = bytearray(sum(map(len, texts)) + 1)
         for match in _SHOWN_PLAN.finditer(b"".join(texts)):
             start, end = match.span(1)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
+#: The names of optimisers and of a schedule in transformers.
 _OPTIMISERS = {
     "adamw": "adamw_torch",
     "adamw_fused": "adamw_torch_fused",
@@ -42,7 +43,7 @@ def _sft_config(
     from trl.trainer.sft_config import SFTConfig
 
     # With shared heads (constant prompt prefixes), a row has several examples; a batch is one row.
-    batch = 1 if training.shared_heads else training.batch_per_device
+    batch_size = 1 if training.shared_heads else training.batch_per_device
     return SFTConfig(
         output_dir=str(folder),
         num_train_epochs=training.epochs or 1.0,
@@ -50,8 +51,8 @@ def _sft_config(
         lr_scheduler_type=_SCHEDULES.get(training.schedule, training.schedule),
         # TRL takes a number below 1 as a share of the steps.
         warmup_steps=training.warmup,
-        per_device_train_batch_size=batch,
-        per_device_eval_batch_size=batch,
+        per_device_train_batch_size=batch_size,
+        per_device_eval_batch_size=batch_size,
         gradient_accumulation_steps=training.gradient_accumulation,
         completion_only_loss=True,
         eval_packing=False,
@@ -127,20 +128,21 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     import torch
 
     send_to_device: Any = import_module("accelerate.utils").send_to_device
-    accelerator, size = trainer.accelerator, trainer.args.per_device_eval_batch_size
+    accelerator, batch_size = trainer.accelerator, trainer.args.per_device_eval_batch_size
     network: Any = trainer.model
     device = accelerator.device
     # Rows of similar length share a batch, to pad less. Each process computes some of the rows.
     is_grouped = "groups" in rows[0]
     indices = sorted(range(len(rows)), key=lambda n: 0 if is_grouped else len(rows[n]["input_ids"]))
-    own_rows = indices[accelerator.process_index :: accelerator.num_processes]
+    own_indices = indices[accelerator.process_index :: accelerator.num_processes]
     # The sum of the losses, and the number of tokens.
     totals = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
     was_training = network.training
     network.eval()
     with torch.no_grad(), accelerator.autocast():
-        for start in range(0, len(own_rows), size):
-            batch: Any = trainer.data_collator([rows[n] for n in own_rows[start : start + size]])
+        for start in range(0, len(own_indices), batch_size):
+            batch_rows = [rows[n] for n in own_indices[start : start + batch_size]]
+            batch: Any = trainer.data_collator(batch_rows)
             inputs = send_to_device(batch, device)
             if is_grouped:
                 totals[0] += tokens.summed_loss(network, inputs).double().to(totals.device)
@@ -150,8 +152,8 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
             totals[0] -= output.log_probs.double().sum().to(totals.device)
             totals[1] += output.label_mask.sum().to(totals.device)
     network.train(was_training)
-    total, count = accelerator.reduce(totals, reduction="sum").tolist()
-    return float(total / count)
+    loss_sum, token_count = accelerator.reduce(totals, reduction="sum").tolist()
+    return float(loss_sum / token_count)
 
 
 def make_trainer(

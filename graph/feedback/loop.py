@@ -75,7 +75,7 @@ def build_feedback(
     The graph takes ``FeedbackInput`` and returns ``FeedbackOutput``, which
     ``FeedbackResult.from_state`` reads. The graph can be a node of another graph. With
     ``stream_mode="custom"`` it yields an event ``feedback_round`` after every round, and
-    ``feedback_ended`` with the reason.
+    ``feedback_ended`` with the reason why the loop ended.
 
     A round is one search and one call of the judge, which sees the relevant cases and judges the
     unseen cases. The loop continues within the limits while the relevant set grows. If the judge
@@ -207,8 +207,8 @@ class _Nodes:
         relevant = [candidate for candidate in candidates if candidate["relevant"]]
         if relevant and all(candidate["probability"] is not None for candidate in relevant):
             relevant.sort(key=lambda candidate: -candidate["probability"])
-        final = relevant or [candidate for candidate in candidates if candidate["round"] == 1]
-        by_id = {candidate["id"]: candidate for candidate in final}
+        returned = relevant or [candidate for candidate in candidates if candidate["round"] == 1]
+        by_id = {candidate["id"]: candidate for candidate in returned}
         question = self._question(state) if by_id else None
         return [
             {
@@ -314,7 +314,7 @@ class _Nodes:
     async def _averdicts(self, request: JudgeRequest) -> Verdicts:
         if not (isinstance(self._judge, AsyncJudge) and request.candidates and request.seconds > 0):
             return await asyncio.wrap_future(start_daemon(lambda: self._verdicts(request)))
-        # In a task of its own, a judge that raises SystemExit would end the event loop.
+        # Not in a task of its own, since a judge that raises SystemExit would end the event loop.
         with _stops_as_errors(self._judge_name):
             verdicts = await self._judge.ajudge(request)
         # Verdicts may be a lazy iterable, which takes long: it is read in a thread.
