@@ -42,14 +42,14 @@ def similarity_groups(
         groups = lowest
 
 
-def group_folds(groups: Sequence[int], folds: int, *, seed: int = 0) -> list[list[int]]:
+def group_folds(groups: Sequence[int], fold_count: int, *, seed: int = 0) -> list[list[int]]:
     """Return each fold's item indices; groups, from large to small, join the smallest fold."""
-    members: dict[int, list[int]] = defaultdict(list)
+    indices_by_group: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
-        members[group].append(index)
-    shuffled_groups = list(members.values())
+        indices_by_group[group].append(index)
+    shuffled_groups = list(indices_by_group.values())
     np.random.default_rng(seed).shuffle(shuffled_groups)
-    fold_indices: list[list[int]] = [[] for _ in range(folds)]
+    fold_indices: list[list[int]] = [[] for _ in range(fold_count)]
     for indices in sorted(shuffled_groups, key=len, reverse=True):
         min(fold_indices, key=len).extend(indices)
     return [sorted(fold) for fold in fold_indices]

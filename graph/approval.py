@@ -14,8 +14,8 @@ from casewright.planner.choices import editable_steps, plan_choices
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
-#: The rule which plans need approval. "declared": plans that call a tool with ``approval``. A
-#: mapping such as ``{"calls": 3}``: also plans above this price. "always": every plan.
+#: The plans that need approval. With "declared", plans that call a tool with ``approval``. With a
+#: mapping such as ``{"calls": 3}``, also plans above this price. With "always", all plans.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
 #: Maximum number of violations, and of characters of an invalid edited plan, in an interrupt.
 _MAX_VIOLATIONS, _MAX_CHARACTERS = 10, 8000
@@ -53,7 +53,7 @@ def interrupt_value(
     planning: Mapping[str, Any],
     approval: Mapping[str, Any],
     request: PlanRequest,
-    finished: int,
+    finished_count: int,
 ) -> dict[str, Any]:
     """Return the value of the interrupt: plan, price, and the violations of an edited plan.
 
@@ -66,7 +66,7 @@ def interrupt_value(
         **values,
         **{name: planning[name] for name in ("price", "left_out")},
         "steps": editable_steps(values["edited"], plan),
-        "finished": finished,
+        "finished": finished_count,
         "choices": plan_choices(request),
     }
 

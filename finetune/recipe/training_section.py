@@ -19,8 +19,8 @@ NEW = "new"
 _MAX_COUNT = 10**9
 
 _LayerName = Annotated[str, StringConstraints(min_length=1)]
-#: Maximum tokens of a batch of packed rows without FlashAttention. The number of entries of the
-#: attention mask is the square of the number of tokens.
+#: Maximum number of tokens in a batch of packed rows without FlashAttention. The attention mask has
+#: the square of this number of entries.
 MAX_PACKED_TOKENS = 32_768
 
 

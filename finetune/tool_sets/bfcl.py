@@ -12,7 +12,7 @@ from casewright.finetune.records import Record, read_records
 from casewright.finetune.tool_sets import calls
 from casewright.planner import is_span
 
-#: The start of file names, the folder of answers, and the category of questions without a function.
+#: The start of file names, the folder of answers, and the category that no function answers.
 FILE_PREFIX, ANSWER_FOLDER, IRRELEVANCE = "BFCL_v4_", "possible_answer", "irrelevance"
 #: The single-turn categories whose questions choose among functions; other files are refused.
 CATEGORIES = ("multiple", "parallel_multiple", "live_parallel_multiple", IRRELEVANCE)

@@ -1,4 +1,4 @@
-"""Reads Seal-Tools (Wu et al. 2024, arXiv:2405.08355), which lists retrieved tools by query."""
+"""Reads Seal-Tools (Wu et al. 2024, arXiv:2405.08355), which lists retrieved tools for queries."""
 
 from __future__ import annotations
 
