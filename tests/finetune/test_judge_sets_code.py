@@ -11,10 +11,10 @@ import pytest
 from casewright.errors import InputError
 from casewright.finetune.judge_sets.code import (
     PACKAGES,
-    PER_PACKAGE,
+    MAX_QUESTIONS,
     CodeCorpus,
     PackageDefinition,
-    ask_about,
+    questions_about,
     code_set,
     described_set,
     python_definitions,
@@ -97,8 +97,8 @@ def function(number: int, package: str = "mill", chunks: int = 2) -> PackageDefi
 
 
 def test_package_has_at_most_its_share_of_questions() -> None:
-    questions = ask_about([function(number) for number in range(PER_PACKAGE + 30)])
-    assert len(questions) == len({question.id for question in questions}) == PER_PACKAGE
+    questions = questions_about([function(number) for number in range(MAX_QUESTIONS + 30)])
+    assert len(questions) == len({question.id for question in questions}) == MAX_QUESTIONS
 
 
 def test_questions_about_a_package_do_not_depend_on_other_packages() -> None:
@@ -106,17 +106,17 @@ def test_questions_about_a_package_do_not_depend_on_other_packages() -> None:
     kiln = [
         PackageDefinition("kiln", "kiln/a.py", f"bake_{n}", ("x", "y"), False) for n in range(20)
     ]
-    with_kiln = ask_about([*kiln, *mill])
-    assert {q for q in with_kiln if q.id.startswith("mill")} == set(ask_about(mill))
+    with_kiln = questions_about([*kiln, *mill])
+    assert {q for q in with_kiln if q.id.startswith("mill")} == set(questions_about(mill))
 
 
 def test_no_question_is_asked_about_a_function_of_one_or_forty_chunks() -> None:
-    questions = ask_about([function(1, chunks=1), function(2), function(3, chunks=40)])
+    questions = questions_about([function(1, chunks=1), function(2), function(3, chunks=40)])
     assert [question.id for question in questions] == ["mill/a.py:turn_2"]
 
 
 def test_code_questions_have_at_least_seven_wordings() -> None:
-    questions = ask_about([function(number) for number in range(40)])
+    questions = questions_about([function(number) for number in range(40)])
     assert len({re.sub(r"turn_\d+", "", question.text) for question in questions}) >= 7
 
 
