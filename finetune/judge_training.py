@@ -63,17 +63,17 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         DependencyError: scikit-learn is not installed.
     """
     runners = [LoopRunner(item, strategy) for item in sets for strategy in item.strategies]
-    training = sum(len(runner.labelled.training) for runner in runners)
-    total = training * (2 + PASS_COUNT) + sum(len(runner.labelled.test) for runner in runners)
+    training_count = sum(len(runner.labelled.training) for runner in runners)
+    total = training_count * (2 + PASS_COUNT) + sum(len(runner.labelled.test) for runner in runners)
     with progress_bar("Training the judge", total) as advance:
         rounds = _training_rounds(runners, judge_rounds.mark_by_labels)
-        advance(training)
+        advance(training_count)
         for _ in range(PASS_COUNT):
             judge = _with_thresholds(_fit_judge(rounds), *INITIAL_THRESHOLDS)
             rounds += _training_rounds(runners, model_marker(judge))
-            advance(training)
+            advance(training_count)
         thresholds = _best_thresholds(runners, rounds)
-        advance(training)
+        advance(training_count)
         model = _with_thresholds(_fit_judge(rounds), *thresholds)
         controls = [_fit_control(rounds, model, seed) for seed in range(CONTROL_COUNT)]
         figures: dict[str, dict[str, Any]] = {labelled.name: {} for labelled in sets}
@@ -84,7 +84,7 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
             advance(len(test))
     details = {
         "casewright": __version__,
-        # Lists as in JSON: a model is the same after it is written and read.
+        # Lists instead of tuples, as in JSON: a model that is written and read stays equal.
         "settings": {
             "inverse_penalty": INVERSE_PENALTY,
             "passes": PASS_COUNT,

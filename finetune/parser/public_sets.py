@@ -28,11 +28,11 @@ def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterat
 
     ``folder`` has a folder for each set; ``InputError`` if a set cannot be read.
     """
-    seen_questions: set[str] = set()
+    seen_keys: set[str] = set()
     for reader, path, test_path in SETS:
         test_set = str(folder / test_path) if test_path else ""
         source = ToolsetSource(reader=reader, path=str(folder / path), measuring=test_set)
-        toolset = Toolset.read(source, (), seen_questions, rng, Counter())
+        toolset = Toolset.read(source, (), seen_keys, rng, Counter())
         groups = ToolsetGroups(toolset, encoder, MAX_GROUP).draw_groups(rng)
         for index, (queries, toolbox) in enumerate(groups):
             if verbatim := [query for query in queries if _is_verbatim(query, toolbox)]:

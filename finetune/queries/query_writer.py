@@ -58,8 +58,8 @@ MAX_FAILURES = 3
 class PlanKind:
     """A kind of plan to write queries for: plans of a shape, or plans that call a tool.
 
-    One of ``shape`` and ``tool`` is empty. ``examples`` are queries of this kind as records: query,
-    context, plan.
+    One of ``shape`` and ``tool`` is empty. ``examples`` are queries of this kind as records with
+    query, context and plan.
     """
 
     shape: str
@@ -159,8 +159,8 @@ def read_answer_object(
     ):
         return None
     try:
-        written = {"query": query.strip(), "context": context, "plan": plan_lines(plan)}
-        record = checked_record(written, toolbox, ())
+        candidate = {"query": query.strip(), "context": context, "plan": plan_lines(plan)}
+        record = checked_record(candidate, toolbox, ())
     except (InputError, PlanError):
         return None
     parsed = parse_plan(record["plan"])

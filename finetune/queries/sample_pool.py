@@ -66,8 +66,8 @@ class SampledPool:
         sheet: The sample as records to annotate.
         read_count: Number of queries in the large pool's file.
         distinct_count: Number of different queries in this file that are not in the initial pool.
-        figures: Figures by the sample's name: ``initial``, the method, ``random``.
-        seconds: Seconds of ``embedding``, and of each method.
+        figures: Figures by the name of the sample: ``initial``, or a method.
+        seconds: Duration in seconds of ``embedding`` and of each method, by name.
     """
 
     sheet: Sequence[Mapping[str, Any]]

@@ -21,9 +21,9 @@ from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt import prompt_hash
 from casewright.stores.whole_file import write_whole
 
-#: The last file written into a checkpoint, with the hashes of its other files.
+#: The name of the file that is written last into a checkpoint: the hashes of the other files.
 HASHES = "casewright-checkpoint.json"
-#: The file beside the checkpoints; it holds ``Run.fingerprint``.
+#: The name of the file beside the checkpoints that holds ``Run.fingerprint``.
 RUN = "run.json"
 #: The names of the folders of checkpoints and of a new base.
 CHECKPOINTS, BASE = "checkpoints", "base"

@@ -26,7 +26,7 @@ class FeedbackRetriever(BaseRetriever):
 
     A document has the whole text of the case, its id, and its metadata. The metadata also has
     ``score``, ``relevance``, ``facet_scores``, ``case_id``, ``round``, ``confirmed`` (True if the
-    judge called the case relevant), ``probability`` and ``stopped`` (the reason why the loop
+    judge marked the case as relevant), ``probability`` and ``stopped`` (the reason why the loop
     ended). If the case has a field with one of these names, the added name begins with ``hit_``.
 
     Attributes:
