@@ -40,8 +40,8 @@ def as_tool(
 ) -> StructuredTool:
     """Return the graph as a LangChain tool, for ``create_agent``, ``ToolNode`` or ``bind_tools``.
 
-    The content of its message is the answer's text with the cited sources; the artifact is the
-    answer as JSON (``Answer.from_json``). An error becomes a message of status ``error``, which
+    The content of the tool's message is the answer's text with the cited sources; the artifact is
+    the answer as JSON (``Answer.from_json``). An error becomes a message of status ``error``, which
     does not stop the agent. An interrupt within the graph interrupts the agent.
 
     Args:
@@ -54,7 +54,7 @@ def as_tool(
     """
     options: dict[str, Any] = {} if run_context is None else {"context": run_context}
 
-    # ``call`` and ``acall`` run this one body, blocking and async.
+    # ``call`` runs this body in a thread that may block, ``acall`` on the event loop.
     def body(question: str, context: dict[str, Any] | None) -> Body[tuple[str, Any]]:
         inputs = AskInput(question=question, context=context or {})
         try:

@@ -160,7 +160,7 @@ class ExtractiveGenerator:
         totals = {item.id: max(part_scores) - penalties[item.id] for item, _, part_scores in scored}
         scored.sort(key=lambda passage: -totals[passage[0].id])
         best = max(totals.values(), default=0.0)
-        # The best similarity may be negative.
+        # If the best score is negative, a share of it would be above it.
         return [p for p in scored if totals[p[0].id] >= min(best, MIN_SHARE * best)]
 
     def _record(self, request: GenerationRequest, item: Evidence) -> str:
