@@ -10,14 +10,14 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.finetune.judge_sets.code import (
-    PACKAGES,
     MAX_QUESTIONS,
+    PACKAGES,
     CodeCorpus,
     PackageDefinition,
-    questions_about,
     code_set,
     described_set,
     python_definitions,
+    questions_about,
     read_code,
     written_questions,
 )
