@@ -22,7 +22,7 @@ from casewright.errors import CasewrightError, InputError
 from casewright.finetune.judge_sets.paragraphs import CLAIMS, CORPUS, FILES, Item, read_items
 from casewright.finetune.records import read_values
 from casewright.graph import ChatGenerator, Evidence, GenerationRequest, Generator, groundedness
-from casewright.graph.generator import ID, checked_citations
+from casewright.graph.generator import EVIDENCE_ID, checked_citations
 from casewright.graph.named import EXTRACTIVE, make_generator
 from casewright.planner import Prompt, chat_model
 from casewright.planner.decoding import Decoder, DecodingLimits
@@ -167,7 +167,7 @@ def measure_claims(folder: Path) -> list[dict[str, Any]]:
             labels = {entry["doc_id"]: entry["label"] for entry in item["evidence"]}
             for cited in item["cited_doc_ids"]:
                 share = groundedness.adjacent_share(item["claim"], abstracts[cited])
-                accepted[labels.get(cited, "NONE")].append(share >= groundedness.SUPPORTED)
+                accepted[labels.get(cited, "NONE")].append(share >= groundedness.MIN_SUPPORT)
         counts = {f"{label.lower()}_kept": mean(values) for label, values in accepted.items()}
         pairs = sum(map(len, accepted.values()))
         rows.append({"table": "claims", "file": file.stem, "pairs": pairs, **counts})
@@ -188,7 +188,7 @@ def _sentence_verdicts(
     evidence = question.request.evidence
     verdicts = []
     for sentence in groundedness.sentences(answer["text"]):
-        cited = ID.findall("".join(groundedness.CITATIONS.findall(sentence)))
+        cited = EVIDENCE_ID.findall("".join(groundedness.CITATIONS.findall(sentence)))
         texts = [item.text for item in evidence if not cited or item.id in cited]
         quotes = [part.text for text in texts for part in quotables(text)]
         vectors = encoder.embed([groundedness.CITATIONS.sub("", sentence), *quotes])

@@ -20,7 +20,7 @@ from casewright.bench.report import Report
 from casewright.bench.result_cache import ResultCache
 from casewright.graph import Answer, ChatGenerator, GenerationRequest, Generator, build_graph
 from casewright.graph.feedback import ChatJudge
-from casewright.graph.generator import ID, Generation
+from casewright.graph.generator import EVIDENCE_ID, Generation
 from casewright.graph.groundedness import MARK
 from casewright.planner import chat_model, parse_plan
 from casewright.planner.chat_call import ask
@@ -106,7 +106,7 @@ class _Undefended:
         passages = [f"[{item.id}] {item.text}" for item in request.evidence]
         prompt = "\n\n".join([*passages, f"Question: {request.question}", "Answer with citations."])
         text = str(ask(self._model, [HumanMessage(prompt)], SECONDS).text)
-        return Generation(text, citations=ID.findall(text))
+        return Generation(text, citations=EVIDENCE_ID.findall(text))
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         return self.generate(request)

@@ -11,7 +11,7 @@ from casewright.graph.evidence import Evidence
 from casewright.planner.request import Turn
 
 _CITATION = re.compile(r"([ \t]*)\[(E[0-9]+(?:\s*[,;]\s*E[0-9]+)*)\]")
-ID = re.compile(r"E[0-9]+")
+EVIDENCE_ID = re.compile(r"E[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Generation:
     Attributes:
         text: The answer; ``[E1]`` cites evidence.
         tokens: Token counts of a language model: ``input`` and ``output``.
-        generator: Name of the generator that wrote the text, if not the generator that was called.
-        citations: The cited ids if the generator knows them; if ``None``, they are parsed from the
-            text, and citations of unknown evidence are removed.
+        generator: Name of the generator that wrote the text; empty for the one that was called.
+        citations: The cited ids if the generator knows them. If ``None``, the ids are parsed from
+            the text, and citations of unknown evidence are removed.
     """
 
     text: str
@@ -61,11 +61,11 @@ def checked_citations(text: str, evidence: Sequence[Evidence]) -> tuple[str, lis
     evidence_ids = {item.id for item in evidence}
 
     def without_unknown(match: re.Match[str]) -> str:
-        ids = [id_ for id_ in ID.findall(match[2]) if id_ in evidence_ids]
+        ids = [id_ for id_ in EVIDENCE_ID.findall(match[2]) if id_ in evidence_ids]
         return match[1] + "".join(f"[{id_}]" for id_ in ids) if ids else ""
 
     # Removing one citation can form another: [E[E9]8].
     while (shorter := _CITATION.sub(without_unknown, text)) != text:
         text = shorter
-    cited_ids = [id_ for match in _CITATION.finditer(text) for id_ in ID.findall(match[2])]
+    cited_ids = [id_ for match in _CITATION.finditer(text) for id_ in EVIDENCE_ID.findall(match[2])]
     return text.strip(), list(dict.fromkeys(cited_ids))

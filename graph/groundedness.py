@@ -1,10 +1,10 @@
 """Groundedness: detection of sentences that the evidence they cite does not support.
 
-A sentence is supported if one piece of evidence has all numbers of the sentence, and two adjacent
-parts of this evidence have at least half of the sentence's content words. The share was chosen on
-SciFact's training claims (``casewright bench answers --claims``). A sentence that contradicts its
-evidence in the same words counts as supported, since only words are compared. Sentences
-that say that something was not found, or that are not English, count as supported too.
+A sentence is supported if one piece of evidence contains all numbers of the sentence, and two
+adjacent parts of this evidence contain at least half of the sentence's content words. The share of
+one half was chosen on SciFact's training claims (``casewright bench answers --claims``). A sentence
+that contradicts its evidence in the same words counts as supported, since only words are compared.
+A sentence also counts as supported if it says that something was not found, or is not English.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from itertools import pairwise
 import regex
 
 from casewright.graph.evidence import Evidence
-from casewright.graph.generator import ID
+from casewright.graph.generator import EVIDENCE_ID
 from casewright.stores.documents.quotable import quotables
 from casewright.stores.feedback.features import STOPWORDS
 from casewright.stores.feedback.sufficiency import content_words
 
 #: Minimum share of a sentence's content words in two adjacent parts of its evidence.
-SUPPORTED = 0.5
+MIN_SUPPORT = 0.5
 #: Replaces the citations of an unsupported sentence.
 MARK = "[unsupported]"
-#: A sentence is not English if it has more words than ``MIN_WORDS``, and a share of English stop
-#: words below ``MIN_ENGLISH``.
-MIN_WORDS, MIN_ENGLISH = 6, 0.15
+#: Minimum share of English stop words in an English sentence of more than ``SHORT_WORD_COUNT``
+#: words. Shorter sentences count as English.
+SHORT_WORD_COUNT, MIN_STOP_WORD_SHARE = 6, 0.15
 
 _SENTENCE_END = regex.compile(r"(?<=[.!?](?:\s*\[E\d+\])*)\s+(?=[^\s\da-z\[])|\n+")
 #: The citations at the end of a sentence, or within it.
@@ -59,22 +59,24 @@ def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[
 
     ``missing`` has the sentences on steps without results, which a sentence may repeat.
     """
-    cited_ids = {id_ for match in CITATIONS.findall(sentence) for id_ in ID.findall(match)}
+    cited_ids = {id_ for match in CITATIONS.findall(sentence) for id_ in EVIDENCE_ID.findall(match)}
     claim = CITATIONS.sub("", sentence)
     words = re.findall(r"[^\W\d_]+", claim.lower())
-    stop_words = sum(word in STOPWORDS for word in words)
-    is_foreign = len(words) > MIN_WORDS and stop_words < MIN_ENGLISH * len(words)
+    min_stop_words = MIN_STOP_WORD_SHARE * len(words)
+    has_stop_words = sum(word in STOPWORDS for word in words) >= min_stop_words
+    is_foreign = len(words) > SHORT_WORD_COUNT and not has_stop_words
     if is_foreign or _NOT_FOUND.search(claim):
         return True
     texts = [item.text for item in evidence if not cited_ids or item.id in cited_ids]
     if not cited_ids:
         texts += missing
     numbers = set(_NUMBER.findall(claim))
-    return any(
-        numbers <= set(_NUMBER.findall(text))
-        and adjacent_share(claim, [f"{p.heading} {p.text}" for p in quotables(text)]) >= SUPPORTED
-        for text in texts
-    )
+    for text in texts:
+        parts = [f"{part.heading} {part.text}" for part in quotables(text)]
+        has_numbers = numbers <= set(_NUMBER.findall(text))
+        if has_numbers and adjacent_share(claim, parts) >= MIN_SUPPORT:
+            return True
+    return False
 
 
 def mark_unsupported(text: str, evidence: Sequence[Evidence], missing: Sequence[str] = ()) -> str:
@@ -82,8 +84,8 @@ def mark_unsupported(text: str, evidence: Sequence[Evidence], missing: Sequence[
 
     Without evidence, the text is not checked.
     """
-    for sentence in sentences(text) if evidence else ():
-        if not is_supported(sentence, evidence, missing):
+    for sentence in sentences(text):
+        if evidence and not is_supported(sentence, evidence, missing):
             claim = CITATIONS.sub("", sentence).rstrip()
             text = text.replace(sentence, f"{claim} {MARK}", 1)
     return text

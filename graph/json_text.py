@@ -12,6 +12,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def json_text(value: Any, **options: Any) -> str:
     """Return a value as JSON in which only lone surrogates are escaped; see ``json.dumps``."""
-    # Lone surrogates occur only in JSON strings, where the escape means the same.
+    # Lone surrogates occur only in JSON strings, where an escape means the same as the character.
     text = json.dumps(value, ensure_ascii=False, **options)
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Limits of a run: steps, seconds, results, and the budget, which limits the plan's price."""
+"""Limits of a run: on its steps, seconds and results, and on its plan's price (the budget)."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Limits:
         step_seconds: Maximum time of a step, all attempts included, from the moment when its inputs
             are ready and a slot of ``concurrency`` is free.
         deadline: Maximum seconds of the whole run, without pauses; the answer then uses the
-            evidence so far and says what is missing. Unlimited by default. If another process
+            evidence so far and names what is missing. Unlimited by default. If another process
             resumes a run, the time of the interrupted node starts again.
         concurrency: Maximum number of steps that run at the same time.
         rows: Maximum number of results of a step that are kept.
         characters: Maximum length of a text in a result; longer texts are cut.
         retry: Number of attempts, seconds between them, and the errors that are retried.
         calls: Maximum number of tool calls, further attempts included.
-        seconds: Maximum length of a plan's critical path, by the tools' latencies.
-        cost, tokens: Maximum cost and tokens of all calls, by the tools' declarations.
+        seconds: Maximum seconds of a plan's critical path, computed from the tools' latencies.
+        cost, tokens: Maximum cost and tokens of all calls, computed from the tools' declarations.
         tool_calls: Maximum number of calls by tool name, further attempts included.
 
-    The last five are the budget: steps that exceed it are left out of the plan. Raise
-    ``InputError`` if a limit is not positive, or one in ``tool_calls`` is not an integer >= 0.
+    The last five attributes are the budget: steps that exceed it are left out of the plan. Raise
+    ``InputError`` if a limit is not positive, or a number in ``tool_calls`` is not an integer >= 0.
     """
 
     steps: int = MAX_STEPS
@@ -70,14 +70,14 @@ class Limits:
                 raise InputError(f"Limits.{name} is {getattr(self, name)}; it must be above 0.")
 
     def within(self, request: Limits | Mapping[str, float] | None) -> Limits:
-        """Return these limits, each lowered to the limit of the request if that is lower.
+        """Return limits whose values are the lower ones of these limits and of the request.
 
-        A request can lower the operator's limits, but not raise them. Raise ``InputError`` if the
-        request names an unknown limit, or a value is not a number above 0.
+        So a request can lower the operator's limits, but not raise them. Raise ``InputError`` if
+        the request names an unknown limit, or a value is not a number above 0.
 
         Args:
-            request: A mapping of limits by name; or ``Limits``, of which every field counts, even a
-                default. Of ``retry``, only the attempts count. ``None`` changes nothing.
+            request: A mapping of limits by name, or ``Limits``. Every field of ``Limits`` counts,
+                even a default; of ``retry``, only the attempts count. ``None`` changes nothing.
         """
         if request is None:
             return self
@@ -144,6 +144,8 @@ def _checked_request(request: Any) -> dict[str, Any]:
             )
         types = (int, float) if name in _FRACTIONAL else (int,)
         if isinstance(value, bool) or not isinstance(value, types) or not 0 < value < inf:
-            number = "number" if name in _FRACTIONAL else "whole number"
-            raise InputError(f"A request has the limit {name}={value!r}. Give a {number} above 0.")
+            expected = "number" if name in _FRACTIONAL else "whole number"
+            raise InputError(
+                f"A request has the limit {name}={value!r}. Give a {expected} above 0."
+            )
     return dict(request)

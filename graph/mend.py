@@ -1,6 +1,6 @@
-"""Replanning (``mend``) of the remaining steps, once, after steps found nothing or failed.
+"""Replanning (``mend``): the remaining steps are planned again, once, after steps without results.
 
-Finished steps stay in the plan with their outcomes; the node ``revise`` appends steps.
+Finished steps stay in the plan with their outcomes; the graph's node ``revise`` appends new steps.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from casewright.planner.plan import sub_plan
 from casewright.planner.reuse import is_valid
 
 Mend = Literal["off", "empty", "failure"]
-#: The statuses that make each mode replan.
-_STATUSES: Mapping[str, frozenset[str]] = {
+#: The statuses of a step after which each mode replans.
+_STATUSES_BY_MODE: Mapping[str, frozenset[str]] = {
     "off": frozenset(),
     "failure": frozenset({"failed", "timed_out"}),
     "empty": frozenset({"failed", "timed_out", "empty"}),
 }
 #: The planner reads these reasons instead of a tool's error, which is untrusted text.
-_REASONS = {"empty": "found nothing", "failed": "failed", "timed_out": "took too long"}
+_REASON_BY_STATUS = {"empty": "found nothing", "failed": "failed", "timed_out": "took too long"}
 
 
 def check_mend(mend: Any) -> Mend:
@@ -35,24 +35,25 @@ def check_mend(mend: Any) -> Mend:
 
 
 def outcomes_to_mend(mend: Mend, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return the outcomes that make this mode replan."""
-    return [outcome for outcome in outcomes if outcome.status in _STATUSES[mend]]
+    """Return the outcomes after which this mode replans."""
+    return [outcome for outcome in outcomes if outcome.status in _STATUSES_BY_MODE[mend]]
 
 
 def remaining_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) -> PlanRequest:
-    """Return the request to plan the remaining steps, with the steps that are done as ``fixed``.
+    """Return the request to plan the remaining steps; its ``fixed`` are the steps that are done.
 
     The toolbox lacks the tools that failed, unless another step of the same tool had results. A
     tool that found nothing may be called with other arguments.
     """
     done = {number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"}
-    done_plan, numbers = sub_plan(plan, done)
+    done_plan, new_numbers = sub_plan(plan, done)
     failures = {
-        plan.steps[number - 1].renumbered(numbers): _REASONS[outcome.status]
+        plan.steps[number - 1].renumbered(new_numbers): _REASON_BY_STATUS[outcome.status]
         for number, outcome in enumerate(outcomes, 1)
-        if outcome.status in _REASONS
+        if outcome.status in _REASON_BY_STATUS
     }
-    failed_tools = {outcome.tool for outcome in outcomes if outcome.status in _STATUSES["failure"]}
+    failure_statuses = _STATUSES_BY_MODE["failure"]
+    failed_tools = {outcome.tool for outcome in outcomes if outcome.status in failure_statuses}
     return replace(
         request,
         toolbox=request.toolbox.without(*(failed_tools - set(done_plan.tools))),
@@ -79,33 +80,37 @@ def extended_plan(
     if continuation is None or result.confidence == 0.0:
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
-    numbers = dict(enumerate(done, 1))
+    # Maps the number of a step in the continuation to its number in the extended plan.
+    plan_numbers = dict(enumerate(done, 1))
     steps = list(plan.steps)
     for number, step in enumerate(continuation.steps, 1):
         if number > len(done):
-            steps.append(step.renumbered(numbers))
-            numbers[number] = len(steps)
+            steps.append(step.renumbered(plan_numbers))
+            plan_numbers[number] = len(steps)
     new_plan = Plan(tuple(steps))
     return new_plan if is_valid(new_plan, request) else None
 
 
 def without_replaced_steps(outcomes: Sequence[Outcome], planned_count: int) -> list[Outcome]:
-    """Return the outcomes, without a skipped step if an added step called the same tool."""
-    added_tools = {outcome.tool for outcome in outcomes[planned_count:]}
+    """Return the outcomes without those of skipped steps whose tool an added step called.
+
+    Replanning added the steps after the first ``planned_count``.
+    """
+    planned, added = outcomes[:planned_count], outcomes[planned_count:]
+    added_tools = {outcome.tool for outcome in added}
     return [
-        outcome
-        for number, outcome in enumerate(outcomes)
-        if number >= planned_count or outcome.status != "skipped" or outcome.tool not in added_tools
+        *(item for item in planned if item.status != "skipped" or item.tool not in added_tools),
+        *added,
     ]
 
 
 def learned_plan(plan: Plan, outcomes: Sequence[Outcome], planned_count: int) -> Plan | None:
-    """Return the steps of a replanned run that had results, as a plan to learn from.
+    """Return a plan to learn from: the steps with results of a replanned run.
 
     Replanning added the steps after the first ``planned_count``. Return ``None`` if an added
-    step had no results, or if a tool failed, since a failure does not depend on the plan.
+    step has no results, or if a tool failed, since a failure does not depend on the plan.
     """
-    has_failure = any(outcome.status in _STATUSES["failure"] for outcome in outcomes)
+    has_failure = any(outcome.status in _STATUSES_BY_MODE["failure"] for outcome in outcomes)
     added = outcomes[planned_count:]
     if has_failure or not added or any(outcome.status != "done" for outcome in added):
         return None

@@ -1,7 +1,7 @@
-"""Generators and judges by name: Casewright's, those of other packages, and chat models.
+"""Generators and judges by name: Casewright's own, those of other packages, and chat models.
 
-An entry point of the group ``casewright.generators`` names a function from an encoder to a
-``Generator``; one of the group ``casewright.judges`` names a function that returns a ``Judge``.
+An entry point of the group ``casewright.generators`` is a function from an encoder to a
+``Generator``; an entry point of ``casewright.judges`` is a function that returns a ``Judge``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from casewright.stores import Encoder
     from casewright.stores.feedback import Judge
 
-#: Names of the generator and the judge without a language model; the name for "no judge".
-EXTRACTIVE, OFFLINE, OFF = "extractive", "offline", "off"
+#: Name of the generator without a language model, which quotes the evidence.
+EXTRACTIVE = "extractive"
+#: Name of the judge without a language model, and the name for "no judge".
+OFFLINE, OFF = "offline", "off"
 
 
 def check_generator(name: str) -> None:
@@ -35,7 +37,7 @@ def make_generator(
 ) -> Generator:
     """Return the generator of this name; a chat model falls back to a generator that quotes.
 
-    Sentences of a chat model that the evidence does not support are marked. ``make_quoting`` makes
+    A chat model's sentences that the evidence does not support are marked. ``make_quoting`` makes
     the domain's quoting generator, if any. ``full`` and ``reads_passages`` are options of the
     default quoting generator; see ``ExtractiveGenerator``.
     """
@@ -46,8 +48,8 @@ def make_generator(
     else:
         options = {"full": full, "reads_passages": reads_passages}
         # A generator of another package may not take the options.
-        given = {option: True for option, is_set in options.items() if is_set}
-        quoter = extension("generator", EXTRACTIVE)(encoder, **given)
+        set_options = {option: True for option, is_set in options.items() if is_set}
+        quoter = extension("generator", EXTRACTIVE)(encoder, **set_options)
     if name == EXTRACTIVE:
         return quoter
     if name in extensions("generator"):

@@ -1,6 +1,6 @@
-"""Outcomes of steps, and the resolution of references to their results.
+"""Outcomes of steps, and the resolution of a plan's references to the results of steps.
 
-References are resolved by position in the parsed plan, never by text substitution.
+References are resolved in the parsed plan, never by a substitution in the plan's text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Outcome:
         error: The reason for a status other than ``done``; plans cannot refer to it.
         attempts: Number of calls of the tool.
         started: Milliseconds from the start of the execution to the first call.
-        milliseconds: Time from the first call to the end.
+        milliseconds: Milliseconds from the first call to the end of the last one.
         reports: The tool's reports in the last attempt, such as rounds of relevance feedback.
     """
 

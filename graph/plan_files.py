@@ -35,8 +35,8 @@ class SavedPlan:
 def read_plan_file(file: Path) -> SavedPlan:
     """Read a plan from its text, from a run of ``casewright ask --save``, or from a pinned plan.
 
-    The plan of a pinned plan is returned with its placeholders, such as ``{product}``. Raise
-    ``InputError`` if the file cannot be read or contains no plan.
+    A pinned plan is returned with its placeholders, such as ``{product}``. Raise ``InputError`` if
+    the file cannot be read or contains no plan.
     """
     if file.suffix == ".toml":
         pinned = read_pinned(file.parent, file.stem)
@@ -50,10 +50,10 @@ def read_plan_file(file: Path) -> SavedPlan:
         if not text.lstrip().startswith("{"):
             return SavedPlan(parse_plan(text))
         run = parse_run(text, str(file))
-        planner, plan = run.answer.planner, parse_plan(run.answer.plan)
-        confidence, because = planner.get("confidence"), str(planner.get("because", ""))
+        record, plan = run.answer.planner, parse_plan(run.answer.plan)
+        confidence, because = record.get("confidence"), str(record.get("because", ""))
         confidence = confidence if isinstance(confidence, float) else None
-        return SavedPlan(plan, run.question, planner["name"], confidence, because)
+        return SavedPlan(plan, run.question, record["name"], confidence, because)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}. {_ADVICE}") from error
     except UnicodeDecodeError as error:

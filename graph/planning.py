@@ -20,15 +20,15 @@ from casewright.tools.body import Body
 def plan_within(
     planner: Planner, request: PlanRequest, limits: Limits, latencies: Mapping[str, float]
 ) -> Body[tuple[Plan, dict[str, Any]]]:
-    """Plan a request within the budget of its limits.
+    """Plan a request within the budget of the limits.
 
-    A tool is hidden from the planner if a single call of it exceeds the budget. The budget's number
-    of calls also limits the plan's steps. Steps that still exceed the budget are left out.
+    A tool is hidden from the planner if a single call of the tool exceeds the budget. The budget's
+    number of calls also limits the plan's steps. Steps that still exceed the budget are left out.
 
     ``latencies`` maps a tool's name to the seconds of a call, for tools that declare no latency.
 
     Returns:
-        The plan, and a JSON object as in ``Answer.planner``, with the ``price``. The
+        The plan, and a JSON object as in ``Answer.planner``, with the plan's ``price``. The
         object's ``left_out`` has a sentence for each step and each tool that was left out.
     """
 
@@ -54,12 +54,12 @@ def plan_within(
 def budget_request(
     request: PlanRequest, limits: Limits, excess: BudgetCheck, earlier_calls: int = 0
 ) -> tuple[PlanRequest, dict[str, str]]:
-    """Return the request within a budget, and for each tool that was removed the reason.
+    """Return the request within a budget, and the reason for each removed tool, by tool.
 
     Args:
         limits: The budget; if none is set, the request is returned unchanged.
-        excess: Returns the limit that a plan and the calls so far exceed together, or "".
-        earlier_calls: Number of calls so far, without those of the finished steps in the request.
+        excess: Returns the limit that a plan and the calls so far exceed together; empty if none.
+        earlier_calls: Number of calls so far, without the calls of the request's finished steps.
     """
     if not limits.budget():
         return request, {}

@@ -12,14 +12,14 @@ from typing import Any
 from casewright.planner import Literal, Plan, Step, StepRef
 from casewright.tools import CallContext, Parameter, Source, Toolbox, ToolSpec
 
-#: Maximum number of steps of a plan, and of earlier steps that a step refers to.
+#: Maximum number of a plan's steps, and of the earlier steps that one step needs.
 MAX_STEPS, MAX_NEEDS = 12, 3
-_STEP = frozenset({Source.STEP})
+_STEP_SOURCES = frozenset({Source.STEP})
 
 
 @dataclass(frozen=True, slots=True)
 class Dag:
-    """Random plan: the seconds of each step, and the indices of the earlier steps it needs."""
+    """A random plan: each step's seconds, and the indices of the earlier steps that it needs."""
 
     seconds: Sequence[float]
     needs: Sequence[Sequence[int]]
@@ -40,29 +40,33 @@ class Dag:
         return max(ends)
 
     def waves(self) -> list[list[int]]:
-        """Return the steps by depth: the steps of a wave need only steps of earlier waves."""
+        """Return the indices of the steps in waves: a wave's steps need only earlier waves."""
         depths: list[int] = []
         for needs in self.needs:
             depths.append(1 + max((depths[need] for need in needs), default=-1))
-        return [[i for i, depth in enumerate(depths) if depth == n] for n in range(max(depths) + 1)]
+        waves: list[list[int]] = [[] for _ in range(max(depths) + 1)]
+        for index, depth in enumerate(depths):
+            waves[depth].append(index)
+        return waves
 
 
 def random_dag(
     rng: random.Random, *, shortest: float = 0.05, longest: float = 0.15, max_steps: int = MAX_STEPS
 ) -> Dag:
     """Return a random plan of 1 to ``max_steps`` steps of ``shortest`` to ``longest`` seconds."""
-    size = rng.randint(1, max_steps)
-    seconds = [round(rng.uniform(shortest, longest), 4) for _ in range(size)]
+    step_count = rng.randint(1, max_steps)
+    seconds = [round(rng.uniform(shortest, longest), 4) for _ in range(step_count)]
     needs = [
-        sorted(rng.sample(range(step), rng.randint(0, min(step, MAX_NEEDS))))
-        for step in range(size)
+        sorted(rng.sample(range(index), rng.randint(0, min(index, MAX_NEEDS))))
+        for index in range(step_count)
     ]
     return Dag(seconds, needs)
 
 
 def work_toolbox() -> Toolbox:
     """Return a toolbox with a single tool, ``work``, which waits and returns one row."""
-    inputs = tuple(Parameter(f"in{i}", sources=_STEP, required=False) for i in range(MAX_NEEDS))
+    names = [f"in{index}" for index in range(MAX_NEEDS)]
+    inputs = tuple(Parameter(name, sources=_STEP_SOURCES, required=False) for name in names)
     seconds = Parameter("seconds", kind="number", sources=frozenset({Source.NUMBER}))
 
     def run(arguments: Mapping[str, Any], context: CallContext) -> dict[str, str]:

@@ -48,7 +48,7 @@ def checked_answer(data: Any) -> Answer:
         path = problem["loc"] if len(problem["loc"]) > 1 else ("answer", *problem["loc"])
         raise ValueError(f"{'.'.join(map(str, path))}: {problem['msg']}") from None
     answer = Answer.from_json(data)
-    for contradiction in _contradictions(answer):
+    if contradiction := next(_contradictions(answer), ""):
         raise ValueError(contradiction)
     return answer
 

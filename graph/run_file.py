@@ -18,7 +18,7 @@ from casewright.graph.json_text import json_text
 from casewright.graph.run_check import checked_answer
 from casewright.stores.whole_file import write_whole
 
-#: Version of the format. It is increased if older code cannot read newer files.
+#: Version of the format. A change after which older code cannot read new files increases it.
 FORMAT = 1
 KIND = "casewright run"
 
@@ -85,7 +85,7 @@ def parse_run(text: str, name: str) -> SavedRun:
     if not isinstance(data, dict) or data.get("kind") != KIND:
         raise InputError(f"{name} is not a saved run. Give a file of casewright ask --save.")
     version = data.get("format")
-    # True and 1.0 equal 1 but are no format.
+    # True and 1.0 equal 1, but the version is an integer.
     if type(version) is not int or version != FORMAT:
         raise InputError(
             f"{name} is a saved run of format {str(version)[:20]!r}; this Casewright "

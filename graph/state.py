@@ -27,7 +27,7 @@ def _omit(*_: Any) -> NoReturn:
     raise PydanticOmit
 
 
-# LangGraph's Studio makes a form from the schema; the form lacks fields that JSON cannot hold.
+# LangGraph Studio makes a form from the schema; this leaves out fields that JSON cannot hold.
 _NOT_JSON = GetPydanticSchema(lambda *_: core_schema.any_schema(), _omit)
 
 
@@ -49,7 +49,7 @@ class RunState(AskInput, AskOutput, total=False):
     """State of a run.
 
     ``run_id`` stays the same when the run is resumed. ``plan`` is the plan's text form.
-    ``planning`` is the record of ``Answer.planner``; it has a replanning as ``mended``.
+    ``planning`` is the record of ``Answer.planner``; its field ``mended`` records a replanning.
     ``outcomes`` has one ``Outcome`` per step, as JSON. ``budget`` has the limits of the run's
     calls. ``approval`` has the reason why the plan needs approval, and the reply.
     """

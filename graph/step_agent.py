@@ -1,8 +1,8 @@
 """The step-by-step agent: a planner that writes a step, sees its results, and writes the next.
 
-REAPER compares a plan in one call with this agent (Joshi et al. 2024, sections 1 and 4). This
-implementation favours the agent: constrained decoding without model steps for forced tokens, a
-cached prompt prefix, and a KV cache for the whole conversation.
+REAPER compares planning in one model call with such an agent (Joshi et al. 2024, sections 1 and 4).
+This implementation favours the agent: it has constrained decoding without model steps for forced
+tokens, a cached prompt prefix, and a KV cache for the whole conversation.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class AgentPlanner:
         scope: The user's scope, for the tools.
         fallback, plan_cases: As for ``ChatPlanner``.
         examples: Number of plan cases in the prompt; 0 by default, since they are whole plans.
-        seconds: Time limit of a plan. It ends decoding but no tool, which has its own timeout.
+        seconds: Time limit of a plan. It ends decoding, but no tool call: tools have timeouts.
         tokens: Maximum number of tokens of a step.
     """
 
@@ -100,8 +100,8 @@ class AgentPlanner:
         started = time.perf_counter()
         try:
             # The agent calls tools while it plans, before a person could approve the calls.
-            with_approval = [tool.name for tool in request.toolbox if tool.approval]
-            request = replace(request, toolbox=request.toolbox.without(*with_approval))
+            approval_tools = [tool.name for tool in request.toolbox if tool.approval]
+            request = replace(request, toolbox=request.toolbox.without(*approval_tools))
             _check_callable(request.toolbox)
             examples = similar_plans(self._plan_cases, request, self._examples)
             prompt = self._model.encode(agent_prompt(render_prompt(request, examples)))
@@ -140,9 +140,9 @@ class AgentRun:
     """Result of the agent: its plan, and the outcomes of the steps.
 
     Attributes:
-        model_calls: Number of calls: one for each step, with its thought, and one for ``done``.
+        model_calls: Number of calls: one for each step and its thought, and one for ``done``.
         model_steps: Number of forward passes from which a token was chosen.
-        prompt_tokens: Tokens that the model read after the prompt prefix, without cached ones.
+        prompt_tokens: Number of tokens after the prompt prefix that the model read, not cached.
         model_ms: Milliseconds of the model, without the tools.
     """
 
@@ -163,7 +163,7 @@ def agent_prompt(prompt: Prompt) -> Prompt:
 
 @dataclass(frozen=True)
 class StepAgent:
-    """An agent that asks a model for a step, calls its tool, adds the results, and repeats.
+    """An agent that repeats: a model writes a step, and its tool's results are added to the text.
 
     A ``stateless`` agent reads all tokens after the prompt prefix again in each model call, as in a
     service that caches no conversation. With ``thoughts``, the model writes a line of free text
@@ -188,7 +188,7 @@ class StepAgent:
 
         Args:
             prompt: See ``agent_prompt``.
-            choices: For each call, the function that chooses its tokens; greedy by default.
+            choices: The functions that choose the tokens, one for each call; greedy by default.
             limits: Maximum number of tokens of each line, and the deadline of all model calls.
 
         Raise ``DecodingError`` at a limit, or if the conversation exceeds the model's context.

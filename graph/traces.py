@@ -1,9 +1,10 @@
-"""Nodes of a graph with their tracing: metadata for callback handlers, and spans.
+"""Traced nodes of a graph: they have metadata for callback handlers, and spans.
 
-Every run within the graph has the tag ``casewright``. Its metadata has run, plan and step, under
-keys with a prefix, since the embedding program has metadata too. The metadata contains the names of
-the scope's fields but not their values, which identify the user, and nothing of the context. The
-inputs and outputs that LangGraph passes to handlers do contain question, context and answer.
+Every run within the graph has the tag ``casewright``, and metadata about run, plan and step. The
+metadata's keys have a prefix, since the embedding program has metadata too. The metadata contains
+the names of the scope's fields but not their values, which identify the user, and nothing of the
+context. The inputs and outputs that LangGraph passes to handlers do contain question, context and
+answer.
 ``stores.spans`` documents the content of the OpenTelemetry spans.
 """
 
@@ -34,13 +35,13 @@ RUN, PLANNER, PLAN = "casewright_run_id", "casewright_planner", "casewright_plan
 SCOPE, STEP, TOOL = "casewright_scope", "casewright_step", "casewright_tool"
 
 Task = TypeVar("Task")
-#: The entry of a run without a span.
+#: The value in ``RunSpans._roots`` of a run without a span.
 _NO_SPAN: tuple[Any, Any] = (None, None)
 _ONE_ARGUMENT = signature(lambda state: state)
 
 
 class BodyNode(RunnableLambda[Any, Any]):
-    """A node whose one body serves synchronous and asynchronous calls, and returns the update."""
+    """A node with one body for synchronous and asynchronous calls, which returns the update."""
 
     def __init__(self, body: Callable[[Any], Body[dict[str, Any]]]) -> None:
         def call(state: Any) -> dict[str, Any]:
@@ -65,8 +66,8 @@ class RunSpans(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
-        # Maps the id of a graph's run, or of a run within it, to id and span of the graph's run.
-        self._spans: dict[UUID, tuple[UUID, Any]] = {}
+        # The id and the span of a graph's run, by the id of this run or of a run within it.
+        self._roots: dict[UUID, tuple[UUID, Any]] = {}
 
     @property
     def ignore_chain(self) -> bool:
@@ -83,27 +84,28 @@ class RunSpans(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Open a span for a graph's run; map a run within it to the graph's run."""
-        if parent_run_id in self._spans:
-            self._spans[run_id] = self._spans[parent_run_id]
+        if parent_run_id in self._roots:
+            self._roots[run_id] = self._roots[parent_run_id]
             return
         attributes = {spans.OPERATION: "invoke_agent", "gen_ai.agent.name": NAME}
         if isinstance(inputs, dict):
             attributes |= spans.content(casewright__question=inputs.get("question", ""))
         span = spans.tracer().start_span(f"invoke_agent {NAME}", attributes=attributes)
-        self._spans[run_id] = run_id, span
+        self._roots[run_id] = run_id, span
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Close the span, if this is the graph's run."""
-        root_id, span = self._spans.pop(run_id, _NO_SPAN)
+        root_id, span = self._roots.pop(run_id, _NO_SPAN)
         if root_id == run_id:
             # Cancelled inner runs get no end event.
-            for inner_id in [id_ for id_, (top_id, _) in self._spans.items() if top_id == root_id]:
-                del self._spans[inner_id]
+            inner_ids = [id_ for id_, (top_id, _) in self._roots.items() if top_id == root_id]
+            for inner_id in inner_ids:
+                del self._roots[inner_id]
             span.end()
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close the span as failed, if this is the graph's run."""
-        root_id, span = self._spans.get(run_id, _NO_SPAN)
+        root_id, span = self._roots.get(run_id, _NO_SPAN)
         if root_id == run_id:
             from opentelemetry.trace import StatusCode
 
@@ -114,7 +116,7 @@ class RunSpans(BaseCallbackHandler):
     def parent_span(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
         """Return a context in which new spans are children of the span of a config's graph run."""
         run_id: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
-        _, span = self._spans.get(run_id, _NO_SPAN)
+        _, span = self._roots.get(run_id, _NO_SPAN)
         if span is None:
             return nullcontext()
         from opentelemetry.trace import use_span
@@ -144,7 +146,7 @@ class TracedNode(BodyNode):
 
     def _with_metadata(self, state: Any, config: RunnableConfig | None) -> RunnableConfig:
         metadata: dict[str, Any] = {SCOPE: sorted(map(str, run_context().scope))}
-        # Before planning, the state belongs to the thread's last question.
+        # Before planning, the state still has the plan of the thread's previous question.
         if self.has_plan:
             metadata[RUN], metadata[PLAN] = state["run_id"], state["plan"]
             metadata[PLANNER] = state["planning"]["name"]

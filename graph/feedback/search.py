@@ -25,10 +25,10 @@ class FeedbackSearch:
 
     Args:
         store, strategy, weights, text: As for ``build_feedback``.
-        judge: Judges which cases are relevant; it cannot interrupt to ask a person.
+        judge: Judges which cases are relevant; this judge must not interrupt to ask a person.
         limits: The bounds; ``seconds`` should be below the time limit of a step.
-        fallback: True to return the results of the first search if no case is confirmed; False
-            suits a toolbox that also has a tool for a single search.
+        fallback: True to return the results of the first search if no case is confirmed. Give
+            False for a toolbox that also has a tool for a single search.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class FeedbackSearch:
         self.text = text
         self._store = store
         self._weights = weights
-        self._fallback = fallback
+        self._has_fallback = fallback
 
     def __call__(
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
@@ -69,7 +69,7 @@ class FeedbackSearch:
                     state = event
             return FeedbackResult.from_state(state)
 
-        # In an empty context, LangGraph does not take the loop for a part of the outer graph.
+        # Without context variables, LangGraph does not take the loop for a part of the outer graph.
         return self.hits(contextvars.Context().run(run), query, k, where)
 
     def hits(
@@ -78,8 +78,8 @@ class FeedbackSearch:
         """Return at most k hits of a result, the relevant ones first."""
         if k < 1:
             raise InputError(f"A feedback search got k={k}. Give at least 1.")
-        if not (result.confirmed or self._fallback):
+        if not (result.confirmed or self._has_fallback):
             return []
-        # The question is ``None`` if the store is empty.
+        # The store's question, which scores cases by id, is ``None`` if the store is empty.
         question = self._store.question(query, weights=self._weights, where=where)
         return question.hits([str(hit["id"]) for hit in result.hits[:k]]) if question else []

@@ -101,12 +101,13 @@ class FeedbackResult:
             question), ``round``, ``confirmed`` (whether the judge called it relevant) and
             ``probability`` (``None`` if the judge gave none). If no case is confirmed, these are
             the hits of the first search.
-        candidates: Every case that a search found, in order: ``id``, ``round``, ``nearness`` (its
-            score in that search), ``relevant`` (``None`` until it is judged) and ``probability``.
+        candidates: JSON objects of all found cases, in the order in which they were found: ``id``,
+            ``round``, ``nearness`` (the case's score in the search that found it), ``relevant``
+            (``None`` until the case is judged) and ``probability``.
         reason: The reason why the loop ended; see ``Reason``.
         rounds: One object per round: ``round``, ``search`` (the question or a strategy's name),
-            ``found``, ``judged``, ``relevant`` (of this round), ``total`` (relevant cases of all
-            rounds so far), ``tokens``, ``milliseconds``, and ``note`` on a problem.
+            the round's counts of cases ``found``, ``judged`` and ``relevant``, ``total`` (relevant
+            cases of all rounds so far), ``tokens``, ``milliseconds``, and ``note`` (a problem).
         judge, strategy: Names of the judge, and of the strategy of later rounds.
     """
 

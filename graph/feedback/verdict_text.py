@@ -13,16 +13,16 @@ from pydantic_core import from_json
 
 #: Maximum number of characters that are read, from the end of an answer.
 MAX_CHARACTERS = 20_000
-_BOOL = TypeAdapter(bool)
+_BOOL_READER = TypeAdapter(bool)
 _VERDICT_WORDS = {"relevant": True, "irrelevant": False, "not relevant": False}
-#: Keys of the number and the verdict in a candidate's object.
+#: Keys of a candidate's number and of its verdict, in a JSON object about one candidate.
 _NUMBER_KEYS = ("id", "number", "index", "candidate", "candidate_id")
 _VERDICT_KEYS = ("relevant", "is_relevant", "verdict", "judgement", "judgment", "answer")
-_NUMBER = re.compile(r"(?:candidate[\s_#-]?)?#?\[?([0-9]{1,9})\]?", re.I)
+_CANDIDATE = re.compile(r"(?:candidate[\s_#-]?)?#?\[?([0-9]{1,9})\]?", re.I)
 _OPENING = re.compile(r"[\[{]")
 _FENCE = re.compile(r"\A\s*`+\w*|`+\s*\Z")
-#: ``- 0: true``, ``candidate 2: yes, it names the key``; a longer sentence is no verdict.
-_LINE = re.compile(
+#: Matches ``- 0: true`` and ``candidate 2: yes, it names the key``, but no longer sentence.
+_VERDICT_LINE = re.compile(
     r"^[ \t]*(?:[-*+•][ \t]+)?\**((?:candidate[ _#-]?)?#?\[?[0-9]{1,9}\]?)\**[ \t]*[:=][ \t*]*"
     r"(true|yes|relevant|false|no|irrelevant)\b(?=[*.! \t]*(?:$|[.,;(]|[-–—]{1,2}[ \t]))",
     re.I | re.M,
@@ -30,7 +30,7 @@ _LINE = re.compile(
 
 
 def read_verdicts(text: str, count: int) -> dict[int, bool]:
-    """Return the verdicts by number in an answer about ``count`` candidates.
+    """Return the verdicts of an answer about ``count`` candidates, by the candidate's number.
 
     Besides the requested JSON object, these forms are accepted: text and code fences around it,
     ``"yes"`` or ``1`` for ``true``, keys like ``[0]`` or ``candidate 0``, an object within an
@@ -42,12 +42,14 @@ def read_verdicts(text: str, count: int) -> dict[int, bool]:
     text = _FENCE.sub("", text[-MAX_CHARACTERS:]).strip()
     verdicts: dict[int, bool] = {}
     for value, is_whole in _values(text):
-        # A list within a sentence may have the numbers of candidates that are not relevant.
+        # Numbers in a list within a sentence may be of candidates that are not relevant.
         if is_whole or isinstance(value, dict) or (value and isinstance(value[0], dict)):
             verdicts = _verdicts(value, count) or verdicts
     if not verdicts:
-        lines = ((_number(line[1], count), _verdict(line[2])) for line in _LINE.finditer(text))
-        verdicts = {n: verdict for n, verdict in lines if n is not None and verdict is not None}
+        for line in _VERDICT_LINE.finditer(text):
+            number, verdict = _number(line[1], count), _verdict(line[2])
+            if number is not None and verdict is not None:
+                verdicts[number] = verdict
     return verdicts
 
 
@@ -59,7 +61,7 @@ def _values(text: str) -> Iterator[tuple[Any, bool]]:
         try:
             value, position = decoder.raw_decode(text, start)
         except RecursionError:
-            # A text with so many brackets has no verdicts; trying each would take long.
+            # A text with so many brackets has no verdicts; it would take long to try each bracket.
             position = start + 500
         except ValueError:
             position = start + 1
@@ -77,6 +79,7 @@ def _verdicts(value: Any, count: int, depth: int = 2) -> dict[int, bool]:
         if value and all(isinstance(item, dict) for item in value):
             pairs = [(_field(item, _NUMBER_KEYS), item) for item in value]
         elif value and any(_number(item, count) is None for item in value):
+            # The items are verdicts; in the list of the next branch, they are relevant numbers.
             pairs = list(enumerate(value)) if len(value) == count else []
         else:
             numbers = {_number(item, count) for item in value}
@@ -101,8 +104,8 @@ def _field(record: dict[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _number(key: Any, count: int) -> int | None:
-    """Return the candidate's number in a text, if it is below ``count``, else ``None``."""
-    match = _NUMBER.fullmatch(str(key).strip()[:40]) if isinstance(key, str | int) else None
+    """Return the candidate's number in a key; ``None`` if there is none below ``count``."""
+    match = _CANDIDATE.fullmatch(str(key).strip()[:40]) if isinstance(key, str | int) else None
     return int(match[1]) if match and int(match[1]) < count else None
 
 
@@ -112,6 +115,6 @@ def _verdict(item: Any) -> bool | None:
     if isinstance(item, str):
         item = _VERDICT_WORDS.get(item.strip().lower(), item.strip())
     try:
-        return _BOOL.validate_python(item)
+        return _BOOL_READER.validate_python(item)
     except ValidationError:
         return None

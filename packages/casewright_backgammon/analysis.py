@@ -30,8 +30,8 @@ DOUBTFUL, BAD, VERY_BAD = 0.03, 0.06, 0.12
 #: Pattern of a checker's steps, such as ``bar/20*/14`` or ``6/5(2)``.
 STEP = r"(?:bar|\d{1,2})(?:/(?:off|\d{1,2})\*?)+(?:\([1-4]\))?"
 _BEST = re.compile(rf"{BEST_PLAY}\W{{0,6}}({STEP}(?:,? {STEP})*|cannot move)", re.IGNORECASE)
-#: Two plays are close if their equities differ by less.
-CLOSE = 0.02
+#: Two plays are close if their equities differ by less than this.
+MAX_CLOSE_LOSS = 0.02
 #: Minimum chance of a gammon that a text mentions.
 _MIN_GAMMONS = 0.005
 #: Maximum numbers of reasons for a play's loss, and of sentences.
@@ -52,15 +52,15 @@ class _Writer:
 def analysis_text(decision: Decision, seed: int = 0) -> str:
     """Return the analysis of a decision in three to seven sentences.
 
-    The same decision and seed give the same text. It ends with ``Best play: 8/5 6/5.`` An equity
-    has a sign and three decimals, an equity loss has three decimals and no sign.
+    The same decision and seed give the same text, which ends like ``Best play: 8/5 6/5.`` Equities
+    and equity losses have three decimals; only equities have a sign.
     """
     key = f"{seed} {decision.position.id} {decision.dice} {decision.played}"
     writer = _Writer(decision, random.Random(key))
     best = candidate_facts(decision, 0)
     sentences = [_race_sentence(writer), _best_sentence(writer, best), _value_sentence(writer)]
     ranks = _described_ranks(decision)
-    sentences += [_other_sentence(writer, best, rank, first=rank == ranks[0]) for rank in ranks]
+    sentences += [_other_sentence(writer, best, rank, is_first=rank == ranks[0]) for rank in ranks]
     if len(sentences) < _MAX_SENTENCES - 2:
         sentences += _next_best_sentences(writer, ranks)
     if decision.played == 0 and len(decision.candidates) > 1:
@@ -82,7 +82,7 @@ def best_play_of(text: str) -> str | None:
 
 
 def error_name(loss: float) -> str:
-    """Return the name of an error by its equity loss; empty below 0.03."""
+    """Return the name of an error with this equity loss; empty below ``DOUBTFUL``."""
     if loss >= VERY_BAD:
         return "very bad"
     if loss >= BAD:
@@ -120,6 +120,7 @@ def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
     play = writer.decision.best.play
     dice = f"{max(writer.decision.dice)}-{min(writer.decision.dice)}"
     roll = writer.variant(f"With {dice},", f"For {dice},", f"The roll is {dice}:")
+    # At most three effects that are no costs, and one or two costs.
     facts = [fact for fact in best.facts if fact.gain >= 0][:3]
     facts += [fact for fact in best.facts if fact.gain < 0][: 1 if len(facts) > 1 else 2]
     if len(writer.decision.candidates) == 1:
@@ -127,15 +128,15 @@ def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
         return f"{roll} {forced}."
     gap = writer.decision.equity_loss(1)
     if not facts:
-        return f"{roll} {play} {'is best' if gap >= CLOSE else 'is best by little'}."
+        return f"{roll} {play} {'is best' if gap >= MAX_CLOSE_LOSS else 'is best by little'}."
     if gap >= VERY_BAD:
         verdict = writer.variant("is clearly best", "stands out", "is far ahead of the others")
-    elif gap >= CLOSE:
+    elif gap >= MAX_CLOSE_LOSS:
         verdict = writer.variant("is best", "is right", "is the play")
     else:
         verdict = writer.variant("is best by little", "is just ahead in a close decision")
     if all(fact.gain < 0 for fact in facts):
-        return f"{roll} {play} {verdict}, although it {_and([fact.finite for fact in facts])}."
+        return f"{roll} {play} {verdict}, although it {_joined([fact.finite for fact in facts])}."
     if writer.rng.random() < 0.5:
         return f"{roll} {play} {verdict}: it {_gains_but_costs('finite', facts)}."
     return f"{roll} {play} {verdict}, {_gains_but_costs('gerund', facts)}."
@@ -144,11 +145,12 @@ def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
 def _gains_but_costs(form: str, facts: Sequence[Fact]) -> str:
     """Return facts as phrases in a grammatical form: the gains, then "but" and the costs."""
     gains = [getattr(fact, form) for fact in facts if fact.gain >= 0]
-    costs = [getattr(fact, form) for fact in facts if fact.gain < 0]
-    return ", but ".join(_and(phrases) for phrases in (gains, costs) if phrases)
+    losses = [getattr(fact, form) for fact in facts if fact.gain < 0]
+    return ", but ".join(_joined(phrases) for phrases in (gains, losses) if phrases)
 
 
-def _and(phrases: Sequence[str]) -> str:
+def _joined(phrases: Sequence[str]) -> str:
+    """Return phrases with commas between them, and "and" before the last one."""
     return " and ".join(filter(None, (", ".join(phrases[:-1]), phrases[-1])))
 
 
@@ -176,14 +178,14 @@ def _value_sentence(writer: _Writer) -> str:
         nouns.append(f"{lost} gammons lost")
         chances.append(f"a gammon lost in {lost}")
     return writer.variant(
-        f"It is worth {equity}: it {_and(verbs)}.",
-        f"Its equity is {equity}, with {_and(nouns)}.",
-        f"It is put at {equity}: {_and(chances)}.",
+        f"It is worth {equity}: it {_joined(verbs)}.",
+        f"Its equity is {equity}, with {_joined(nouns)}.",
+        f"It is put at {equity}: {_joined(chances)}.",
     )
 
 
 def _described_ranks(decision: Decision) -> list[int]:
-    """Return the ranks of the candidates to describe: the second best and the play that was made.
+    """Return the ranks of the plays to describe: the second best, and the play that was made.
 
     If the play that was made is the best or the second best, the third best is described too.
     """
@@ -192,10 +194,10 @@ def _described_ranks(decision: Decision) -> list[int]:
     return [rank for rank in (1, 2) if rank < len(decision.candidates)]
 
 
-def _other_sentence(writer: _Writer, best: CandidateFacts, rank: int, *, first: bool) -> str:
+def _other_sentence(writer: _Writer, best: CandidateFacts, rank: int, *, is_first: bool) -> str:
     decision = writer.decision
     other = candidate_facts(decision, rank)
-    name = _subject(writer, rank, first=first)
+    name = _subject(writer, rank, is_first=is_first)
     loss = round(decision.equity_loss(rank), 3)
     if not loss:
         return f"{name} is worth just as much."
@@ -203,18 +205,18 @@ def _other_sentence(writer: _Writer, best: CandidateFacts, rank: int, *, first: 
     verdict = f"{verb} {loss:.3f}"
     if rank == decision.played and (error := error_name(loss)):
         verdict += writer.variant(f", a {error} play", f" and is a {error} play")
-    elif loss < CLOSE:
+    elif loss < MAX_CLOSE_LOSS:
         verdict = f"{verb} only {loss:.3f}"
     if gains := merits(best, other):
-        verdict = f"{gains[0]}, {'and' if loss < CLOSE else 'but'} {verdict}"
+        verdict = f"{gains[0]}, {'and' if loss < MAX_CLOSE_LOSS else 'but'} {verdict}"
     reasons = _reasons(decision, best, other, rank, writer.rng)
-    return f"{name} {verdict}: it {_and(reasons)}." if reasons else f"{name} {verdict}."
+    return f"{name} {verdict}: it {_joined(reasons)}." if reasons else f"{name} {verdict}."
 
 
 def _reasons(
     decision: Decision, best: CandidateFacts, other: CandidateFacts, rank: int, rng: random.Random
 ) -> list[str]:
-    """Return the reasons for a play's equity loss: missing gains, costs, worse chances."""
+    """Return the reasons for the other play's equity loss: missing gains, costs, worse chances."""
     gains = [fact.infinitive for fact in missing_gains(best, other)][:2]
     reasons = [f"does not {' or '.join(gains)}"] if gains else []
     reasons += costs(best, other)[:1]
@@ -222,7 +224,7 @@ def _reasons(
     return [*reasons[: _MAX_REASONS - 1], *chances[: 2 if len(reasons) < 2 else 1]]
 
 
-def _subject(writer: _Writer, rank: int, *, first: bool) -> str:
+def _subject(writer: _Writer, rank: int, *, is_first: bool) -> str:
     play = writer.decision.candidates[rank].play
     if rank == writer.decision.played:
         return writer.variant(
@@ -230,15 +232,15 @@ def _subject(writer: _Writer, rank: int, *, first: bool) -> str:
             f"What was played, {play},",
             f"The play in the game, {play},",
         )
-    if first:
+    if is_first:
         return writer.variant(f"The next best, {play},", f"The runner-up {play}", f"Second, {play}")
     return writer.variant(play, f"The alternative {play}", f"As for {play}, it")
 
 
-def _next_best_sentences(writer: _Writer, described: Sequence[int]) -> list[str]:
+def _next_best_sentences(writer: _Writer, described_ranks: Sequence[int]) -> list[str]:
     """Return no sentence, or one on the best of the candidates that are not described."""
     decision = writer.decision
-    ranks = [rank for rank in range(1, len(decision.candidates)) if rank not in described]
+    ranks = [rank for rank in range(1, len(decision.candidates)) if rank not in described_ranks]
     if not ranks or writer.rng.random() < 0.4:
         return []
     play, loss = decision.candidates[ranks[0]].play, decision.equity_loss(ranks[0])

@@ -24,19 +24,19 @@ from casewright_backgammon.play_features import (
 from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import HOME, Position
 
-#: Tolerances of equities and percentages. Figures are rounded, so the difference of two figures may
-#: be wrong by 1 in the last digit.
-_EQUITY, _PERCENT = 0.0011, 0.11
+#: Tolerances of equities and percentages: the difference of two rounded figures may be wrong by 1
+#: in the last digit.
+_EQUITY_TOLERANCE, _PERCENT_TOLERANCE = 0.0011, 0.11
 _PLAY = re.compile(rf"(?<![\w/.]){STEP}(?: {STEP})*(?![\w/])", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _CLAUSE = re.compile(r"[,;:]| and (?!\d+ points?\b)| but | against | while ")
-_FIGURE = re.compile(r"(?<![\w.])([+\-\u2212\u2013]?)(\d\.\d{2,3})(?![\d%]| ?%| percent)")
+_EQUITY_FIGURE = re.compile(r"(?<![\w.])([+\-\u2212\u2013]?)(\d\.\d{2,3})(?![\d%]| ?%| percent)")
 _CHANCE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(%|percentage points?)")
 _RACE = re.compile(
     r"\b(leads|ahead|trails|behind)\b[^.;]{0,40}?\bby (\d+) pips?"
     r"(?:[^.;\d]*?with (\d+) against (\d+))?"
 )
-_SHOTS = re.compile(
+_HITTING_ROLLS = re.compile(
     r"(\d+) shots? out of (\d+)(?: against (\d+))?( outside the opponent's home board)?"
 )
 _VERDICT = re.compile(
@@ -44,8 +44,9 @@ _VERDICT = re.compile(
 )
 _LEVEL = re.compile(r"race is level at (\d+) pips")
 _ROLL = re.compile(r"(?<![\w/.\-])(\d)-(\d)(?![\w/\-])")
-#: Words before an effect that say that it is negated, hypothetical, later, or the opponent's.
-_NOT = re.compile(
+#: Words before an effect which mean that the text negates the effect, or that the effect is
+#: hypothetical, later, or the opponent's.
+_NOT_CLAIMED = re.compile(
     r"\b(?:not|without|fails?|instead|rather|neither|nor|never|cannot|unlike|than|if|could|would|"
     r"might|next|later|threat\w*|opponent|to)\b|n't\b"
 )
@@ -56,29 +57,30 @@ _POINTS = r"the ((?:bar|\d+)(?:(?:, | and )(?:bar|\d+))*) points?\b"
 
 @dataclass(frozen=True, slots=True)
 class _IndexedDecision:
-    """A decision, with its candidates by the position after them, and a cache of features."""
+    """A decision, with the ranks and the cached effects of plays by the position after them."""
 
     decision: Decision
-    ranks: dict[Position, int] = field(default_factory=dict)
-    features: dict[Position, PlayFeatures] = field(default_factory=dict)
+    rank_by_position: dict[Position, int] = field(default_factory=dict)
+    cached_features: dict[Position, PlayFeatures] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for rank in range(len(self.decision.candidates)):
-            self.ranks.setdefault(self.decision.after(rank), rank)
+            self.rank_by_position.setdefault(self.decision.after(rank), rank)
 
     def candidates(self, afters: Sequence[Position]) -> list[AnalysedPlay]:
-        ranks = [self.ranks[after] for after in afters if after in self.ranks]
+        """Return the candidates after which the position is one of ``afters``."""
+        ranks = [self.rank_by_position[after] for after in afters if after in self.rank_by_position]
         return [self.decision.candidates[rank] for rank in ranks]
 
     def features_of(self, after: Position) -> PlayFeatures:
-        if after not in self.features:
-            self.features[after] = play_features(self.decision.position, after)
-        return self.features[after]
+        if after not in self.cached_features:
+            self.cached_features[after] = play_features(self.decision.position, after)
+        return self.cached_features[after]
 
 
 #: A play in a sentence: the index of its first character, and the position after the play.
 _Mention = tuple[int, Position]
-#: Returns the positions after the plays that the words at an index may be about: their subjects.
+#: Returns the subjects of the words at an index: positions after the plays that they may be about.
 _Subjects = Callable[[int], list[Position]]
 
 
@@ -127,10 +129,10 @@ def _named_plays(sentence: str, indexed: _IndexedDecision) -> tuple[list[_Mentio
             flaws.append(f"The play {play} cannot be made: {error}.")
             continue
         legal = legal_plays(indexed.decision.position, indexed.decision.dice)
-        if after in indexed.ranks or any(after == other.after for other in legal):
+        if after in indexed.rank_by_position or any(after == other.after for other in legal):
             mentions.append((match.start(), after))
             continue
-        # A part of a play, as in "6/5 makes the point", is allowed.
+        # A text may name a part of a play, as in "6/5 makes the point".
         steps = set(play.replace("*", "").split())
         candidates = indexed.decision.candidates
         if not any(steps <= set(other.play.replace("*", "").split()) for other in candidates):
@@ -152,7 +154,7 @@ def _sentence_flaws(
         return following if last_play is None else [last_play, *following]
 
     def figure_subjects(start: int) -> list[Position]:
-        # A figure after the best play may be its lead over the next play in the sentence.
+        # A figure after the best play may be the best play's lead over the next play.
         positions = subjects(start)
         following = [after for index, after in mentions if index > start][:1]
         return positions + following if positions[:1] == [indexed.decision.after(0)] else positions
@@ -162,7 +164,7 @@ def _sentence_flaws(
     start = 0
     for end in [*(match.end() for match in _CLAUSE.finditer(masked)), len(masked)]:
         clause = masked[start:end]
-        for pattern, figure_flaws in ((_FIGURE, _equity_flaws), (_CHANCE, _chance_flaws)):
+        for pattern, figure_flaws in ((_EQUITY_FIGURE, _equity_flaws), (_CHANCE, _chance_flaws)):
             for match in pattern.finditer(clause):
                 candidates = indexed.candidates(figure_subjects(start + match.start()))
                 if candidates:
@@ -176,9 +178,9 @@ def _sentence_flaws(
 def _situation_flaws(sentence: str, indexed: _IndexedDecision) -> Iterator[str]:
     """Yield wrong statements about the roll and the race."""
     own, other = indexed.decision.position.pips
-    rolls = _ROLL.finditer(_PLAY.sub(" ", sentence))
-    for match in () if _OTHER_ROLL.search(sentence) else rolls:
-        if sorted(map(int, match.groups())) != sorted(indexed.decision.dice):
+    is_this_roll = not _OTHER_ROLL.search(sentence)
+    for match in _ROLL.finditer(_PLAY.sub(" ", sentence)):
+        if is_this_roll and sorted(map(int, match.groups())) != sorted(indexed.decision.dice):
             yield f"The roll is not {match[0]}."
     for match in _RACE.finditer(sentence):
         lead = int(match[2]) * (1 if match[1] in ("leads", "ahead") else -1)
@@ -192,7 +194,7 @@ def _situation_flaws(sentence: str, indexed: _IndexedDecision) -> Iterator[str]:
 def _equity_flaws(
     clause: str, match: re.Match[str], candidates: Sequence[AnalysedPlay], best: AnalysedPlay
 ) -> Iterator[str]:
-    """Compare an equity or equity loss with the figures of the plays that may be its subject."""
+    """Yield a flaw if a stated equity or equity loss is of none of the candidates."""
     sign, stated = match[1], float(match[2])
     if sign:
         figures = [candidate.equity for candidate in candidates]
@@ -204,7 +206,7 @@ def _equity_flaws(
         if re.search(r"win|won|gammon|chance|probab", clause):
             figures += [chance for candidate in candidates for chance in candidate.chances]
             figures += [1 - candidate.chances[0] for candidate in candidates]
-    tolerance = _EQUITY if len(match[2]) == 5 else 0.0051  # three decimals, or two
+    tolerance = _EQUITY_TOLERANCE if len(match[2]) == 5 else 0.0051  # three decimals, or two
     if not any(abs(stated - figure) < tolerance for figure in figures):
         yield f"{match[0]} is wrong: of {candidates[0].play} it is {figures[0]:.3f}."
 
@@ -212,8 +214,9 @@ def _equity_flaws(
 def _chance_flaws(
     clause: str, match: re.Match[str], candidates: Sequence[AnalysedPlay], best: AnalysedPlay
 ) -> Iterator[str]:
-    """Compare a percentage with the chances of the plays that may be its subject."""
+    """Yield a flaw if a stated percentage is of none of the candidates."""
     is_loss = bool(re.search(r"\blos", clause))
+    # Indices of ``AnalysedPlay.chances``.
     if "backgammon" in clause:
         kind = 4 if is_loss else 2
     elif "gammon" in clause:
@@ -222,16 +225,16 @@ def _chance_flaws(
         kind = 0
     else:
         return
-    # There is no figure of lost games: it is 1 minus that of won games.
+    # The chances have no share of lost games: it is 1 minus the share of won games.
     is_complement = is_loss and kind == 0
     chances = [candidate.chances[kind] for candidate in candidates]
     if match[2] == "%":
         figures = [100 * (1 - chance if is_complement else chance) for chance in chances]
     else:
-        fewer = bool(re.search(r"\b(?:less|fewer|lower)\b", clause))
-        sign = -1 if fewer != is_complement else 1
+        is_fewer = bool(re.search(r"\b(?:less|fewer|lower)\b", clause))
+        sign = -1 if is_fewer != is_complement else 1
         figures = [100 * (chance - best.chances[kind]) * sign for chance in chances]
-    tolerance = _PERCENT if "." in match[1] else 0.51
+    tolerance = _PERCENT_TOLERANCE if "." in match[1] else 0.51
     if not any(abs(float(match[1]) - figure) < tolerance for figure in figures):
         yield (
             f"{match[0]} is wrong in {clause.strip()!r}: of {candidates[0].play} it is "
@@ -241,17 +244,17 @@ def _chance_flaws(
 
 def _shot_flaws(sentence: str, subjects: _Subjects, indexed: _IndexedDecision) -> Iterator[str]:
     """Yield wrong numbers of hitting rolls."""
-    for match in _SHOTS.finditer(sentence):
+    for match in _HITTING_ROLLS.finditer(sentence):
         afters = subjects(match.start())
         if not afters:
             continue
         # A text may or may not count blots in the opponent's home board.
         limits = (HOME,) if match[4] else (HOME, 0)
         positions = [after.flipped for after in (afters[0], indexed.decision.after(0))]
-        rolls = [[hitting_rolls(position, limit) for position in positions] for limit in limits]
-        is_right = any(
-            int(match[1]) == shots and match[3] in (None, str(best)) for shots, best in rolls
-        )
+        is_right = False
+        for limit in limits:
+            count, best_count = (hitting_rolls(position, limit) for position in positions)
+            is_right |= int(match[1]) == count and match[3] in (None, str(best_count))
         if not is_right or match[2] != "36":
             yield f"The count is wrong: {match[0]}."
 
@@ -261,7 +264,7 @@ def _verdict_flaws(sentence: str, subjects: _Subjects, indexed: _IndexedDecision
     for match in _VERDICT.finditer(sentence):
         for candidate in indexed.candidates(subjects(match.start()))[:1]:
             loss = indexed.decision.best.equity - candidate.equity
-            if match[1] is None and loss >= _EQUITY:
+            if match[1] is None and loss >= _EQUITY_TOLERANCE:
                 yield f"{candidate.play} is worth less than the best play."
             elif match[1] and error_name(round(loss, 3)) != match[1]:
                 yield f"{candidate.play} is not {match[1]}: it loses {round(loss, 3):.3f}."
@@ -270,26 +273,26 @@ def _verdict_flaws(sentence: str, subjects: _Subjects, indexed: _IndexedDecision
 def _effect_flaws(
     clause: str, start: int, subjects: _Subjects, indexed: _IndexedDecision
 ) -> Iterator[str]:
-    """Compare the effects that a clause attributes to a play with the board."""
-    for pattern, holds in _EFFECTS.items():
+    """Yield a flaw for each effect that a clause attributes to a play and the board contradicts."""
+    for pattern, holds in _CHECK_BY_EFFECT.items():
         for match in re.finditer(pattern, clause):
             afters = subjects(start + match.start())
             words_before = clause[: match.start()]
             is_negated = bool(re.search(r"\b(?:does not|doesn't|without|fails to)\b", words_before))
-            if not afters or (not is_negated and _NOT.search(words_before)):
-                # The clause is about no play, about another time or player, or it compares.
+            if not afters or (not is_negated and _NOT_CLAIMED.search(words_before)):
+                # The clause is about no play, about another time or player, or compares plays.
                 continue
             held = [holds(match, indexed.features_of(after), after) for after in afters]
             if all(is_held == is_negated for is_held in held):
                 yield f"This does not hold: {clause.strip()!r}."
 
 
-#: Returns True if a match holds for a play, from its effects and the position after it.
-_Holds = Callable[["re.Match[str]", PlayFeatures, Position], bool]
+#: Returns True if the effect in a match holds, for a play's features and the position after it.
+_EffectCheck = Callable[["re.Match[str]", PlayFeatures, Position], bool]
 
 
-def _points_are_in(attribute: str) -> _Holds:
-    """Return the check that the points of a match are in an attribute of the effects."""
+def _points_are_in(attribute: str) -> _EffectCheck:
+    """Return the check that the points of a match are in an attribute of the features."""
 
     def holds(match: re.Match[str], play: PlayFeatures, _: Position) -> bool:
         names = re.findall(r"bar|\d+", match[1])
@@ -299,16 +302,16 @@ def _points_are_in(attribute: str) -> _Holds:
     return holds
 
 
-def _count_is(attribute: str) -> _Holds:
+def _count_is(attribute: str) -> _EffectCheck:
     """Return the check that the number word of a match is the value of an attribute."""
-    return lambda match, play, _: bool(getattr(play, attribute) == _COUNTS[match[1]])
+    return lambda match, play, _: bool(getattr(play, attribute) == _NUMBER_BY_WORD[match[1]])
 
 
-_COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}
+_NUMBER_BY_WORD = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}
 _HIT, _MAKE, _BREAK = r"\bhit(?:s|ting)?", r"\bmak(?:es?|ing) ", r"\bbreak(?:s|ing)? "
-_NUMBER = "(a|one|two|three|four)"
-#: The patterns of effects, each with its check.
-_EFFECTS: Mapping[str, _Holds] = {
+_NUMBER_WORD = "(a|one|two|three|four)"
+#: The check of each effect, by the pattern of the words for the effect.
+_CHECK_BY_EFFECT: Mapping[str, _EffectCheck] = {
     _HIT + r"\b(?! rolls?)": lambda _, play, after: play.hits > 0,
     _HIT + " (two|three|four) checkers": _count_is("hits"),
     _HIT + f" (?:loose )?on {_POINTS}": _points_are_in("hit_points"),
@@ -325,13 +328,13 @@ _EFFECTS: Mapping[str, _Holds] = {
     r"\bunstack(?:s|ing)? the (?:heavy )?(midpoint|\d+)": lambda match, play, _: (
         (13 if match[1] == "midpoint" else int(match[1])) in play.unstacked
     ),
-    rf"\bbear(?:s|ing)? off {_NUMBER} checkers?": _count_is("borne_off"),
-    rf"\benter(?:s|ing)? {_NUMBER} checkers?": _count_is("entered"),
+    rf"\bbear(?:s|ing)? off {_NUMBER_WORD} checkers?": _count_is("borne_off"),
+    rf"\benter(?:s|ing)? {_NUMBER_WORD} checkers?": _count_is("entered"),
     _BREAK + "contact": lambda _, play, after: play.breaks_contact,
     r"\brun(?:s|ning)? with (a|two|three|four) back checkers?": _count_is("runs"),
     r"\bbring(?:s|ing)? (a|two|three|four) back checkers? out": _count_is("left_back"),
     r"\bbring(?:s|ing)? the last back checkers? out": lambda _, play, after: (
-        play.left_back > 0 == play.back
+        play.left_back > 0 and play.back == 0
     ),
     r"\bprime (?:of|to) (\d) points?": lambda match, play, _: play.prime == int(match[1]),
     r"\bleav(?:es?|ing) no blots?\b": lambda _, play, after: not play.blots,

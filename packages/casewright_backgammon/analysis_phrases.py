@@ -18,12 +18,13 @@ from casewright_backgammon.play_features import (
 )
 from casewright_backgammon.position import HOME, POINTS
 
-#: Minimum length of a prime in a text.
+#: Minimum length of a prime that a text mentions.
 _MIN_PRIME = 4
-#: Minimum differences in a text: in hitting rolls, and in the chances of a win and of a gammon.
+#: Minimum differences that a text mentions, in hitting rolls and in chances of a win or a gammon.
 _MIN_SHOTS, _MIN_WINS, _MIN_GAMMONS = 3, 0.005, 0.01
 
-_NUMBERS = ("no", "a", "two", "three", "four")
+#: The word for each number of checkers.
+_NUMBER_WORDS = ("no", "a", "two", "three", "four")
 #: The first words of a text, by phase.
 PHASES: dict[Phase, tuple[str, ...]] = {
     "opening": ("In this opening", "In the opening", "Early in the game"),
@@ -38,7 +39,7 @@ _FEWER_WINS = ("wins {} less often", "has {} fewer wins")
 _MORE_GAMMON_LOSSES = ("loses a gammon {} more often", "risks {} more gammon losses")
 _FEWER_GAMMON_WINS = ("wins a gammon {} less often", "has {} fewer gammon wins")
 _OUTSIDE = " outside the opponent's home board"
-_IRREGULAR = {"hit": "hitting", "run": "running", "slot": "slotting", "split": "splitting"}
+_IRREGULAR_GERUNDS = {"hit": "hitting", "run": "running", "slot": "slotting", "split": "splitting"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Fact:
     def gerund(self) -> str:
         """The phrase with a gerund: ``making the 5 point``."""
         first, *particle = self.verb.split()
-        gerund = _IRREGULAR.get(first) or f"{first.removesuffix('e')}ing"
+        gerund = _IRREGULAR_GERUNDS.get(first) or f"{first.removesuffix('e')}ing"
         return " ".join([gerund, *particle, self.object])
 
 
@@ -91,7 +92,7 @@ def candidate_facts(decision: Decision, rank: int) -> CandidateFacts:
     facts = _facts(features)
     if features.contact and shots:
         outside = _OUTSIDE if has_back_blots else ""
-        facts.append(Fact("shots", "leave", f"{_shots(shots)}{outside}", -1))
+        facts.append(Fact("shots", "leave", f"{_shots_text(shots)}{outside}", -1))
     elif features.contact and is_safe:
         facts.append(Fact("safe", "leave", "no shot" if features.blots else "no blot"))
     return CandidateFacts(features, tuple(facts), shots, has_back_blots)
@@ -102,34 +103,38 @@ def _facts(features: PlayFeatures) -> list[Fact]:
     if features.breaks_contact:
         facts.append(Fact("contact", "break", "contact", 0))
     if features.hits:
-        facts.append(_hit(features))
+        facts.append(_hit_fact(features))
     if features.contact_before:
         facts += [*_point_facts(features), *_back_facts(features)]
     if features.borne_off:
-        facts.append(Fact(f"off {features.borne_off}", "bear off", _checkers(features.borne_off)))
+        facts.append(
+            Fact(f"off {features.borne_off}", "bear off", _checkers_text(features.borne_off))
+        )
     if features.contact_before:
         if features.prime >= _MIN_PRIME and features.prime > features.prime_before:
             facts.append(Fact("prime", "build", f"a prime of {features.prime} points"))
-        if features.prime < features.prime_before >= _MIN_PRIME:
+        if features.prime < features.prime_before and features.prime_before >= _MIN_PRIME:
             length = f"{features.prime} point{'' if features.prime == 1 else 's'}"
             facts.append(Fact("shortens", "shorten", f"the prime to {length}", -1))
         for point in features.slots[:1]:
-            facts.append(Fact(f"slot {point}", "slot", f"the {_point(point)}", 0))
+            facts.append(Fact(f"slot {point}", "slot", f"the {_point_text(point)}", 0))
         # The points with heavy stacks at the start of a game; the 13 point is the midpoint.
         for point in [point for point in features.unstacked if point in (6, 8, 13)][:1]:
             stack = "midpoint" if point == 13 else f"heavy {point} point"
             facts.append(Fact(f"unstack {point}", "unstack", f"the {stack}"))
         if features.entered:
-            facts.append(Fact("enter", "enter", f"{_checkers(features.entered)} from the bar", 0))
+            facts.append(
+                Fact("enter", "enter", f"{_checkers_text(features.entered)} from the bar", 0)
+            )
     return facts
 
 
-def _hit(features: PlayFeatures) -> Fact:
+def _hit_fact(features: PlayFeatures) -> Fact:
     if features.hits > 1:
-        return Fact("hit", "hit", f"{_NUMBERS[features.hits]} checkers")
+        return Fact("hit", "hit", f"{_NUMBER_WORDS[features.hits]} checkers")
     point = features.hit_points[0]
     loose = "loose " if features.loose_hits and point <= HOME else ""
-    return Fact("hit", "hit", f"{loose}on the {_point(point)}")
+    return Fact("hit", "hit", f"{loose}on the {_point_text(point)}")
 
 
 def _point_facts(features: PlayFeatures) -> list[Fact]:
@@ -142,11 +147,11 @@ def _point_facts(features: PlayFeatures) -> list[Fact]:
     made = [point for point in features.points_made if point < BACK]
     made.sort(key=lambda point: (point > BAR_POINT, -point))
     if made:
-        facts.append(Fact(_key("make", made), "make", f"the {_points(made)}"))
+        facts.append(Fact(_key("make", made), "make", f"the {_points_text(made)}"))
     if features.anchors_broken and sum(blot >= BACK for blot in features.blots) >= 2:
         facts.append(Fact("split", "split", "the back checkers", 0))
     elif features.back:
-        # Without back checkers a player needs no anchor. The 24 point, where they start, is none.
+        # Without back checkers a player needs no anchor. The first 24 point is no anchor either.
         facts += [
             Fact(f"break {point}", "give up", f"the anchor on the {point} point", -1)
             for point in features.anchors_broken
@@ -154,18 +159,18 @@ def _point_facts(features: PlayFeatures) -> list[Fact]:
         ]
     broken = [point for point in features.points_broken if point < BACK]
     if broken:
-        facts.append(Fact(_key("break", broken), "break", f"the {_points(broken)}", -1))
+        facts.append(Fact(_key("break", broken), "break", f"the {_points_text(broken)}", -1))
     return facts
 
 
 def _back_facts(features: PlayFeatures) -> list[Fact]:
     left, runs = features.left_back, features.runs
     if left and not (features.back and runs):
-        number = _NUMBERS[left] if features.back else "the last"
+        number = _NUMBER_WORDS[left] if features.back else "the last"
         phrase = f"{number} back checker{'s' * (left > 1)} out of the opponent's home board"
         return [Fact("leave", "bring", phrase)]
     if runs:
-        return [Fact("run", "run", f"with {_NUMBERS[runs]} back checker{'s' * (runs > 1)}")]
+        return [Fact("run", "run", f"with {_NUMBER_WORDS[runs]} back checker{'s' * (runs > 1)}")]
     return []
 
 
@@ -187,17 +192,17 @@ def missing_gains(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
 
 def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
     """Return the other play's costs that the best play does not have, as finite phrases."""
-    keys, broken = {fact.key for fact in best.facts}, set(best.features.points_broken)
+    best_keys, best_broken = {fact.key for fact in best.facts}, set(best.features.points_broken)
     phrases = [
         fact.finite
         for fact in other.facts
         if fact.gain < 0
         and fact.key != "shots"
-        and fact.key not in keys
-        and not (fact.key.startswith("break") and _key_points(fact.key) <= broken)
+        and fact.key not in best_keys
+        and not (fact.key.startswith("break") and _key_points(fact.key) <= best_broken)
     ]
     if other.shots >= best.shots + _MIN_SHOTS:
-        phrases.append(f"leaves {_compared_shots(best, other)}")
+        phrases.append(f"leaves {_compared_shots_text(best, other)}")
     return phrases
 
 
@@ -206,23 +211,24 @@ def merits(best: CandidateFacts, other: CandidateFacts) -> list[str]:
     phrases = [fact.finite for fact in missing_gains(other, best)]
     if other.shots <= best.shots - _MIN_SHOTS:
         if other.shots:
-            phrases.append(f"leaves {_compared_shots(best, other)}")
+            phrases.append(f"leaves {_compared_shots_text(best, other)}")
         else:
             phrases += [fact.finite for fact in other.facts if fact.key == "safe"]
     return phrases
 
 
 def worse_chances(decision: Decision, rank: int, rng: random.Random) -> list[str]:
-    """Return finite phrases on a candidate's chances that are worse than those of the best play."""
+    """Return finite phrases on a candidate's chances that are worse than the best play's."""
     best, other = decision.best.chances, decision.candidates[rank].chances
     phrases = []
-    for is_worse, kind, variants in (
+    # The chances have the indices 0 (win), 1 (gammon won) and 3 (gammon lost).
+    for is_worse, index, variants in (
         (other[0] <= best[0] - _MIN_WINS, 0, _FEWER_WINS),
         (other[3] >= best[3] + _MIN_GAMMONS, 3, _MORE_GAMMON_LOSSES),
         (other[1] <= best[1] - _MIN_GAMMONS, 1, _FEWER_GAMMON_WINS),
     ):
         if is_worse:
-            difference = 100 * abs(round(best[kind], 3) - round(other[kind], 3))
+            difference = 100 * abs(round(best[index], 3) - round(other[index], 3))
             phrases.append(rng.choice(variants).format(f"{difference:.1f} percentage points"))
     return phrases
 
@@ -235,26 +241,26 @@ def _key_points(key: str) -> set[int]:
     return {int(word) for word in key.split()[1:]}
 
 
-def _point(point: int) -> str:
+def _point_text(point: int) -> str:
     return "bar point" if point == BAR_POINT else f"{point} point"
 
 
-def _points(points: Sequence[int]) -> str:
+def _points_text(points: Sequence[int]) -> str:
     if len(points) == 1:
-        return _point(points[0])
+        return _point_text(points[0])
     names = ["bar" if point == BAR_POINT else str(point) for point in points]
     return f"{', '.join(names[:-1])} and {names[-1]} points"
 
 
-def _shots(shots: int) -> str:
+def _shots_text(shots: int) -> str:
     return f"{shots} shot{'' if shots == 1 else 's'} out of 36"
 
 
-def _compared_shots(best: CandidateFacts, other: CandidateFacts) -> str:
+def _compared_shots_text(best: CandidateFacts, other: CandidateFacts) -> str:
     against = f" against {best.shots}" if best.shots else ""
     outside = _OUTSIDE if best.has_back_blots or other.has_back_blots else ""
-    return f"{_shots(other.shots)}{against}{outside}"
+    return f"{_shots_text(other.shots)}{against}{outside}"
 
 
-def _checkers(count: int) -> str:
-    return f"{_NUMBERS[count]} checker{'' if count == 1 else 's'}"
+def _checkers_text(count: int) -> str:
+    return f"{_NUMBER_WORDS[count]} checker{'' if count == 1 else 's'}"

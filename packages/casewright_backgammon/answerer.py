@@ -29,26 +29,26 @@ from casewright_backgammon.prompts import chat_attempts, prompt
 from casewright_mcbr.layers import unit_rows
 
 #: Number of retrieved cases (MCBR-RAG, Table 4).
-NEAREST = 3
-#: A play with a smaller equity loss is right; GNU Backgammon calls plays from 0.03 doubtful.
-GOOD_ENOUGH = 0.02
-#: Number of attempts of a chat model; before the second, the model is told the flaw of the first.
-ATTEMPTS = 2
+NEAREST_COUNT = 3
+#: A play is right if its equity loss is below this. GNU Backgammon calls plays from 0.03 doubtful.
+MAX_RIGHT_LOSS = 0.02
+#: Maximum number of a chat model's attempts; after the first, the model is told its flaw.
+MAX_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class AdvisedPlay:
-    """An attempt to answer: a play, with the judge's equity loss of it."""
+    """An attempt to answer: a play, and the equity loss that the judge computes for the play."""
 
     play: str  # the play in the players' notation; empty if the answer names no legal play
     equity_loss: float | None  # compared with the judge's best play; None without a play
-    text: str = ""  # the chat model's answer; empty if the play of a case was reused
+    text: str = ""  # the chat model's answer; empty if a case's play was reused
     flaw: str = ""  # the flaws of the play and the text; empty if there are none
 
     @property
     def is_right(self) -> bool:
         """True if the play is legal, and about as good as the best play."""
-        return self.equity_loss is not None and self.equity_loss < GOOD_ENOUGH
+        return self.equity_loss is not None and self.equity_loss < MAX_RIGHT_LOSS
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +132,17 @@ class BoardAnswerer:
         return self._retain(answer, picture) if retain else answer
 
     def _nearest(self, position: Position, dice: Dice, played: Play | None) -> list[Hit]:
-        """Return the nearest cases with the same roll, then others if these are too few."""
+        """Return the nearest cases with the same roll, and other cases if these are too few."""
         query, facet = {"board": position.id}, POSITION
         if played is not None and played.steps:
             query["play"], facet = played.text, DECISION
         weights = {facet: 1.0}
         where = {"roll": roll_text(dice)}
-        hits = self.store.search(query, NEAREST, weights=weights, where=where)
-        if len(hits) < NEAREST:
+        hits = self.store.search(query, NEAREST_COUNT, weights=weights, where=where)
+        if len(hits) < NEAREST_COUNT:
             ids = {hit.case.id for hit in hits}
-            others = self.store.search(query, 2 * NEAREST, weights=weights)
-            hits += [hit for hit in others if hit.case.id not in ids][: NEAREST - len(hits)]
+            others = self.store.search(query, 2 * NEAREST_COUNT, weights=weights)
+            hits += [hit for hit in others if hit.case.id not in ids][: NEAREST_COUNT - len(hits)]
         return hits
 
     def _by_chat(
@@ -151,7 +151,7 @@ class BoardAnswerer:
         """Ask a chat model; return the judge's analysis with the model's play, and the attempts."""
         query = prompt(position, dice, played, [case_text(hit.case) for hit in hits])
         attempts: list[AdvisedPlay] = []
-        for text, flaw in islice(chat_attempts(chat, query, position, dice), ATTEMPTS):
+        for text, flaw in islice(chat_attempts(chat, query, position, dice), MAX_ATTEMPTS):
             if not flaw:
                 play = legal_play(position, dice, best_play_of(text) or "")
                 decision = self.judge.analyse(position, dice, played, [play])
@@ -176,18 +176,16 @@ class BoardAnswerer:
 def most_similar_plays(
     plays: Sequence[Play], cases: Sequence[Decision], network: PositionNetwork
 ) -> list[Play]:
-    """Return for each case the legal play in ``plays`` that is most similar to its best play.
+    """Return for each case the legal play that is most similar to the case's best play.
 
     The similarity of two plays is the cosine of the latents of the positions after them, from the
     side of the player who is then on roll (``casewright bench backgammon`` measures it).
     """
     if not cases:
         return []
-    legal, best = (
-        unit_rows(network.latents([after.flipped for after in afters]))
-        for afters in ([play.after for play in plays], [case.after(0) for case in cases])
-    )
-    return [plays[int(index)] for index in (best @ legal.T).argmax(axis=1)]
+    legal_latents = unit_rows(network.latents([play.after.flipped for play in plays]))
+    best_latents = unit_rows(network.latents([case.after(0).flipped for case in cases]))
+    return [plays[int(index)] for index in (best_latents @ legal_latents.T).argmax(axis=1)]
 
 
 def _attempt(decision: Decision, play: str) -> AdvisedPlay:

@@ -1,4 +1,4 @@
-"""MCBR-RAG's experiments on backgammon (Marom 2024, section 5.2): boards, Tables 3 and 4."""
+"""MCBR-RAG's experiments on backgammon (Marom 2024, section 5.2): reading, and Tables 3 and 4."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from casewright_backgammon.latent_training import EPOCHS, WEIGHTS
 
 #: Names of the tables of board reading and of answers.
 BOARDS, ANSWERS = "boards", "4"
-#: Name of the latent whose training has the shipped network's weights of the losses.
+#: Name of the latent of a network that is trained with the shipped network's weights of the losses.
 SHIPPED = retrieval.latent_name(1, 0)
 _NOTES = (
     "The games of the queries took no part in training and are not cases, and no case has the "
@@ -68,7 +68,8 @@ def measure_backgammon(
     """
     split = read_split(data)
     if choosing:
-        training = [d for d in read_decisions(data / DECISIONS) if part_of(d.game) != 0]
+        decisions = read_decisions(data / DECISIONS)
+        training = [decision for decision in decisions if part_of(decision.game) != 0]
         split = split_games(training, split.pool, part=1)
     # The models are loaded before the training, which takes minutes, so that errors show early.
     encoders: dict[str, Encoder] = {"packaged": default_encoder()}
@@ -81,19 +82,19 @@ def measure_backgammon(
 
         chat_answerers = [chat_answerer(chat, chat_text(chat_model(chat)))]
     started = time.perf_counter()
-    measured = retrieval.MeasuredSplit(split)
+    measured_split = retrieval.MeasuredSplit(split)
     with progress_bar("Training networks", len(WEIGHTS) + 1) as advance:
-        compared = retrieval.representations(split, epochs=epochs, advance=advance)
+        representations = retrieval.representations(split, epochs=epochs, advance=advance)
     training_seconds = time.perf_counter() - started
-    rows = retrieval.comparison_rows(measured, compared)
+    rows = retrieval.comparison_rows(measured_split, representations)
     if not choosing:
         board_rows = reading_rows([decision.position for decision in split.queries], boards)
         rows = [{"table": BOARDS, **row} for row in board_rows] + rows
-        shipped = next(other for other in compared if other.name == SHIPPED)
+        shipped = next(other for other in representations if other.name == SHIPPED)
         network = shipped.network
         assert network is not None
         answerers = [reuse_answerer(network), network_answerer(network), *chat_answerers]
-        rows += answer_rows(measured, shipped, answerers, encoders, answers)
+        rows += answer_rows(measured_split, shipped, answerers, encoders, answers)
     return Report(
         bench="backgammon",
         settings={

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 #: Number of cases in a context.
-CASES = 3
+CASE_COUNT = 3
 #: Names of the contexts.
 NONE, THREE, OTHERS = "none", "three cases", "control: three cases of other decisions"
 #: Columns of the paper's Table 4, without its average of the three cosines.
@@ -54,21 +54,21 @@ TABLE_4 = {
     "Mixtral-8x7B": ((0.830, 0.583, 0.624, 0.569), (0.830, 0.602, 0.641, 0.596)),
     "Llama-3.1-8B": ((0.833, 0.570, 0.607, 0.551), (0.815, 0.614, 0.650, 0.598)),
 }
-#: Number of texts in a batch of MiniLM, and of tokens after which a text is cut off.
-BATCH, CUTOFF = 32, 256
+#: Number of texts in a batch of MiniLM, and maximum number of tokens of a text, which is cut there.
+BATCH_SIZE, MAX_TOKENS = 32, 256
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """A method of analysis."""
+    """A method of writing the analysis of a decision."""
 
     name: str  # the name in the table
     answer: Callable[[Decision, Sequence[Decision]], str]  # answers with cases, the nearest first
-    contexts: Sequence[str] = (NONE, THREE, OTHERS)  # the contexts with which it is measured
+    contexts: Sequence[str] = (NONE, THREE, OTHERS)  # the contexts in which it is measured
 
 
 def answer_rows(
-    measured: MeasuredSplit,
+    measured_split: MeasuredSplit,
     representation: Representation,
     answerers: Sequence[Answerer],
     encoders: dict[str, Encoder],
@@ -77,24 +77,25 @@ def answer_rows(
     """Return a row for each answerer and context, and the paper's rows.
 
     Args:
-        representation: Its vectors of positions find the nearest cases with the query's roll.
+        representation: Its vectors of positions determine the nearest cases with the query's roll.
         encoders: Encoders for the cosine of whole texts, by name.
         limit: Number of queries, which are evenly spaced in the split.
     """
-    split = measured.split
+    split = measured_split.split
     indices = sorted(set(np.linspace(0, len(split.queries) - 1, limit).astype(int).tolist()))
     queries = [split.queries[index] for index in indices]
     vectors, case_vectors = map(representation.position_vectors, (split.queries, split.cases))
-    order = nearest_cases(measured, vectors, case_vectors, CASES, same_roll=True)[indices]
+    nearest = nearest_cases(measured_split, vectors, case_vectors, CASE_COUNT, same_roll=True)
+    nearest = nearest[indices]
     # The control uses the cases of a distant query, mostly with another roll.
-    others = np.roll(order, len(order) // 2, axis=0)
-    contexts = {NONE: order[:, :0], THREE: order, OTHERS: others}
+    others = np.roll(nearest, len(nearest) // 2, axis=0)
+    contexts = {NONE: nearest[:, :0], THREE: nearest, OTHERS: others}
     rows = []
     total = sum(len(answerer.contexts) for answerer in answerers)
     with progress_bar("Answering", total) as advance:
         for answerer in answerers:
             for context in answerer.contexts:
-                case_lists = [[split.cases[c] for c in row] for row in contexts[context]]
+                case_lists = [[split.cases[i] for i in row] for row in contexts[context]]
                 answers = list(map(answerer.answer, queries, case_lists))
                 figures = _figures(queries, answers, encoders)
                 rows.append(_row(answerer.name, context, figures))
@@ -190,18 +191,17 @@ def _equity_loss(query: Decision, text: str) -> tuple[float | None, bool]:
 
 def _cosine(encoder: Encoder, answers: Sequence[str], references: Sequence[str]) -> float:
     """Return the mean cosine of the answers with their references."""
-    answer_vectors, reference_vectors = (
-        unit_rows(np.asarray(encoder.embed(list(texts)))) for texts in (answers, references)
-    )
+    answer_vectors = unit_rows(np.asarray(encoder.embed(list(answers))))
+    reference_vectors = unit_rows(np.asarray(encoder.embed(list(references))))
     return mean((answer_vectors * reference_vectors).sum(axis=1))
 
 
 def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
     """Return the BERTScore F1 of n answers against their references, array (n), -1 to 1.
 
-    Each token is compared with the nearest token (Zhang et al. 2020, section 3), without inverse
-    document frequency or rescaling. The packaged MiniLM embeds the tokens, so the scores are not
-    comparable with the paper's scores by a larger model.
+    Each token is compared with the nearest token of the other text (Zhang et al. 2020, section 3),
+    without inverse document frequency or rescaling. The packaged MiniLM embeds the tokens, so the
+    scores are not comparable with the paper's scores, which are by a larger model.
     """
     scores = []
     for answer, reference in zip(_token_vectors(answers), _token_vectors(references), strict=True):
@@ -220,10 +220,10 @@ def _token_vectors(texts: Sequence[str]) -> list[NDArray[np.float64]]:
     import torch
 
     tokenizer, model = _minilm()
-    options = {"padding": True, "truncation": True, "max_length": CUTOFF}
+    options = {"padding": True, "truncation": True, "max_length": MAX_TOKENS}
     token_vectors: list[NDArray[np.float64]] = []
-    for start in range(0, len(texts), BATCH):
-        batch = tokenizer(list(texts[start : start + BATCH]), return_tensors="pt", **options)
+    for start in range(0, len(texts), BATCH_SIZE):
+        batch = tokenizer(list(texts[start : start + BATCH_SIZE]), return_tensors="pt", **options)
         with torch.inference_mode():
             hidden: Tensor = model(**batch).last_hidden_state
         vectors = torch.nn.functional.normalize(hidden, dim=2).numpy().astype(np.float64)

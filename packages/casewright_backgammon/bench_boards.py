@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from PIL import Image
 
 #: Number of positions that one run of GNU Backgammon draws.
-BATCH = 50
+BATCH_SIZE = 50
 #: Random seed of the choice of positions, and of the styles of our renderer.
 SEED = 7
 #: Draws the boards of positions.
 Renderer = Callable[[Sequence[Position]], Iterable["Image.Image"]]
-#: A reading of a board: True if it is right, why it is refused, and the share of right slices.
+#: The outcome of a reading: True if it is right, why it is refused (empty if it is accepted), and
+#: the share of slices that are read right.
 _Outcome = tuple[bool, str, float]
 
 
@@ -42,9 +43,9 @@ def gnubg_boards(positions: Sequence[Position]) -> Iterator[Image.Image]:
     from PIL import Image
 
     engine = GnuBackgammon()
-    for start in range(0, len(positions), BATCH):
+    for start in range(0, len(positions), BATCH_SIZE):
         with TemporaryDirectory(prefix="casewright-boards-") as folder:
-            for file in engine.draw(positions[start : start + BATCH], Path(folder)):
+            for file in engine.draw(positions[start : start + BATCH_SIZE], Path(folder)):
                 with Image.open(file) as image:
                     yield image.convert("RGB")
 
@@ -76,7 +77,7 @@ def reading_rows(positions: Sequence[Position], count: int) -> list[dict[str, An
 
 
 def _renderers() -> Mapping[str, tuple[Colour, Renderer]]:
-    """Return each renderer by name, with its colour of the player on roll."""
+    """Return the renderers by name, each with its colour of the player on roll."""
 
     def draw_random_styles(positions: Sequence[Position]) -> Iterator[Image.Image]:
         rng = np.random.default_rng(SEED)
@@ -99,9 +100,9 @@ def _rows(
     positions: Sequence[Position],
     advance: Callable[[int], None],
 ) -> list[dict[str, Any]]:
-    """Return a renderer's two rows: borne-off checkers unknown, and known."""
+    """Return a renderer's two rows: for unknown and for known numbers of borne-off checkers."""
     reader = shipped_reader()
-    outcomes: dict[bool, list[_Outcome]] = {False: [], True: []}
+    outcomes_by_off_known: dict[bool, list[_Outcome]] = {False: [], True: []}
     for position, image in zip(positions, draw(positions), strict=True):
         offs = (None, position.off)
         readings = reader.likeliest_readings(image, own, "right", offs)
@@ -109,9 +110,9 @@ def _rows(
             is_right = reading.position == position
             refusal = reader.refusal(reading, own, off=off)
             share = _share_right(reading.counts, position, own)
-            outcomes[off is not None].append((is_right, refusal, share))
+            outcomes_by_off_known[off is not None].append((is_right, refusal, share))
         advance(1)
-    return [_row(name, off_known, results) for off_known, results in outcomes.items()]
+    return [_row(name, known, outcomes) for known, outcomes in outcomes_by_off_known.items()]
 
 
 def _row(name: str, off_known: bool, outcomes: Sequence[_Outcome]) -> dict[str, Any]:

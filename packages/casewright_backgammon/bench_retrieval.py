@@ -33,7 +33,7 @@ from casewright_mcbr.ranking import FIGURE_NAMES, KS, ranking_figures
 ENCODING = "encoding"
 SHUFFLED = "control: latent (1, 0), worth shuffled"
 RANDOM = "control: random numbers"
-#: Names of the tables: they say of which positions the vectors of queries and cases are computed.
+#: Names of the tables. They name the positions whose vectors represent the queries and the cases.
 COMBINED = "3: a query is its position, a case the mean of before and after its best play"
 POSITIONS_ONLY = "3: a query is its position, a case its position"
 WITH_PLAY = "3: a query is the mean of before and after the play that was made, a case as well"
@@ -41,8 +41,8 @@ NO_CASES = "without cases"
 MEAN_FIGURES = "3: mean over the labels, with the paper's figures"
 TABLES = (MEAN_FIGURES, COMBINED, POSITIONS_ONLY, WITH_PLAY)
 #: Number of nearest cases; a figure is the mean of its values for the first 1, 2, … cases.
-NEAREST = KS[-1]
-#: Figures of the paper's Table 3, in the order of ``FIGURE_NAMES``; the labels are chapters.
+NEAREST_COUNT = KS[-1]
+#: The paper's Table 3, figures in the order of ``FIGURE_NAMES``; the paper's labels are chapters.
 TABLE_3 = {
     ENCODING: (0.353, 0.025, 0.044, 0.366, 0.466),
     "latent (0, 1)": (0.366, 0.026, 0.046, 0.380, 0.479),
@@ -54,13 +54,13 @@ TABLE_3 = {
     "latent (1, 0.0001)": (0.442, 0.035, 0.061, 0.454, 0.543),
 }
 #: Number of queries whose similarities to all cases are in memory at once.
-_BLOCK = 256
+_BLOCK_SIZE = 256
 #: Two candidates are equally near if their distances differ by at most this.
-_TIE = 1e-6
+_TIE_TOLERANCE = 1e-6
 #: Leads in pips that separate the five values of the label "race lead".
-_LEADS = (-30, -10, 10, 30)
+_LEAD_BOUNDS = (-30, -10, 10, 30)
 #: GNU Backgammon's class number of a race; lower numbers are bear-off databases.
-_RACE = 8
+_RACE_CLASS = 8
 
 #: Indices of cases.
 Indices = NDArray[np.intp]
@@ -70,15 +70,15 @@ Embed = Callable[[Sequence[Position]], Floats]
 
 def _engine_class(decision: Decision, _: PlayFeatures) -> Hashable:
     number = decision.engine_class
-    return "bear-off" if number is not None and number < _RACE else number
+    return "bear-off" if number is not None and number < _RACE_CLASS else number
 
 
 def _lead(decision: Decision, _: PlayFeatures) -> Hashable:
     own, other = decision.position.pips
-    return int(np.searchsorted(_LEADS, other - own))
+    return int(np.searchsorted(_LEAD_BOUNDS, other - own))
 
 
-#: The labels by name: functions from a decision and the effects of its best play.
+#: Functions from a decision and the effects of its best play to a label's value, by label name.
 LABELS: dict[str, Callable[[Decision, PlayFeatures], Hashable]] = {
     "engine's class": _engine_class,
     "phase": lambda decision, _: phase(decision.position),
@@ -94,11 +94,11 @@ POSITION_LABELS = ("engine's class", "phase", "race lead")
 
 
 def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
-    """Return the labels of n decisions by label name, arrays (n)."""
+    """Return the values of the labels of n decisions by label name, arrays (n)."""
     features = [play_features(decision.position, decision.after(0)) for decision in decisions]
     return {
-        name: np.array(list(map(str, map(label, decisions, features))))
-        for name, label in LABELS.items()
+        name: np.array(list(map(str, map(value_of, decisions, features))))
+        for name, value_of in LABELS.items()
     }
 
 
@@ -141,11 +141,14 @@ def representations(
 ) -> list[Representation]:
     """Return all representations, with networks trained on the split's cases and pool."""
     examples = examples_of(split.cases, split.pool)
-    trainings = [(latent_name(*pair), examples, pair[0] / sum(pair)) for pair in WEIGHTS]
+    trainings = [
+        (latent_name(value, decoder), examples, value / (value + decoder))
+        for value, decoder in WEIGHTS
+    ]
     trainings.append((SHUFFLED, examples.shuffled(0), 1.0))
     result = [Representation(ENCODING, encode)]
-    for name, training_examples, weighting in trainings:
-        network = train_network(training_examples, weighting, epochs=epochs)
+    for name, training_examples, value_share in trainings:
+        network = train_network(training_examples, value_share, epochs=epochs)
         result.append(Representation(name, network.latents, network))
         advance(1)
     rng = np.random.default_rng(0)
@@ -170,11 +173,11 @@ class MeasuredSplit:
     @cached_property
     def rolls(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rolls of the queries and of the cases, as numbers of two digits."""
-        queries, cases = (
-            np.array([10 * min(decision.dice) + max(decision.dice) for decision in decisions])
-            for decisions in (self.split.queries, self.split.cases)
-        )
-        return queries, cases
+
+        def numbers(decisions: Sequence[Decision]) -> NDArray[np.int64]:
+            return np.array([10 * min(item.dice) + max(item.dice) for item in decisions])
+
+        return numbers(self.split.queries), numbers(self.split.cases)
 
     @cached_property
     def afters(self) -> list[list[Position]]:
@@ -184,7 +187,7 @@ class MeasuredSplit:
 
 
 def nearest_cases(
-    measured: MeasuredSplit, queries: Floats, cases: Floats, count: int, *, same_roll: bool
+    measured_split: MeasuredSplit, queries: Floats, cases: Floats, count: int, *, same_roll: bool
 ) -> Indices:
     """Return the indices of each query's nearest cases by cosine, array (queries, count).
 
@@ -195,12 +198,12 @@ def nearest_cases(
         cases: Vectors of the cases, of length 1, array (cases, units).
         same_roll: Consider only cases with the query's roll.
     """
-    query_rolls, case_rolls = measured.rolls
+    query_rolls, case_rolls = measured_split.rolls
     blocks = []
-    for start in range(0, len(queries), _BLOCK):
-        cosines = queries[start : start + _BLOCK] @ cases.T
+    for start in range(0, len(queries), _BLOCK_SIZE):
+        cosines = queries[start : start + _BLOCK_SIZE] @ cases.T
         if same_roll:
-            cosines[query_rolls[start : start + _BLOCK, None] != case_rolls] = -np.inf
+            cosines[query_rolls[start : start + _BLOCK_SIZE, None] != case_rolls] = -np.inf
         top = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
         order = np.argsort(-np.take_along_axis(cosines, top, axis=1), axis=1, kind="stable")
         blocks.append(np.take_along_axis(top, order, axis=1))
@@ -208,32 +211,33 @@ def nearest_cases(
 
 
 def comparison_rows(
-    measured: MeasuredSplit, compared: Sequence[Representation]
+    measured_split: MeasuredSplit, compared: Sequence[Representation]
 ) -> list[dict[str, Any]]:
     """Return the rows of the tables, and the rows of the equity loss without cases."""
     rows: list[dict[str, Any]] = []
-    split = measured.split
+    split = measured_split.split
     with progress_bar("Retrieving", len(compared)) as advance:
         for representation in compared:
             queries = representation.position_vectors(split.queries)
             cases = representation.case_vectors(split.cases)
-            rows.append(_figures_row(measured, representation, queries, cases))
-            rows.append(_row(measured, representation, COMBINED, queries, cases))
+            rows.append(_figures_row(measured_split, representation, queries, cases))
+            rows.append(_row(measured_split, representation, COMBINED, queries, cases))
             positions = representation.position_vectors(split.cases)
-            rows.append(_row(measured, representation, POSITIONS_ONLY, queries, positions))
-            # A player often makes the best play, so an equity loss would mean little here.
+            rows.append(_row(measured_split, representation, POSITIONS_ONLY, queries, positions))
+            # Without equity losses, which would mean little: a player often makes the best play.
             plays = representation.play_vectors(split.queries)
-            rows.append(_row(measured, representation, WITH_PLAY, plays, cases, losses=False))
+            table = WITH_PLAY
+            rows.append(_row(measured_split, representation, table, plays, cases, has_losses=False))
             advance(1)
     return rows + _rows_without_cases(split.queries, compared)
 
 
 def _figures_row(
-    measured: MeasuredSplit, representation: Representation, queries: Floats, cases: Floats
+    measured_split: MeasuredSplit, representation: Representation, queries: Floats, cases: Floats
 ) -> dict[str, Any]:
     """Return a representation's figures, means over the labels, and the paper's figures."""
-    order = nearest_cases(measured, queries, cases, NEAREST, same_roll=False)
-    figures = np.mean(list(figures_by_label(measured, order).values()), axis=0)
+    order = nearest_cases(measured_split, queries, cases, NEAREST_COUNT, same_roll=False)
+    figures = np.mean(list(figures_by_label(measured_split, order).values()), axis=0)
     published = TABLE_3.get(representation.name, (None,) * len(FIGURE_NAMES))
     return {
         "table": MEAN_FIGURES,
@@ -244,25 +248,25 @@ def _figures_row(
 
 
 def _row(
-    measured: MeasuredSplit,
+    measured_split: MeasuredSplit,
     representation: Representation,
     table: str,
     queries: Floats,
     cases: Floats,
     *,
-    losses: bool = True,
+    has_losses: bool = True,
 ) -> dict[str, Any]:
-    """Return a representation's precisions by label, and the equity losses of reuse."""
-    order = nearest_cases(measured, queries, cases, NEAREST, same_roll=False)
-    figures = figures_by_label(measured, order)
+    """Return a representation's precisions by label, and the equity losses if plays are reused."""
+    order = nearest_cases(measured_split, queries, cases, NEAREST_COUNT, same_roll=False)
+    figures = figures_by_label(measured_split, order)
     row: dict[str, Any] = {"table": table, "compared by": representation.name}
     row |= {label: float(precision) for label, (precision, *_) in figures.items()}
     row["mean"] = mean([row[label] for label in figures])
-    if losses:
-        same_roll = nearest_cases(measured, queries, cases, 1, same_roll=True)
-        row["lost"] = loss_by_cosine(measured, representation, order)
-        row["lost, same roll"] = loss_by_cosine(measured, representation, same_roll)
-        row["near by checkers"] = loss_by_checkers(measured, same_roll)
+    if has_losses:
+        same_roll = nearest_cases(measured_split, queries, cases, 1, same_roll=True)
+        row["lost"] = loss_by_cosine(measured_split, representation, order)
+        row["lost, same roll"] = loss_by_cosine(measured_split, representation, same_roll)
+        row["near by checkers"] = loss_by_checkers(measured_split, same_roll)
     return row
 
 
@@ -280,51 +284,59 @@ def _rows_without_cases(
         if (network := representation.network) is not None:
             name = f"the network's choice: {representation.name}"
             losses[name] = [choice_loss(network, query) for query in queries]
-    return [{"table": NO_CASES, "chosen by": n, "lost": mean(loss)} for n, loss in losses.items()]
+    return [
+        {"table": NO_CASES, "chosen by": name, "lost": mean(query_losses)}
+        for name, query_losses in losses.items()
+    ]
 
 
-def figures_by_label(measured: MeasuredSplit, order: Indices) -> dict[str, NDArray[np.float64]]:
-    """Return ``FIGURE_NAMES``' figures by label; a case is relevant if it has the query's value.
+def figures_by_label(
+    measured_split: MeasuredSplit, order: Indices
+) -> dict[str, NDArray[np.float64]]:
+    """Return ``FIGURE_NAMES``' figures by label, with each query's nearest cases in ``order``.
 
+    A case is relevant to a query if both have the same value of the label.
     Each value of a label has the same weight, even if it is rare, so the precision of random cases
     is 1 / (number of values).
     """
     figures = {}
-    query_labels, all_case_labels = measured.labels
+    query_labels, all_case_labels = measured_split.labels
     for name, labels in query_labels.items():
         case_labels = all_case_labels[name]
         frequencies = Counter(case_labels.tolist())
-        relevant = np.array([frequencies[value] for value in labels.tolist()])
-        by_query = ranking_figures(case_labels[order] == labels[:, None], relevant).mean(axis=0)
+        relevant_counts = np.array([frequencies[value] for value in labels.tolist()])
+        is_relevant = case_labels[order] == labels[:, None]
+        by_query = ranking_figures(is_relevant, relevant_counts).mean(axis=0)
         by_value = [by_query[:, labels == value].mean(axis=1) for value in np.unique(labels)]
         figures[name] = np.mean(by_value, axis=0)
     return figures
 
 
 def loss_by_cosine(
-    measured: MeasuredSplit, representation: Representation, order: Indices
+    measured_split: MeasuredSplit, representation: Representation, order: Indices
 ) -> float:
-    """Return the mean equity loss of the candidate nearest to the first case's best play.
+    """Return the mean equity loss of the candidate nearest to the nearest case's best play.
 
     The similarity is the representation's cosine of the positions after the plays.
     """
-    vectors = representation.after_vectors(list(chain.from_iterable(measured.afters)))
-    candidates = np.split(vectors, np.cumsum([len(afters) for afters in measured.afters])[:-1])
-    case_afters = [measured.split.cases[case].after(0) for case in order[:, 0]]
+    vectors = representation.after_vectors(list(chain.from_iterable(measured_split.afters)))
+    ends = np.cumsum([len(afters) for afters in measured_split.afters])
+    candidates = np.split(vectors, ends[:-1])
+    case_afters = [measured_split.split.cases[case].after(0) for case in order[:, 0]]
     targets = representation.after_vectors(case_afters)
-    triples = zip(measured.split.queries, candidates, targets, strict=True)
+    triples = zip(measured_split.split.queries, candidates, targets, strict=True)
     return mean([_nearest_loss(query, -(rows @ target)) for query, rows, target in triples])
 
 
-def loss_by_checkers(measured: MeasuredSplit, order: Indices) -> float:
-    """Return the mean equity loss of the candidate nearest to the first case's best play.
+def loss_by_checkers(measured_split: MeasuredSplit, order: Indices) -> float:
+    """Return the mean equity loss of the candidate nearest to the nearest case's best play.
 
-    The distance is the number of checkers that are elsewhere after the plays.
+    The distance of two plays is the number of checkers in which the positions after them differ.
     """
     losses = []
-    triples = zip(measured.split.queries, measured.afters, order[:, 0], strict=True)
+    triples = zip(measured_split.split.queries, measured_split.afters, order[:, 0], strict=True)
     for query, afters, case in triples:
-        target = _count_vector(measured.split.cases[case].after(0))
+        target = _count_vector(measured_split.split.cases[case].after(0))
         counts = np.stack([_count_vector(after) for after in afters])
         losses.append(_nearest_loss(query, np.abs(counts - target).sum(axis=1)))
     return mean(losses)
@@ -333,9 +345,9 @@ def loss_by_checkers(measured: MeasuredSplit, order: Indices) -> float:
 def _nearest_loss(query: Decision, distances: NDArray[np.float64] | Floats) -> float:
     """Return the equity loss of the nearest candidate; the mean if several are equally near.
 
-    The first of several would be the best of them, because candidates are in order of equity.
+    The first of several equally near candidates would be the best one: their order is by equity.
     """
-    nearest_ranks = np.flatnonzero(distances <= distances.min() + _TIE)
+    nearest_ranks = np.flatnonzero(distances <= distances.min() + _TIE_TOLERANCE)
     return mean([query.equity_loss(int(rank)) for rank in nearest_ranks])
 
 

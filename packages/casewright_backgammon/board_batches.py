@@ -1,8 +1,9 @@
 """Training batches of the board reader: boards are drawn once, and torch augments them.
 
-Drawing a board takes about 50 milliseconds, too long for a training step. So a pool has for each
-board a small view of the whole picture, for the landmark network, and a rectified board, for the
-checker network. Each batch moves, stretches and recolours a random sample of the pool.
+Drawing a board takes about 50 milliseconds, too long for a training step. So boards are drawn into
+a pool: for each board, it contains a small view of the whole picture for the landmark network, and
+a rectified board for the checker network. Each batch is a random sample of the pool, moved,
+stretched and recoloured.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_backgammon.board_image import LANDMARKS, draw_board
-from casewright_backgammon.board_layout import SLICES, signed_counts
+from casewright_backgammon.board_image import LANDMARK_COUNT, draw_board
+from casewright_backgammon.board_layout import SLICE_COUNT, signed_counts
 from casewright_backgammon.board_positions import random_positions
 from casewright_backgammon.board_slices import (
     RECTIFIED,
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 #: Width and height of the pool's views, which are larger than the views of a batch.
 POOL_VIEW = (VIEW[0] * 3 // 2, VIEW[1] * 3 // 2)
-#: Number of boards in a batch of slices; numbers of views with and without a board in a batch.
-BOARDS, VIEWS, OTHERS = 16, 22, 10
+#: Number of boards in a batch of slices; numbers of a batch's views with and without a board.
+BOARD_COUNT, VIEW_COUNT, OTHER_COUNT = 16, 22, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,13 @@ def draw_pool(
     others: int,
     advance: Callable[[int], None],
 ) -> Pool:
-    """Draw a pool of boards and of other pictures; ``advance`` is called with 1 for each."""
+    """Draw a pool of boards and of other pictures; ``advance(1)`` is called for each picture."""
     pool = Pool(
         np.empty((boards, POOL_VIEW[1], POOL_VIEW[0], 3), dtype=np.uint8),
-        np.empty((boards, LANDMARKS, 2), dtype=np.float32),
+        np.empty((boards, LANDMARK_COUNT, 2), dtype=np.float32),
         np.empty((others, POOL_VIEW[1], POOL_VIEW[0], 3), dtype=np.uint8),
         np.empty((boards, RECTIFIED[1], RECTIFIED[0], 3), dtype=np.uint8),
-        np.empty((boards, SLICES), dtype=np.int64),
+        np.empty((boards, SLICE_COUNT), dtype=np.int64),
         np.empty((boards, 2, 3), dtype=np.float32),
     )
     positions = random_positions(rng)
@@ -97,15 +98,15 @@ def draw_board_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tens
     import torch
     from torch.nn import functional
 
-    rows = rng.integers(len(pool.boards), size=BOARDS)
+    rows = rng.integers(len(pool.boards), size=BOARD_COUNT)
     boards = _recolour(_tensor(pool.boards[rows]), pool.pairs[rows], rng)
     # Boards, halves and slices are moved, stretched and slanted, since real landmarks are inexact.
-    sampled = np.empty((BOARDS, SLICES, SLICE[1], SLICE[0], 2), dtype=np.float32)
-    board_shift = rng.normal(0, 1, (BOARDS, 2)) * (1.6, 1.3)
-    y_scale, x_scale = rng.normal(1, 0.015, (BOARDS, 1)), rng.normal(1, 0.03, (BOARDS, 1))
-    slope = rng.normal(0, 0.008, (BOARDS, 1))
-    slice_shift = rng.normal(0, 1, (BOARDS, SLICES, 2)) * (0.5, 0.5)
-    half_shift = rng.normal(0, 1, (BOARDS, 2)) * (0.7, 0.7)
+    sample_points = np.empty((BOARD_COUNT, SLICE_COUNT, SLICE[1], SLICE[0], 2), dtype=np.float32)
+    board_shift = rng.normal(0, 1, (BOARD_COUNT, 2)) * (1.6, 1.3)
+    y_scale, x_scale = rng.normal(1, 0.015, (BOARD_COUNT, 1)), rng.normal(1, 0.03, (BOARD_COUNT, 1))
+    slope = rng.normal(0, 0.008, (BOARD_COUNT, 1))
+    slice_shift = rng.normal(0, 1, (BOARD_COUNT, SLICE_COUNT, 2)) * (0.5, 0.5)
+    half_shift = rng.normal(0, 1, (BOARD_COUNT, 2)) * (0.7, 0.7)
     # The centres of a slice's pixels, relative to its middle.
     down = np.arange(SLICE[1]) + 0.5 - SLICE[1] / 2
     across = np.arange(SLICE[0]) + 0.5 - SLICE[0] / 2
@@ -117,13 +118,13 @@ def draw_board_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tens
         if is_flipped:
             ys = ys[:, ::-1]
         slant = slope * (ys - RECTIFIED[1] / 2)
-        sampled[:, index, :, :, 0] = xs[:, None, :] + slant[:, :, None]
-        sampled[:, index, :, :, 1] = ys[:, :, None]
-    grid = torch.from_numpy(sampled.reshape(BOARDS, SLICES * SLICE[1], SLICE[0], 2))
+        sample_points[:, index, :, :, 0] = xs[:, None, :] + slant[:, :, None]
+        sample_points[:, index, :, :, 1] = ys[:, :, None]
+    grid = torch.from_numpy(sample_points.reshape(BOARD_COUNT, SLICE_COUNT * SLICE[1], SLICE[0], 2))
     grid = grid * torch.tensor([2 / RECTIFIED[0], 2 / RECTIFIED[1]]) - 1
     slices = functional.grid_sample(boards, grid, padding_mode="border", align_corners=False)
-    slices = slices.reshape(BOARDS, 3, SLICES, SLICE[1], SLICE[0]).transpose(1, 2).contiguous()
-    return slices, torch.from_numpy(pool.classes[rows])
+    slices = slices.reshape(BOARD_COUNT, 3, SLICE_COUNT, SLICE[1], SLICE[0])
+    return slices.transpose(1, 2).contiguous(), torch.from_numpy(pool.classes[rows])
 
 
 def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -136,28 +137,29 @@ def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tenso
     import torch
     from torch.nn import functional
 
-    rows = rng.integers(len(pool.views), size=VIEWS)
+    rows = rng.integers(len(pool.views), size=VIEW_COUNT)
     pictures = np.concatenate(
-        [pool.views[rows], pool.others[rng.integers(len(pool.others), size=OTHERS)]]
+        [pool.views[rows], pool.others[rng.integers(len(pool.others), size=OTHER_COUNT)]]
     )
     count = len(pictures)
-    landmarks = np.concatenate([pool.landmarks[rows], np.zeros((OTHERS, LANDMARKS, 2))])
+    landmarks = np.concatenate([pool.landmarks[rows], np.zeros((OTHER_COUNT, LANDMARK_COUNT, 2))])
     boxes = np.empty((count, 4))
-    is_whole = np.array([True] * VIEWS + [False] * OTHERS)
+    is_whole = np.array([True] * VIEW_COUNT + [False] * OTHER_COUNT)
     for row in range(count):
         boxes[row], is_whole[row] = _random_box(landmarks[row], bool(is_whole[row]), rng)
-    size = boxes[:, 2:] - boxes[:, :2]
+    sizes = boxes[:, 2:] - boxes[:, :2]
     down, across = (np.arange(VIEW[1]) + 0.5) / VIEW[1], (np.arange(VIEW[0]) + 0.5) / VIEW[0]
     grid = np.empty((count, VIEW[1], VIEW[0], 2), dtype=np.float32)
-    xs = boxes[:, 0, None] + across * size[:, 0, None]
-    ys = boxes[:, 1, None] + down * size[:, 1, None]
+    xs = boxes[:, 0, None] + across * sizes[:, 0, None]
+    ys = boxes[:, 1, None] + down * sizes[:, 1, None]
     grid[..., 0] = xs[:, None, :] / POOL_VIEW[0] * 2 - 1
     grid[..., 1] = ys[:, :, None] / POOL_VIEW[1] * 2 - 1
-    pairs = np.concatenate([pool.pairs[rows], np.tile([[[255.0] * 3, [0.0] * 3]], (OTHERS, 1, 1))])
+    other_pairs = np.tile([[[255.0] * 3, [0.0] * 3]], (OTHER_COUNT, 1, 1))
+    pairs = np.concatenate([pool.pairs[rows], other_pairs])
     tensors = _recolour(_tensor(pictures), pairs, rng) - 0.5
     views = functional.grid_sample(tensors, torch.from_numpy(grid), align_corners=False) + 0.5
-    positions = (landmarks - boxes[:, None, :2]) * (np.array(VIEW) / size[:, None]) - 0.5
-    return views, torch.from_numpy(positions).float(), torch.from_numpy(is_whole).float()
+    moved = (landmarks - boxes[:, None, :2]) * (np.array(VIEW) / sizes[:, None]) - 0.5
+    return views, torch.from_numpy(moved).float(), torch.from_numpy(is_whole).float()
 
 
 def _random_box(
@@ -195,7 +197,11 @@ def _tensor(pictures: NDArray[np.uint8]) -> Tensor:
 
 
 def _recolour(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
-    """Return pictures (n, 3, h, w) in random colours; light checkers stay lighter than dark."""
+    """Return pictures (n, 3, h, w) with random colours; dark checkers stay darker than light ones.
+
+    Args:
+        pairs: Colours of the light and the dark checkers of each picture.
+    """
     import torch
 
     count = len(pictures)
@@ -205,10 +211,9 @@ def _recolour(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Gener
         light, dark = pairs[row][:, order]
         if luminance(tuple(light)) > luminance(tuple(dark)) + 45:
             orders[row] = order
-    mixed = torch.stack(
-        [picture[torch.from_numpy(o)] for picture, o in zip(pictures, orders, strict=True)]
-    )
+    with_order = zip(pictures, orders, strict=True)
+    permuted = torch.stack([picture[torch.from_numpy(order)] for picture, order in with_order])
     contrast = rng.uniform(0.8, 1.15, (count, 1, 1, 1)) * rng.uniform(0.92, 1.08, (count, 3, 1, 1))
     brightness = rng.uniform(-0.08, 0.08, (count, 1, 1, 1))
-    changed = mixed * torch.from_numpy(contrast).float() + torch.from_numpy(brightness).float()
-    return changed.clamp(0, 1)
+    levels = permuted * torch.from_numpy(contrast).float() + torch.from_numpy(brightness).float()
+    return levels.clamp(0, 1)

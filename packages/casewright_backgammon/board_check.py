@@ -1,4 +1,4 @@
-"""Checks of the reading of a board: is the position possible, and is it likely? (MCBR-RAG)"""
+"""Checks whether the position that was read from a board is possible, and whether it is likely."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = N
 def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
     """Return why a possible reading is unlikely; empty if it is likely. See ``reading_flaw``.
 
-    A side with fewer than fifteen checkers has borne the others off. It then has a checker outside
-    its home board only after a hit during the bear-off, which is rare.
+    A side with fewer than fifteen checkers has begun to bear off. Then it has a checker outside its
+    home board only after a hit, which is rare.
     """
     for colour, side in _sides_by_colour(position_of_counts(counts, own, home), own):
         if is_unlikely(side):

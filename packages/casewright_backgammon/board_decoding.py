@@ -16,14 +16,14 @@ from casewright_backgammon.board_layout import position_of_counts
 from casewright_backgammon.position import CHECKERS, HOME, furthest_point
 
 Grid = NDArray[np.float64]
-#: Maximum ratio of the probabilities of the most likely reading and of the returned possible
-#: reading: with and without given numbers of borne-off checkers.
-ODDS_KNOWN, ODDS_UNKNOWN = 1000.0, 20.0
-#: Frequency of unlikely sides (``board_check.is_unlikely``); it is 0.019 of the 4,000 sides in the
-#: shipped case base.
+#: Maximum ratio of the probability of the most likely reading, which may be impossible, to that of
+#: the returned possible reading: if the numbers of borne-off checkers are known, and if not.
+MAX_ODDS_KNOWN, MAX_ODDS_UNKNOWN = 1000.0, 20.0
+#: Frequency of unlikely sides (``board_check.is_unlikely``). In the shipped case base, 0.019 of the
+#: 4,000 sides are unlikely.
 UNLIKELY_SHARE = 0.02
 #: Number of possible sums of a side's checkers on the board: 0 to 15.
-_SUMS = CHECKERS + 1
+_SUM_COUNT = CHECKERS + 1
 #: Lower bound of the network's probabilities.
 _MIN_PROBABILITY = 1e-6
 
@@ -33,9 +33,9 @@ def decode(
 ) -> tuple[tuple[int, ...], float]:
     """Return the most likely counts of checkers in the slices, and their probability.
 
-    The result is the most likely possible reading, or an impossible reading if that is much more
-    likely. An unlikely side has the weight ``UNLIKELY_SHARE``. For the other arguments see
-    ``BoardReader.read``.
+    The result is the most likely possible reading, or an impossible reading if the latter is much
+    more likely. An unlikely side has the weight ``UNLIKELY_SHARE``. For ``own``, ``home`` and
+    ``off`` see ``BoardReader.read``.
 
     Args:
         predicted: Probabilities of none, 1 to 15 light, 1 to 15 dark checkers, array (26, 31).
@@ -47,11 +47,11 @@ def decode(
     probabilities = np.maximum(predicted.astype(np.float64), _MIN_PROBABILITY)
     log_by_sums, pointers = _most_likely(np.log(probabilities))
     top_log = float(np.log(probabilities.max(axis=1)).sum())
-    odds = ODDS_UNKNOWN if off is None else ODDS_KNOWN
+    odds = MAX_ODDS_UNKNOWN if off is None else MAX_ODDS_KNOWN
     best_counts: tuple[int, ...] | None = None
     best_log = -np.inf
-    for state in np.argsort(-log_by_sums, axis=None).tolist():
-        light, dark = divmod(state, _SUMS)
+    for flat_index in np.argsort(-log_by_sums, axis=None).tolist():
+        light, dark = divmod(flat_index, _SUM_COUNT)
         log = float(log_by_sums[light, dark])
         # Weights are at most 1, so a less likely reading cannot overtake the best reading so far.
         if log < max(best_log, top_log - np.log(odds)):
@@ -75,10 +75,11 @@ def _weights(counts: tuple[int, ...], own: str, home: str, off: Off | None) -> t
     weights = []
     for number, side in enumerate((position.own, position.other)):
         if off is not None:
-            weights.append(np.eye(_SUMS)[CHECKERS - off[number]])
+            weights.append(np.eye(_SUM_COUNT)[CHECKERS - off[number]])
         else:
-            # A side with all checkers at home may have borne off any number; for others it is rare.
-            weights.append(np.full(_SUMS, UNLIKELY_SHARE if furthest_point(side) > HOME else 1.0))
+            # A side with checkers outside its home board has rarely borne off checkers.
+            weight = UNLIKELY_SHARE if furthest_point(side) > HOME else 1.0
+            weights.append(np.full(_SUM_COUNT, weight))
             weights[-1][CHECKERS], weights[-1][0] = 1.0, 0.0
     return (weights[0], weights[1]) if own == "light" else (weights[1], weights[0])
 
@@ -88,42 +89,42 @@ def _counts(classes: NDArray[np.int64]) -> tuple[int, ...]:
     return tuple(int(c) if c <= CHECKERS else CHECKERS - int(c) for c in classes)
 
 
-def _shifted_ranges(kind: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Return the ranges of the sums of checkers before and after a slice of a class is added."""
-    light, dark = (kind, 0) if kind <= CHECKERS else (0, kind - CHECKERS)
-    before = (slice(0, _SUMS - light), slice(0, _SUMS - dark))
+def _shifted_ranges(class_index: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+    """Return the ranges of the sums before and after a slice of a class is added to a reading."""
+    light, dark = (class_index, 0) if class_index <= CHECKERS else (0, class_index - CHECKERS)
+    before = (slice(0, _SUM_COUNT - light), slice(0, _SUM_COUNT - dark))
     return before, (slice(light, None), slice(dark, None))
 
 
 def _most_likely(logs: Grid) -> tuple[Grid, NDArray[np.int64]]:
     """Return for all sums (16, 16) the log probability of the most likely reading, and pointers.
 
-    A pointer is the class of the last slice in the most likely reading of the first 1 to 26 slices
-    with these sums, array (26, 16, 16).
+    The pointer [i, light, dark] is the class of slice i in the most likely reading of the slices up
+    to i with the sums ``light`` and ``dark``, array (26, 16, 16).
     """
-    best = np.full((_SUMS, _SUMS), -np.inf)
+    best = np.full((_SUM_COUNT, _SUM_COUNT), -np.inf)
     best[0, 0] = 0.0
-    pointers = np.zeros((len(logs), _SUMS, _SUMS), dtype=np.int64)
+    pointers = np.zeros((len(logs), _SUM_COUNT, _SUM_COUNT), dtype=np.int64)
     for index, row in enumerate(logs):
         after = np.full_like(best, -np.inf)
-        for kind, log in enumerate(row):
-            source, target = _shifted_ranges(kind)
+        for class_index, log in enumerate(row):
+            source, target = _shifted_ranges(class_index)
             extended = best[source] + log
             better = extended > after[target]
             after[target] = np.where(better, extended, after[target])
-            pointers[index][target] = np.where(better, kind, pointers[index][target])
+            pointers[index][target] = np.where(better, class_index, pointers[index][target])
         best = after
     return best, pointers
 
 
 def _total_probabilities(probabilities: Grid) -> Grid:
     """Return the total probability of the readings for all sums (16, 16)."""
-    before = np.zeros((_SUMS, _SUMS))
+    before = np.zeros((_SUM_COUNT, _SUM_COUNT))
     before[0, 0] = 1.0
     for row in probabilities:
         after = np.zeros_like(before)
-        for kind, probability in enumerate(row):
-            source, target = _shifted_ranges(kind)
+        for class_index, probability in enumerate(row):
+            source, target = _shifted_ranges(class_index)
             after[target] += before[source] * probability
         before = after
     return before
@@ -133,10 +134,10 @@ def _trace_back(pointers: NDArray[np.int64], light: int, dark: int) -> NDArray[n
     """Return the classes of the most likely reading with these sums."""
     classes = np.zeros(len(pointers), dtype=np.int64)
     for index in reversed(range(len(pointers))):
-        kind = int(pointers[index, light, dark])
-        classes[index] = kind
-        if kind <= CHECKERS:
-            light -= kind
+        class_index = int(pointers[index, light, dark])
+        classes[index] = class_index
+        if class_index <= CHECKERS:
+            light -= class_index
         else:
-            dark -= kind - CHECKERS
+            dark -= class_index - CHECKERS
     return classes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casewright_backgammon.board_layout import ROW, Colour, Home
+from casewright_backgammon.board_layout import ROW_SLICES, Colour, Home
 from casewright_backgammon.board_style import BoardStyle, Rgb, luminance
 from casewright_mcbr.fonts import font_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
 _CORNERS = [(-1, -1), (1, 1), (-1, 1), (1, -1)]
-#: Positions of the pips of a die relative to its middle, by their number.
+#: Positions of a die's pips relative to the middle of the die, by the number of pips.
 _PIPS = {
     1: [(0, 0)],
     2: _CORNERS[:2],
@@ -73,11 +73,11 @@ def draw_text(
     height: float,
     ink: Rgb,
     *,
-    boxed: bool = False,
+    has_box: bool = False,
 ) -> None:
-    """Write a text centred on a pixel, on a box of the frame's colour if ``boxed``."""
+    """Write a text centred on a pixel; if ``has_box``, on a box in the colour of the frame."""
     font = font_of(sheet.style.font, max(6, round(height)))
-    if boxed:
+    if has_box:
         left, top, right, bottom = sheet.pen.textbbox(centre, text, font=font, anchor="mm")
         pad = 0.15 * height
         box = (left - pad, top - pad, right + pad, bottom + pad)
@@ -96,9 +96,9 @@ def random_words(rng: np.random.Generator) -> str:
 def _draw_labels(sheet: Sheet, labels: Sequence[int]) -> None:
     _, top, _, bottom = sheet.style.frames
     for index, label in enumerate(labels):
-        column = index % ROW
+        column = index % ROW_SLICES
         x = sheet.xs[0 if column < 6 else 2] + (column % 6 + 0.5) * sheet.unit
-        is_lower = index < ROW
+        is_lower = index < ROW_SLICES
         space = (bottom if is_lower else top) * sheet.unit
         height = min(0.8 * space, 0.32 * sheet.unit)
         if height >= 5:
@@ -108,10 +108,10 @@ def _draw_labels(sheet: Sheet, labels: Sequence[int]) -> None:
 
 def _draw_hinges(sheet: Sheet) -> None:
     x = (sheet.xs[1] + sheet.xs[2]) / 2
-    right, down = 0.3 * min(sheet.style.bar, 1) * sheet.unit, 0.5 * sheet.unit
+    half_width, half_height = 0.3 * min(sheet.style.bar, 1) * sheet.unit, 0.5 * sheet.unit
     for share in (0.22, 0.78):
         y = sheet.ys[0] + share * (sheet.ys[2] - sheet.ys[0])
-        box = (x - right, y - down, x + right, y + down)
+        box = (x - half_width, y - half_height, x + half_width, y + half_height)
         sheet.pen.rectangle(box, fill=(196, 168, 92), outline=(90, 70, 30))
 
 
@@ -148,7 +148,8 @@ def _draw_dice(sheet: Sheet, rng: np.random.Generator) -> None:
     if style.dice in ("bar", "tray"):
         if style.dice == "bar":
             side = min(side, 0.8 * style.bar * sheet.unit)
-        x = sum(sheet.xs[1:3] if style.dice == "bar" else sheet.trays[-1]) / 2
+        edges = sheet.xs[1:3] if style.dice == "bar" else sheet.trays[-1]
+        x = sum(edges) / 2
         centres = [(x, middle - 0.7 * side), (x, middle + 0.7 * side)]
     else:
         start = sheet.xs[2] if rng.random() < 0.6 else sheet.xs[0]
@@ -158,14 +159,15 @@ def _draw_dice(sheet: Sheet, rng: np.random.Generator) -> None:
     if rng.random() < 0.3:
         face = (250, 250, 250)
     ink = (15, 15, 15) if luminance(face) > 110 else (240, 240, 240)
-    radius = float(rng.uniform(0, 0.25)) * side
+    corner_radius = float(rng.uniform(0, 0.25)) * side
     for x, y in centres:
         box = (x - side / 2, y - side / 2, x + side / 2, y + side / 2)
-        sheet.pen.rounded_rectangle(box, radius, fill=face, outline=ink)
-        pip = 0.09 * side
+        sheet.pen.rounded_rectangle(box, corner_radius, fill=face, outline=ink)
+        radius = 0.09 * side
         for right, down in _PIPS[int(rng.integers(1, 7))]:
             pip_x, pip_y = x + right * side * 0.27, y + down * side * 0.27
-            sheet.pen.ellipse((pip_x - pip, pip_y - pip, pip_x + pip, pip_y + pip), fill=ink)
+            box = (pip_x - radius, pip_y - radius, pip_x + radius, pip_y + radius)
+            sheet.pen.ellipse(box, fill=ink)
 
 
 def _draw_cube(sheet: Sheet, rng: np.random.Generator) -> None:

@@ -1,4 +1,4 @@
-"""Effects on drawn boards: grain, scale, margins, perspective, blur, noise, JPEG."""
+"""Effects on drawn boards: grain, scale, margins, perspective, blur, noise and compression."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def apply_effects(
 ) -> tuple[Image.Image, Points]:
     """Return the picture of a drawn board, and its landmarks in pixels (n, 2).
 
-    ``corners`` are the landmarks on the canvas, which is ``style.supersampling`` times as large.
+    ``corners`` are the landmarks on the canvas. It is ``style.supersampling`` times as large as the
+    board in the picture.
     """
     from PIL import Image, ImageFilter
 
@@ -72,17 +73,17 @@ def apply_effects(
 
 
 def perspective_coefficients(source: Points, target: Points) -> Points:
-    """Return the coefficients (8) of Pillow's transform of four points (4, 2) to four others."""
+    """Return the coefficients (8) of Pillow's transform of points to other points, both (4, 2)."""
     rows = []
-    for (x, y), (a, b) in zip(target, source, strict=True):
-        rows.append([x, y, 1, 0, 0, 0, -a * x, -a * y])
-        rows.append([0, 0, 0, x, y, 1, -b * x, -b * y])
+    for (x, y), (source_x, source_y) in zip(target, source, strict=True):
+        rows.append([x, y, 1, 0, 0, 0, -source_x * x, -source_x * y])
+        rows.append([0, 0, 0, x, y, 1, -source_y * x, -source_y * y])
     coefficients: Points = np.linalg.solve(np.array(rows), source.reshape(-1)).astype(np.float64)
     return coefficients
 
 
 def _tilt(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
-    """Return an image rotated and in perspective, and its landmarks."""
+    """Return a rotated image in perspective, and the landmarks in this image."""
     from PIL import Image
 
     width, height = image.size

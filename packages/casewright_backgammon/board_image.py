@@ -16,7 +16,7 @@ from casewright_backgammon.board_extras import Sheet, draw_extras, draw_text
 from casewright_backgammon.board_finish import add_grain, apply_effects
 from casewright_backgammon.board_layout import (
     LOWER_BAR,
-    ROW,
+    ROW_SLICES,
     UPPER_BAR,
     Colour,
     Home,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 #: Number of landmarks of a board; see ``draw_board``.
-LANDMARKS = 8
+LANDMARK_COUNT = 8
 
 
 def render_board(
@@ -41,7 +41,7 @@ def render_board(
 
     Args:
         own: The colour of the player on roll.
-        home: The side where that player bears off.
+        home: The side where the player on roll bears off.
 
     Returns:
         An image of mode "RGB", ``style.width`` pixels wide plus margins; by default 720×520.
@@ -68,7 +68,7 @@ def draw_board(
     Returns:
         The image, and the pixels (x, y) of eight landmarks, array (8, 2): on the upper edge of the
         field, its left end, the left and right edges of the bar, and the right end of the field;
-        then the same on the lower edge.
+        then the same four on the lower edge.
     """
     check_view(own, home)
     require_possible(position)
@@ -85,14 +85,14 @@ def draw_board(
 
 
 def _blank_sheet(style: BoardStyle) -> Sheet:
-    """Return the frame of a board without its field."""
+    """Return a sheet with the frame of a board, before the field is drawn."""
     from PIL import Image
 
     left, top, right, bottom = style.frames
     left_tray = style.tray + left if style.trays in ("left", "both") else 0.0
     right_tray = style.tray + right if style.trays in ("right", "both") else 0.0
     start = left_tray + left
-    end = start + ROW + style.bar
+    end = start + ROW_SLICES + style.bar
     width = end + right + right_tray
     unit = style.width * style.supersampling / width
     trays = [(left, left + style.tray)] if left_tray else []
@@ -136,10 +136,10 @@ def _draw_points(sheet: Sheet) -> None:
     from PIL import Image, ImageDraw
 
     style, size = sheet.style, sheet.canvas.size
-    width = round(style.outline * sheet.unit)
+    line_width = round(style.outline * sheet.unit)
     for parity, colour in enumerate(style.points):
         # The two colours alternate along a row, and opposite points differ.
-        indices = [index for index in range(POINTS) if (index + index // ROW) % 2 == parity]
+        indices = [index for index in range(POINTS) if (index + index // ROW_SLICES) % 2 == parity]
         outlines = [_point_outline(sheet, index) for index in indices]
         mask = Image.new("1", size)
         for outline in outlines:
@@ -149,10 +149,10 @@ def _draw_points(sheet: Sheet) -> None:
             sheet.canvas.paste(fill, mask=mask)
         elif style.pattern == "hatched":
             sheet.canvas.paste(_hatching(sheet), mask=mask)
-        if width or (style.pattern != "plain" and parity):
-            ink = _line_colour(style) if width else colour
+        if line_width or (style.pattern != "plain" and parity):
+            ink = _line_colour(style) if line_width else colour
             for outline in outlines:
-                sheet.pen.line([*outline, outline[0]], fill=ink, width=max(width, 2))
+                sheet.pen.line([*outline, outline[0]], fill=ink, width=max(line_width, 2))
 
 
 def _hatching(sheet: Sheet) -> Image.Image:
@@ -174,7 +174,7 @@ def _left_edge(sheet: Sheet, index: int) -> float:
     """Return the left edge of a slice."""
     if index >= POINTS:
         return (sheet.xs[1] + sheet.xs[2] - sheet.unit) / 2
-    column = index % ROW
+    column = index % ROW_SLICES
     return sheet.xs[0 if column < 6 else 2] + (column % 6) * sheet.unit
 
 
@@ -195,7 +195,7 @@ def _point_outline(sheet: Sheet, index: int) -> list[tuple[float, float]]:
 
 def _stack_base(sheet: Sheet, index: int) -> tuple[float, int]:
     """Return the y of the edge where a stack begins, and its direction: 1 for down, -1 for up."""
-    return (sheet.ys[2], -1) if index < ROW else (sheet.ys[0], 1)
+    return (sheet.ys[2], -1) if index < ROW_SLICES else (sheet.ys[0], 1)
 
 
 def _draw_stack(sheet: Sheet, index: int, signed_count: int) -> None:
@@ -227,7 +227,7 @@ def _draw_stack(sheet: Sheet, index: int, signed_count: int) -> None:
         if is_on_checker:
             ink = (10, 10, 10) if luminance(colour) > 110 else (245, 245, 245)
         height = (0.62 if count < 10 else 0.54) * diameter
-        draw_text(sheet, (x, y), str(count), height, ink, boxed=not is_on_checker)
+        draw_text(sheet, (x, y), str(count), height, ink, has_box=not is_on_checker)
 
 
 def _bar_start(sheet: Sheet, index: int, height: float) -> tuple[float, int]:
@@ -246,7 +246,7 @@ def _bar_start(sheet: Sheet, index: int, height: float) -> tuple[float, int]:
 
 
 def _offsets(style: BoardStyle, count: int, fit: int) -> tuple[list[float], float | None]:
-    """Return the offsets of a stack's checkers, and of its written number, if any, in steps."""
+    """Return the offsets, in steps, of a stack's checkers, and of the number on it, if any."""
     if count <= fit:
         offsets = [float(n) for n in range(count)]
         return offsets, float(count - 1) if count >= style.number_from else None
@@ -267,7 +267,7 @@ def _checker(style: BoardStyle, diameter: int, is_light: bool) -> Image.Image:
     from PIL import Image
 
     colour = style.light if is_light else style.dark
-    rim_colour = style.light_rim if is_light else style.dark_rim
+    rim = np.array(style.light_rim if is_light else style.dark_rim, dtype=np.float64)
     radius = diameter / 2
     side = diameter + 2 * max(1, round(diameter * 0.08))
     axis = np.arange(side) - (side - 1) / 2
@@ -286,12 +286,11 @@ def _checker(style: BoardStyle, diameter: int, is_light: bool) -> Image.Image:
         gleam = np.exp(-((right + 0.35 * radius) ** 2 + (down + 0.4 * radius) ** 2) / radius**2 * 6)
         paint += (style.shade * 70 * gleam)[..., None]
         paint *= 1 - style.shade * 0.35 * np.clip(distance / radius - 0.6, 0, 1)[..., None]
-    edge = np.array(rim_colour, dtype=np.float64)
     for ring in range(style.rings):
         line = np.clip(1.2 - np.abs(distance - radius * (0.75 - 0.22 * ring)), 0, 1) * 0.5
-        paint += (edge - paint) * line[..., None]
+        paint += (rim - paint) * line[..., None]
     if style.rim:
-        paint += (edge - paint) * (1 - within(radius - max(1.0, style.rim * radius)))[..., None]
+        paint += (rim - paint) * (1 - within(radius - max(1.0, style.rim * radius)))[..., None]
     cover = within(radius) * style.opacity
     if style.shadow:
         shadow_distance = np.hypot(right - 0.05 * diameter, down - 0.07 * diameter)

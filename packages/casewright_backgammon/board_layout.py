@@ -1,9 +1,9 @@
 """The layout of a board's points in a picture.
 
-The player on roll sits below. On the usual board (``home="right"``) that player bears off at the
-lower right. The points 1 to 12 are in the lower row from right to left, 13 to 24 in the upper row
-from left to right. On a mirrored board (``home="left"``) left and right are exchanged. Point p of a
-player is point 25 - p of the other player.
+The player on roll sits below. On the usual board (``home="right"``) this player bears off at the
+lower right: the player's points 1 to 12 are in the lower row from right to left, 13 to 24 in the
+upper row from left to right. On a mirrored board (``home="left"``) left and right are exchanged.
+Point p of a player is point 25 - p of the other player.
 
 A picture is divided into 26 slices: the lower row of points from left to right (0 to 11), the upper
 row from left to right (12 to 23), the lower half of the bar (24), and its upper half (25).
@@ -21,9 +21,9 @@ from casewright_backgammon.position import BAR, PLACES, POINTS, Position
 Colour = Literal["light", "dark"]
 Home = Literal["right", "left"]
 
-#: Number of slices in a row and on a board; indices of the slices of the bar.
-ROW = POINTS // 2
-SLICES = POINTS + 2
+#: Number of slices in a row, and on a board.
+ROW_SLICES, SLICE_COUNT = POINTS // 2, POINTS + 2
+#: Indices of the slices of the bar.
 LOWER_BAR, UPPER_BAR = POINTS, POINTS + 1
 
 
@@ -41,8 +41,8 @@ def check_view(own: str, home: str) -> None:
 
 def point_of_slice(index: int, home: str) -> int:
     """Return the number of the point (1 to 24) that a slice (0 to 23) shows."""
-    column = index % ROW if home == "right" else ROW - 1 - index % ROW
-    return ROW - column if index < ROW else ROW + 1 + column
+    column = index % ROW_SLICES if home == "right" else ROW_SLICES - 1 - index % ROW_SLICES
+    return ROW_SLICES - column if index < ROW_SLICES else ROW_SLICES + 1 + column
 
 
 def signed_counts(
@@ -61,9 +61,9 @@ def signed_counts(
 
 
 def position_of_counts(counts: Sequence[int], own: str, home: str) -> Position:
-    """Return the position of 26 slices, which may be impossible; the inverse of ``signed_counts``.
+    """Return the position, possible or not, of the counts of 26 slices; see ``signed_counts``.
 
-    On both halves of the bar, the colour of a checker shows its player.
+    On both halves of the bar, a checker's colour shows whose checker it is.
     """
     sign = 1 if own == "light" else -1
     own_side, other_side = [0] * PLACES, [0] * PLACES

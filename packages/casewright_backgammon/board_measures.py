@@ -38,7 +38,7 @@ class _Outcome:
     reading: BoardReading
     is_right: bool
     is_impossible: bool
-    slices: float  # the share of slices that are read right
+    right_slice_share: float  # the share of slices that are read right
 
 
 def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, float]:
@@ -50,26 +50,27 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
         count: Number of boards, of pictures of trained kinds, and of pictures of unseen kinds.
 
     Returns:
-        Shares of boards, with given borne-off checkers: ``boards_right`` (all checkers are read
-        right, and the reading is accepted) and ``boards_refused``. ``slices_right`` is the share of
-        slices that are read right, ``wrong_caught`` the share of wrong readings that are refused.
-        Shares of pictures without a board that are refused: ``non_boards_refused`` for trained
-        kinds, ``unseen_kinds_refused`` for other kinds. And the thresholds ``least_board`` and
-        ``least_confidence``.
+        The reader is given the numbers of borne-off checkers. ``boards_right`` is the share of
+        boards whose checkers are all read right, in an accepted reading; ``boards_refused`` is the
+        share of refused boards. ``slices_right`` is the share of slices that are read right,
+        ``wrong_caught`` the share of wrong readings that are refused. ``non_boards_refused`` and
+        ``unseen_kinds_refused`` are the shares of refused pictures without a board, of trained and
+        of other kinds. ``least_board`` and ``least_confidence`` are the thresholds.
     """
     reader = BoardReader(folder)
     rng = np.random.default_rng(seed)
     outcomes = _read_boards(reader, rng, count)
     impossible = np.array([outcome.is_impossible for outcome in outcomes])
-    boards = np.array([outcome.reading.board_probability for outcome in outcomes])
+    board_chances = np.array([outcome.reading.board_probability for outcome in outcomes])
     confidences = np.array([outcome.reading.confidence for outcome in outcomes])
-    refused = impossible | (boards < reader.least_board) | (confidences < reader.least_confidence)
+    refused = impossible | (confidences < reader.least_confidence)
+    refused |= board_chances < reader.least_board
     right = np.array([outcome.is_right for outcome in outcomes])
     return {
         "boards_right": float((right & ~refused).mean()),
         "boards_refused": float(refused.mean()),
         **({} if right.all() else {"wrong_caught": float(refused[~right].mean())}),
-        "slices_right": sum(outcome.slices for outcome in outcomes) / count,
+        "slices_right": sum(outcome.right_slice_share for outcome in outcomes) / count,
         "non_boards_refused": _refused_share(reader, TRAINING_KINDS, rng, count),
         "unseen_kinds_refused": _refused_share(reader, UNSEEN_KINDS, rng, count),
         LEAST_BOARD: reader.least_board,
@@ -87,13 +88,13 @@ def choose_thresholds(
     accepted wrong readings. ``seed`` must differ from the seed of the training.
     """
     outcomes = _read_boards(BoardReader(folder), np.random.default_rng(seed), count)
-    boards = np.array([outcome.reading.board_probability for outcome in outcomes])
-    least_board = float(np.quantile(boards, 0.002).clip(MIN_THRESHOLD, MAX_THRESHOLD))
+    board_chances = np.array([outcome.reading.board_probability for outcome in outcomes])
+    least_board = float(np.quantile(board_chances, 0.002).clip(MIN_THRESHOLD, MAX_THRESHOLD))
     possible = [outcome for outcome in outcomes if not outcome.is_impossible]
-    confidence = np.array([outcome.reading.confidence for outcome in possible])
+    confidences = np.array([outcome.reading.confidence for outcome in possible])
     right = np.array([outcome.is_right for outcome in possible], dtype=bool)
     limits = np.linspace(MIN_THRESHOLD, MAX_THRESHOLD, 81)
-    accepted = confidence >= limits[:, None]
+    accepted = confidences >= limits[:, None]
     costs = np.where(right, ~accepted, WRONG_COST * accepted).sum(axis=1)
     least_confidence = float(limits[int(costs.argmin())])
     return {
@@ -112,8 +113,8 @@ def _read_boards(reader: BoardReader, rng: np.random.Generator, count: int) -> l
         counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
         is_right = reading.position == position
         is_impossible = bool(reading_flaw(reading.counts, "light", "right", position.off))
-        slices = float(np.equal(reading.counts, counts).mean())
-        outcomes.append(_Outcome(reading, is_right, is_impossible, slices))
+        share = float(np.equal(reading.counts, counts).mean())
+        outcomes.append(_Outcome(reading, is_right, is_impossible, share))
     return outcomes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from casewright_backgammon.board_image import LANDMARKS
+from casewright_backgammon.board_image import LANDMARK_COUNT
 from casewright_backgammon.board_slices import VIEW
 from casewright_backgammon.position import CHECKERS
 from casewright_mcbr.blocks_network import convolution
@@ -14,21 +14,23 @@ from casewright_mcbr.blocks_network import convolution
 CELL = 4
 _COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
 #: Number of classes of a slice: none, 1 to 15 light checkers, 1 to 15 dark checkers.
-CLASSES = 1 + 2 * CHECKERS
-HIDDEN = 128
+CLASS_COUNT = 1 + 2 * CHECKERS
+#: Number of units of the checker network's last layers.
+HIDDEN_UNITS = 128
 
 
 class LandmarkNetwork(nn.Module):
-    """A network from the pixels of a view to heat maps of landmarks and the logit of a board.
+    """A network that maps a view's pixels to heat maps of landmarks and the logit of a board.
 
-    A landmark is the mean of the cells' centres, weighted by its heat map (integral regression, Sun
-    et al. 2018).
+    A landmark is the mean of the cells' centres, weighted by the landmark's heat map (integral
+    regression, Sun et al. 2018).
     """
 
     cell_centres: Tensor  # the centres of a heat map's cells, in pixels of the view (1280, 2)
 
     def __init__(self) -> None:
         super().__init__()
+        # Features of cells, then of larger cells in wider surroundings.
         self.near = nn.Sequential(
             *convolution(3, 16, 5, stride=2), *convolution(16, 32, 3, stride=2)
         )
@@ -40,7 +42,7 @@ class LandmarkNetwork(nn.Module):
         )
         self.around = nn.Linear(64, 64)
         self.up = nn.Conv2d(64, 32, 1)
-        self.maps = nn.Sequential(*convolution(32, 32, 3), nn.Conv2d(32, LANDMARKS, 1))
+        self.maps = nn.Sequential(*convolution(32, 32, 3), nn.Conv2d(32, LANDMARK_COUNT, 1))
         self.board = nn.Sequential(nn.Linear(128, 32), nn.ReLU(), nn.Linear(32, 1))
         ys, xs = torch.meshgrid(
             torch.arange(_ROWS) * CELL + (CELL - 1) / 2,
@@ -67,20 +69,20 @@ class LandmarkNetwork(nn.Module):
 
 
 class LandmarkPositions(nn.Module):
-    """The network for the export, which returns landmarks (n, 8, 2) and probabilities (n)."""
+    """The landmark network in its exported form: it returns landmarks and probabilities."""
 
     def __init__(self, network: LandmarkNetwork) -> None:
         super().__init__()
         self.network = network
 
     def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
-        """Return landmarks in pixels of the view, and the probability of a board."""
+        """Return landmarks (n, 8, 2) in pixels of the view, and probabilities of a board (n)."""
         maps, board = self.network(views)
         return self.network.landmarks(maps), torch.sigmoid(board)
 
 
 class CheckerNetwork(nn.Module):
-    """A network from the pixels of slices to logits of their classes.
+    """A network that maps the pixels of slices to logits of the slices' classes.
 
     The last layers also receive a summary of all 26 slices, which shows the colours of checkers and
     of empty points.
@@ -96,19 +98,19 @@ class CheckerNetwork(nn.Module):
             nn.MaxPool2d(2),
             *convolution(64, 96, 3),
         )
-        self.dense = nn.Linear(96 * 12, HIDDEN)
-        self.whole = nn.Linear(2 * HIDDEN, HIDDEN)
-        self.own = nn.Linear(HIDDEN, HIDDEN)
+        self.dense = nn.Linear(96 * 12, HIDDEN_UNITS)
+        self.whole = nn.Linear(2 * HIDDEN_UNITS, HIDDEN_UNITS)
+        self.own = nn.Linear(HIDDEN_UNITS, HIDDEN_UNITS)
         self.drop = nn.Dropout(0.1)
-        self.out = nn.Linear(HIDDEN, CLASSES)
+        self.out = nn.Linear(HIDDEN_UNITS, CLASS_COUNT)
 
     def forward(self, slices: Tensor) -> Tensor:
         """Return logits (n, 26, 31) for slices (n, 26, 3, 96, 24) of levels from 0 to 1."""
         boards, count = slices.shape[:2]
         maps = self.features((slices - 0.5).flatten(0, 1))
-        # A stack is in the middle of its slice, so only the heights matter.
+        # A stack is in the middle of its slice, so the columns of the map do not matter.
         rows = maps.amax(3).flatten(1)
-        by_slice = torch.relu(self.dense(rows)).reshape(boards, count, HIDDEN)
+        by_slice = torch.relu(self.dense(rows)).reshape(boards, count, HIDDEN_UNITS)
         summary = torch.cat([by_slice.mean(1), by_slice.amax(1)], dim=1)
         hidden = torch.relu(self.own(by_slice) + self.whole(summary).unsqueeze(1))
         logits: Tensor = self.out(self.drop(hidden))

@@ -10,16 +10,16 @@ from casewright_backgammon.moves import legal_plays
 from casewright_backgammon.position import BAR, CHECKERS, PLACES, POINTS, START, Position, flaw
 
 #: Maximum number of plies of a random game.
-PLIES = 90
+MAX_PLIES = 90
 
 
 def random_positions(rng: np.random.Generator) -> Iterator[Position]:
     """Yield possible random positions without end; most are from games or have tall stacks."""
-    games = _games(rng)
+    game_positions = _game_positions(rng)
     while True:
         chance = rng.random()
         if chance < 0.4:
-            yield next(games)
+            yield next(game_positions)
         elif chance < 0.58:
             yield _scattered(rng, evenness=float(rng.uniform(0.3, 3)), bar=0.25)
         elif chance < 0.66:
@@ -28,11 +28,11 @@ def random_positions(rng: np.random.Generator) -> Iterator[Position]:
             yield _scattered(rng, evenness=0.25, bar=0.5)
 
 
-def _games(rng: np.random.Generator) -> Iterator[Position]:
+def _game_positions(rng: np.random.Generator) -> Iterator[Position]:
     """Yield positions from games in which both sides make random plays."""
     while True:
         position = START
-        for _ in range(PLIES):
+        for _ in range(MAX_PLIES):
             first, second = rng.integers(1, 7, 2).tolist()
             plays = legal_plays(position, (first, second))
             after = plays[int(rng.integers(len(plays)))].after.flipped
@@ -51,10 +51,11 @@ def _scattered(
     furthest: int = POINTS,
     min_checkers: int = CHECKERS,
 ) -> Position:
-    """Return a position with checkers on random points up to ``furthest``.
+    """Return a position with checkers on random points up to the point ``furthest``.
 
     ``evenness`` is the concentration of the Dirichlet distribution over points: low values give
-    tall stacks. ``bar`` is the probability that a side has checkers on the bar.
+    tall stacks. ``bar`` is the probability that a side has checkers on the bar. ``min_checkers`` is
+    the minimum number of a side's checkers that are not borne off.
     """
     while True:
         # A point that one player may hold is closed to the other player.
@@ -64,13 +65,13 @@ def _scattered(
             allowed = np.flatnonzero(is_allowed[:furthest])
             if len(allowed) == 0:
                 break
-            size = int(rng.integers(1, min(len(allowed), 9) + 1))
-            points = rng.choice(allowed, size=size, replace=False)
+            point_count = int(rng.integers(1, min(len(allowed), 9) + 1))
+            points = rng.choice(allowed, size=point_count, replace=False)
             count = int(rng.integers(min_checkers, CHECKERS + 1))
             side = np.zeros(PLACES, dtype=int)
             if rng.random() < bar:
                 side[BAR] = min(int(rng.geometric(0.45)), count)
-            shares = rng.dirichlet([evenness] * size)
+            shares = rng.dirichlet([evenness] * point_count)
             side[points] = rng.multinomial(count - side[BAR], shares)
             sides.append(tuple(side.tolist()))
         if len(sides) == 2 and not flaw(position := Position(sides[0], sides[1])):

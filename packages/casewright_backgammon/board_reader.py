@@ -47,8 +47,8 @@ LANDMARKS_FILE, CHECKERS_FILE = "landmarks.onnx", "checkers.onnx"
 #: Names of the thresholds in the metadata of the files; see ``BoardReader``.
 LEAST_BOARD, LEAST_CONFIDENCE = "least_board", "least_confidence"
 BOARD = ExpectedPicture("a board", "at most three times as wide as high", min_side=120, max_ratio=3)
-#: Landmarks are found in a view of the whole picture, then in views around the landmarks found
-#: before, with these margins, as shares of the board.
+#: Landmarks are found in a view of the whole picture, then in four closer views, one after another.
+#: A closer view shows the landmarks of the view before, and a margin: a share of the board's size.
 VIEW_MARGINS = (0.09, 0.09, 0.06, 0.13)
 #: Shifts of the slices, in pixels. Landmarks are inexact, so the probabilities are averaged over
 #: the shifts.
@@ -74,12 +74,12 @@ class BoardReader:
 
     @property
     def least_board(self) -> float:
-        """The least probability of a board; pictures below it are refused."""
+        """The least probability of a board; a picture with a lower probability is refused."""
         return self._landmarks[1]
 
     @property
     def least_confidence(self) -> float:
-        """The least confidence; readings below it are refused."""
+        """The least confidence; a reading with a lower confidence is refused."""
         return self._checkers[1]
 
     def read(
@@ -89,9 +89,10 @@ class BoardReader:
 
         Args:
             own: The colour of the player on roll, who sits below: "light" or "dark".
-            home: The side where that player bears off: "right" or "left".
+            home: The side where this player bears off: "right" or "left".
             off: Numbers of checkers that this player and the other player have borne off. If
-                ``None``, a side with a checker outside its home board most likely has all fifteen.
+                ``None``, a side with a checker outside its home board has most likely borne off
+                none.
 
         Raises:
             InputError: The image is missing, damaged, too small or too large, or does not show a
@@ -153,17 +154,17 @@ class BoardReader:
     def _find_landmarks(self, picture: Image.Image) -> tuple[Corners, float]:
         """Return the landmarks of a board in a picture, and the probability of a whole board."""
         corners, board = self._find_in(picture, whole_box(picture.size))
-        found: list[Corners] = []
+        found: list[Corners] = []  # the landmarks in each closer view
         for margin in VIEW_MARGINS:
             if not _are_plausible(corners):
                 # There is no board: return the landmarks of a board that would fill the picture.
-                edges = [(x, y) for y in (0.05, 0.95) for x in (0.05, 0.46, 0.54, 0.95)]
-                return np.array(edges) * picture.size, 0.0
+                shares = [(x, y) for y in (0.05, 0.95) for x in (0.05, 0.46, 0.54, 0.95)]
+                return np.array(shares) * picture.size, 0.0
             corners, probability = self._find_in(picture, board_box(corners, margin))
             if not found:
                 board = min(board, probability)
             found.append(corners)
-        # The first view is left out of the mean, because it depends on the whole picture's view.
+        # The first closer view, which depends on the whole picture's view, is left out of the mean.
         return _straighten(np.mean(found[1:], axis=0)), board
 
     def _find_in(self, picture: Image.Image, box: Box) -> tuple[Corners, float]:

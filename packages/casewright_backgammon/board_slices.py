@@ -1,4 +1,4 @@
-"""Inputs of the networks from a picture: a small view, and the slices of a rectified board."""
+"""The networks' inputs from a picture: a small view, and the slices of a rectified board."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright_backgammon.board_finish import perspective_coefficients
-from casewright_backgammon.board_layout import ROW, SLICES, UPPER_BAR
+from casewright_backgammon.board_layout import ROW_SLICES, SLICE_COUNT, UPPER_BAR
 from casewright_backgammon.position import POINTS
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ Box = tuple[float, float, float, float]
 
 #: Width and height of the landmark network's input, in pixels.
 VIEW = (160, 128)
-#: Width of a point, height of half the field, and margin of a rectified board, in pixels.
-UNIT, HALF, MARGIN = 20, 84, 8
+#: Lengths of a rectified board, in pixels: width of a point, height of half the field, margin.
+UNIT, HALF_HEIGHT, MARGIN = 20, 84, 8
 #: Width and height of a rectified board.
-RECTIFIED = (13 * UNIT + 2 * MARGIN, 2 * HALF + 2 * MARGIN)
+RECTIFIED = (13 * UNIT + 2 * MARGIN, 2 * HALF_HEIGHT + 2 * MARGIN)
 #: Width and height of the checker network's input: a slice with a margin.
 SLICE = (24, 96)
 #: Margin of a slice on both sides, and outside the edge of the field.
@@ -32,15 +32,16 @@ _SIDE_MARGIN, _EDGE_MARGIN = (SLICE[0] - UNIT) // 2, 4
 
 
 def whole_box(size: tuple[int, int]) -> Box:
-    """Return the smallest box in the shape of a view that holds a whole picture."""
+    """Return the smallest box with the proportions of a view that contains a whole picture."""
     width, height = size
     scale = max(width / VIEW[0], height / VIEW[1])
-    right, down = VIEW[0] * scale / 2, VIEW[1] * scale / 2
-    return width / 2 - right, height / 2 - down, width / 2 + right, height / 2 + down
+    half_width, half_height = VIEW[0] * scale / 2, VIEW[1] * scale / 2
+    left, top = width / 2 - half_width, height / 2 - half_height
+    return left, top, width / 2 + half_width, height / 2 + half_height
 
 
 def board_box(corners: Corners, share: float) -> Box:
-    """Return the box around landmarks, with a share of its size as margin."""
+    """Return the box around landmarks, with a margin that is a share of the landmarks' extent."""
     low, high = corners.min(axis=0), corners.max(axis=0)
     pad = share * (high - low)
     return low[0] - pad[0], low[1] - pad[1], high[0] + pad[0], high[1] + pad[1]
@@ -84,9 +85,9 @@ def rectify_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
         image = image.resize(size, Image.Resampling.BOX, reducing_gap=None)
     edges = [MARGIN, MARGIN + 6 * UNIT, MARGIN + 7 * UNIT, MARGIN + 13 * UNIT]
     starts = [0, *edges[1:3], RECTIFIED[0]]
-    low, high = MARGIN, MARGIN + 2 * HALF
+    low, high = MARGIN, MARGIN + 2 * HALF_HEIGHT
     board = Image.new("RGB", (2 * RECTIFIED[0], 2 * RECTIFIED[1]))
-    # The field left of the bar, the bar, and the field right of the bar have a transform each.
+    # The field left of the bar, the bar, and the field right of the bar are transformed separately.
     for part in range(3):
         source = corners[[part, part + 1, part + 5, part + 4]]
         left, right = edges[part], edges[part + 1]
@@ -106,15 +107,23 @@ def rectify_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
 def slice_starts() -> list[tuple[int, int, bool]]:
     """Return each slice's left and upper edge in a rectified board, and True if it is flipped.
 
-    The upper slices are flipped, so that every stack begins below. They are not rotated, because a
-    rotated 6 looks like a 9.
+    The upper slices are flipped, so that every stack begins at the lower edge. They are not
+    rotated, because a rotated 6 looks like a 9.
     """
     starts = []
-    for index in range(SLICES):
-        column = index % ROW
-        column = 6 if index >= POINTS else column if column < 6 else column + 1
-        is_upper = ROW <= index < POINTS or index == UPPER_BAR
-        top = MARGIN - _EDGE_MARGIN if is_upper else MARGIN + 2 * HALF + _EDGE_MARGIN - SLICE[1]
+    for index in range(SLICE_COUNT):
+        column = index % ROW_SLICES
+        # The bar is between the columns of the points.
+        if index >= POINTS:
+            column = 6
+        elif column >= 6:
+            column += 1
+        is_upper = ROW_SLICES <= index < POINTS or index == UPPER_BAR
+        top = (
+            MARGIN - _EDGE_MARGIN
+            if is_upper
+            else MARGIN + 2 * HALF_HEIGHT + _EDGE_MARGIN - SLICE[1]
+        )
         starts.append((MARGIN + UNIT * column - _SIDE_MARGIN, top, is_upper))
     return starts
 

@@ -49,8 +49,8 @@ class BoardStyle:
     rings: int = 1  # circles on a checker
     shade: float = 0.25  # shading of a checker, from 0 (flat) to 1 (round)
     shadow: float = 0.35  # darkness of a checker's shadow, from 0 to 1
-    opacity: float = 1.0  # opacity of checkers, from 0 to 1
-    tall: str = "number"  # form of stacks above fit checkers: "number", "overlap" or "layers"
+    opacity: float = 1.0  # opacity of checkers, from 0 (invisible) to 1
+    tall: str = "number"  # form of stacks that do not fit: "number", "overlap" or "layers"
     #: Position of a stack's number: on the "top" or the "base" checker, or "beyond" the stack.
     number_at: str = "top"
     number_from: int = 16  # the smallest number that is written on a stack
@@ -104,7 +104,7 @@ def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,))
         perspective=tuple(rng.uniform(-0.02, 0.02, 8).tolist())
         if rng.random() < 0.15
         else (0.0,) * 8,
-        margins=_four(rng, 0, 0.25) if rng.random() < 0.4 else _four(rng, 0, 0.03),
+        margins=_four_between(rng, 0, 0.25) if rng.random() < 0.4 else _four_between(rng, 0, 0.03),
         font=fonts[int(rng.integers(len(fonts)))] if fonts else None,
         seed=int(rng.integers(2**31)),
     )
@@ -114,7 +114,9 @@ def _between(rng: np.random.Generator, low: float, high: float) -> float:
     return float(rng.uniform(low, high))
 
 
-def _four(rng: np.random.Generator, low: float, high: float) -> tuple[float, float, float, float]:
+def _four_between(
+    rng: np.random.Generator, low: float, high: float
+) -> tuple[float, float, float, float]:
     left, top, right, bottom = rng.uniform(low, high, 4).tolist()
     return left, top, right, bottom
 
@@ -131,13 +133,13 @@ def _with_random_shapes(rng: np.random.Generator, style: BoardStyle) -> BoardSty
     is_flat = rng.random() < 0.45
     # Overlapping checkers can only be counted if they have an edge.
     rim = _between(rng, 0.04, 0.25) if tall != "number" or rng.random() < 0.75 else 0.0
-    if _low_contrast(style):
+    if _has_low_contrast(style):
         rim = max(rim, 0.06)
-    frames = _four(rng, 0.05, 0.9)
+    frames = _four_between(rng, 0.05, 0.9)
     if rng.random() < 0.4:
         frames = (*frames[:2], *frames[:2])
     elif rng.random() < 0.2:
-        frames = _four(rng, 0.6, 2.2)
+        frames = _four_between(rng, 0.6, 2.2)
     return replace(
         style,
         diameter=_between(rng, 0.75, 1.0),
@@ -174,7 +176,7 @@ def _with_random_shapes(rng: np.random.Generator, style: BoardStyle) -> BoardSty
     )
 
 
-def _low_contrast(style: BoardStyle) -> bool:
+def _has_low_contrast(style: BoardStyle) -> bool:
     """Return True if a checker's colour is close to a background colour."""
     return any(
         max(abs(a - b) for a, b in zip(checker, background, strict=True)) < 70
@@ -192,7 +194,7 @@ def _random_colours(rng: np.random.Generator) -> BoardStyle:
     points = (_random_colour(rng), _random_colour(rng))
     frame, bar = _random_colour(rng), _random_colour(rng)
     if is_printed:
-        # Printed boards have few greys, and lines.
+        # Printed boards have lines, and few shades of grey.
         paper, *greys = sorted(rng.choice([255, 250, 235, 220, 190, 160, 120, 80, 0], 5))[::-1]
         field = frame = bar = _grey(paper)
         points = (_grey(greys[0]), _grey(greys[int(rng.integers(1, 4))]))

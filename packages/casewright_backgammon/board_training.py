@@ -11,7 +11,7 @@ from casewright.errors import InputError
 from casewright.stores.encoders.onnx_export import write_metadata
 from casewright.stores.progress import progress_bar
 from casewright_backgammon.board_batches import Pool, draw_board_batch, draw_pool, draw_view_batch
-from casewright_backgammon.board_layout import SLICES
+from casewright_backgammon.board_layout import SLICE_COUNT
 from casewright_backgammon.board_measures import choose_thresholds, measure
 from casewright_backgammon.board_reader import CHECKERS_FILE, LANDMARKS_FILE
 from casewright_backgammon.board_slices import SLICE, VIEW
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from casewright_backgammon.board_network import CheckerNetwork, LandmarkNetwork
 
 #: The maximum learning rate of both networks.
-RATE = 4e-3
-#: Number of boards, of pictures without a board, and of training steps of each network.
-POOL, OTHERS, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
+MAX_RATE = 4e-3
+#: Numbers of boards, of pictures without a board, and of training steps of the two networks.
+BOARD_COUNT, OTHER_COUNT, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
 #: Standard deviation of the target heat map of a landmark, in cells.
 SPREAD = 0.8
 
@@ -35,8 +35,8 @@ def train_board_reader(
     folder: Path,
     *,
     seed: int = 0,
-    boards: int = POOL,
-    others: int = OTHERS,
+    boards: int = BOARD_COUNT,
+    others: int = OTHER_COUNT,
     landmark_steps: int = LANDMARK_STEPS,
     checker_steps: int = CHECKER_STEPS,
     measured: int = 150,
@@ -51,8 +51,8 @@ def train_board_reader(
         seed: Random seed of weights, positions and styles.
         boards: Number of boards; 15 are drawn per second on one core.
         others: Number of pictures without a board.
-        landmark_steps: Training steps of 32 views; 3 per second on one core.
-        checker_steps: Training steps of the slices of 16 boards; 1.7 per second on one core.
+        landmark_steps: Number of training steps of 32 views; 3 per second on one core.
+        checker_steps: Number of training steps of 16 boards' slices; 1.7 per second on one core.
         measured: Number of boards for the choice of the thresholds, and for the figures.
 
     Returns:
@@ -78,7 +78,7 @@ def train_board_reader(
     network, shape = LandmarkPositions(landmarks), (3, VIEW[1], VIEW[0])
     export_batched(network, shape, folder / LANDMARKS_FILE, "views", ["landmarks", "board"])
     checkers = Probabilities(_train_checkers(pool, seed, checker_steps))
-    slices_shape = (SLICES, 3, SLICE[1], SLICE[0])
+    slices_shape = (SLICE_COUNT, 3, SLICE[1], SLICE[0])
     export_batched(checkers, slices_shape, folder / CHECKERS_FILE, "slices", ["probabilities"])
     for name, thresholds in choose_thresholds(folder, seed=seed + 1, count=measured).items():
         write_metadata(folder / name, thresholds)
@@ -96,7 +96,7 @@ def _train_landmarks(pool: Pool, seed: int, steps: int) -> LandmarkNetwork:
         return _landmark_loss(network, maps, board, landmarks, is_whole)
 
     label = "Training the landmark network"
-    return train_one_cycle(LandmarkNetwork, loss, RATE, steps, seed, label, None)
+    return train_one_cycle(LandmarkNetwork, loss, MAX_RATE, steps, seed, label, None)
 
 
 def _landmark_loss(
@@ -130,4 +130,4 @@ def _train_checkers(pool: Pool, seed: int, steps: int) -> CheckerNetwork:
         return functional.cross_entropy(network(slices).flatten(0, 1), classes.flatten())
 
     label = "Training the checker network"
-    return train_one_cycle(CheckerNetwork, loss, RATE, steps, seed, label, None)
+    return train_one_cycle(CheckerNetwork, loss, MAX_RATE, steps, seed, label, None)

@@ -1,8 +1,8 @@
 """The shipped case base: decisions in games that the engine played against itself.
 
-It has 2,000 decisions, analysed by GNU Backgammon 1.07 at two plies, in money games without the
-Jacoby rule, with the cube always at 1 in the middle. ``casewright finetune backgammon-cases``
-generates it, with seed 0.
+The 2,000 decisions were analysed by GNU Backgammon 1.07 at two plies. The games are money games
+without the Jacoby rule, with the cube always at 1 in the middle. ``casewright finetune
+backgammon-cases`` generates the case base, with seed 0.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ CASE_FILE = Path(__file__).parent / "data" / "cases.jsonl"
 #: Maximum number of plays in a decision, and plies of look-ahead.
 MAX_PLAYS, PLIES = 5, 2
 #: Number of games in progress at once; a run of the engine analyses one decision of each game.
-_GAMES = 16
-#: Temperature, in points, of the softmax from which plays are drawn; their mean loss is about 0.02.
+_GAME_COUNT = 16
+#: Temperature, in points, of the softmax from which plays are drawn. The mean loss is about 0.02.
 _TEMPERATURE = 0.08
 #: Number of decimals of equities and chances.
-_DIGITS = 3
+_DECIMALS = 3
 
 
 @dataclass(slots=True)
@@ -86,14 +86,14 @@ def generate_decisions(engine: GnuBackgammon, count: int, seed: int = 0) -> list
     with progress_bar("Playing decisions", count) as advance:
         while len(decisions) < count:
             count_before = len(decisions)
-            for name in itertools.islice(names, _GAMES - len(games)):
+            for name in itertools.islice(names, _GAME_COUNT - len(games)):
                 games.append(_Game(name, random.Random(name)))
                 games[-1].roll()
             games = [game for game in games if game.play_forced()]
             situations = [(game.position, game.dice) for game in games]
             unfinished = []
-            analysed = engine.analyse(situations, PLIES, MAX_PLAYS)
-            for game, candidates in zip(games, analysed, strict=True):
+            analyses = engine.analyse(situations, PLIES, MAX_PLAYS)
+            for game, candidates in zip(games, analyses, strict=True):
                 decision = _decision(game, candidates)
                 if decision.equity_loss(len(candidates) - 1) > 0:
                     key = (decision.position.id, max(decision.dice), min(decision.dice))
@@ -106,7 +106,7 @@ def generate_decisions(engine: GnuBackgammon, count: int, seed: int = 0) -> list
 
 
 def write_case_base(file: Path, decisions: Sequence[Decision]) -> None:
-    """Write decisions to a JSON Lines file; ``InputError`` if it cannot be written."""
+    """Write decisions to a JSON Lines file; raise ``InputError`` if it cannot be written."""
     lines = [json.dumps(decision.to_dict(), separators=(",", ":")) for decision in decisions]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def case_file() -> Path:
     """Return the path of the file of cases: ``CASEWRIGHT_BACKGAMMON_CASES``, or the shipped file.
 
     The environment variable is the path of a file of other analysed decisions; see
-    ``decision.read_decisions``. ``InputError`` if the file does not exist.
+    ``decision.read_decisions``. Raise ``InputError`` if the file does not exist.
     """
     path = os.environ.get("CASEWRIGHT_BACKGAMMON_CASES")
     if path and not Path(path).is_file():
@@ -140,8 +140,8 @@ def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:
     candidates = [
         AnalysedPlay(
             candidate.play,
-            round(candidate.equity, _DIGITS),
-            chances_of(round(chance, _DIGITS) for chance in candidate.chances),
+            round(candidate.equity, _DECIMALS),
+            chances_of(round(chance, _DECIMALS) for chance in candidate.chances),
         )
         for candidate in candidates
     ]

@@ -30,11 +30,11 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
 
     The facet ``decision`` is the paper's: the mean of the latents before and after the play, or,
     for a query without a play, the latent of the position. The facet ``position`` ignores the plays
-    of cases. For queries without a play, it retrieves cases whose plays lose less equity
-    (``casewright bench backgammon``).
+    of cases. For queries without a play, the cases that ``position`` retrieves have plays that lose
+    less equity (``casewright bench backgammon``).
 
-    A board is a picture or a position id, so cases need no pictures. ``read`` is the paper's T
-    (from a picture to a text), ``network`` its L (to a latent).
+    A board is a picture or a position id, so cases need no pictures. ``read`` is the paper's
+    function T, from a picture to a text; ``network`` is the paper's function L, to a latent.
     """
 
     def positions(problems: Sequence[Components]) -> list[Position]:
@@ -72,7 +72,7 @@ def decision_case(decision: Decision, picture: Binary | None = None) -> Case:
     """Return an analysed decision as a case with its best play; the picture is for display only."""
     return Case(
         problem={
-            # Not the picture: it would be read again, without the options of the request.
+            # A picture as the board would be read again, without the options of the request.
             "board": decision.position.id,
             "roll": roll_text(decision.dice),
             "play": decision.best.play,
@@ -95,7 +95,7 @@ def decision_in(case: Case) -> Decision:
 
 
 def position_of(problem: Components, read: ReadBoard) -> Position:
-    """Return the position of a problem's board; ``InputError`` if it is neither picture nor id."""
+    """Return the position on a problem's board; raise ``InputError`` if there is no board."""
     board = problem.get("board")
     if isinstance(board, Binary):
         return read(board.read())

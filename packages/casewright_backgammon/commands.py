@@ -76,10 +76,10 @@ def finetune_backgammon(
     from casewright_mcbr.training import read_figures
 
     check_folder(target)
-    # Read the shipped figures first: the output may be their folder.
-    shipped = read_figures(NETWORK_FILE.parent)
+    # Read first, since the training may write its own figures to the folder of the shipped ones.
+    shipped_figures = read_figures(NETWORK_FILE.parent)
     figures = train_backgammon(target, data, seed=seed)
-    print_training_figures(figures, shipped, target, as_json=as_json)
+    print_training_figures(figures, shipped_figures, target, as_json=as_json)
 
 
 def finetune_backgammon_cases(

@@ -24,8 +24,8 @@ def chances_after_win(after: Position) -> Chances:
     The win is a gammon if the other player has borne off no checker, and a backgammon if that
     player also has a checker in the winner's home board or on the bar.
     """
-    gammon = not after.off[1]
-    return 1.0, float(gammon), float(gammon and any(after.other[POINTS - HOME :])), 0.0, 0.0
+    is_gammon = not after.off[1]
+    return 1.0, float(is_gammon), float(is_gammon and any(after.other[POINTS - HOME :])), 0.0, 0.0
 
 
 def flipped_chances(chances: Chances) -> Chances:
@@ -77,7 +77,7 @@ class Decision:
         return parse_play(self.position, self.candidates[rank].play)[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the decision as a JSON-plain mapping, which ``decision_of`` reads."""
+        """Return the decision as a mapping of JSON values, which ``decision_of`` reads."""
         return {
             "game": self.game,
             "position_id": self.position.id,
@@ -91,7 +91,7 @@ class Decision:
 
 
 def decision_of(record: dict[str, Any]) -> Decision:
-    """Return a record's decision; ``InputError`` names a missing or invalid field."""
+    """Return a record's decision; raise ``InputError`` for a missing or invalid field."""
     try:
         first, second = record["dice"]
         candidates = [
@@ -121,7 +121,7 @@ def decision_of(record: dict[str, Any]) -> Decision:
 
 
 def parse_value(record: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
-    """Return a position's chances before the roll and its engine class; for ``None``, two ``None``.
+    """Return a position's chances before the roll, and its engine class; both may be ``None``.
 
     Raises:
         KeyError, TypeError, ValueError: A field is missing, or is not a number.
@@ -144,17 +144,17 @@ def read_decisions(file: Path) -> list[Decision]:
 
 
 def read_lines(file: Path, parse: Callable[[Any], T]) -> list[T]:
-    """Parse each line of a JSON Lines file; ``InputError`` names the file or an invalid line."""
+    """Parse each line of a JSON Lines file; raise ``InputError`` for an invalid file or line."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {type(error).__name__}.") from error
-    parsed = []
+    values = []
     for number, line in enumerate(lines, 1):
         try:
-            parsed.append(parse(json.loads(line)))
+            values.append(parse(json.loads(line)))
         except InputError as error:
             raise InputError(f"{file}, line {number}: {error}") from None
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{file}, line {number}: {one_line(error)}") from None
-    return parsed
+    return values

@@ -58,7 +58,7 @@ OPTIONS = (
     ),
 )
 #: A position id: ten bytes in base64. The last character encodes two bits, so it is A, Q, g or w.
-_ID = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{13}[AQgw](?![A-Za-z0-9+/])")
+_POSITION_ID = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{13}[AQgw](?![A-Za-z0-9+/])")
 _ROLL = re.compile(r"(?<![\d/])([1-6])\s*[-–:]\s*([1-6])(?![\d/])")
 _MOVE = re.compile(rf"{STEP}(?:,? +{STEP})*", re.IGNORECASE)
 
@@ -74,8 +74,8 @@ def decision_cases() -> list[Case]:
 
 
 def _evidence(store: CaseStore, question: str) -> list[str]:
-    """Return the lines that answer a question: the check, its analysis, the advice, the cases."""
-    position, roll = _ID.search(question), _ROLL.search(question)
+    """Return the lines that answer a question: check, analysis, advice and cases, in this order."""
+    position, roll = _POSITION_ID.search(question), _ROLL.search(question)
     if position is None or roll is None:
         raise InputError(
             "A question about backgammon needs a position id of GNU Backgammon and a roll. "
@@ -88,9 +88,9 @@ def _evidence(store: CaseStore, question: str) -> list[str]:
         dice_of(roll[0].replace("–", "-")),
         move[0].replace(",", "") if move else None,
     )
-    starts = (("Check", "Analysis"), ("Advice",), ("Case",))
+    line_starts = (("Check", "Analysis"), ("Advice",), ("Case",))
     lines = lines_of(answer)
-    return [line for start in starts for line in lines if line.startswith(start)]
+    return [line for starts in line_starts for line in lines if line.startswith(starts)]
 
 
 def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
@@ -109,7 +109,7 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
         image,
         own=_choice(options, "checkers", get_args(Colour)),
         home=_choice(options, "home", get_args(Home)),
-        off=_off(options.get("off")),
+        off=_off_counts(options.get("off")),
     )
     network = shipped_network()
     store, judge = opened.stores["backgammon"], default_judge(network)
@@ -137,7 +137,7 @@ def _choice(options: Mapping[str, str], name: str, allowed: Sequence[Any]) -> An
     return value
 
 
-def _off(text: str | None) -> tuple[int, int] | None:
+def _off_counts(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     match = re.fullmatch(r"\s*(\d{1,2})\s*[-,]\s*(\d{1,2})\s*", text)

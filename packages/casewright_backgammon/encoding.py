@@ -9,9 +9,9 @@ import numpy as np
 from casewright_backgammon.position import BAR, CHECKERS, Position
 from casewright_mcbr.layers import Floats
 
-#: Length of the encoding of a position, and of a side: four numbers for each point, two for the
-#: bar and the borne-off checkers. The last two numbers of a position are the turn.
-INPUTS, SIDE = 198, 98
+#: Length of the encoding of a position, and of a side in it. A side has four numbers for each
+#: point, one for the bar and one for the borne-off checkers. Two more numbers are the turn.
+INPUT_COUNT, SIDE_INPUTS = 198, 98
 
 
 def encode(positions: Sequence[Position]) -> Floats:
@@ -22,16 +22,16 @@ def encode(positions: Sequence[Position]) -> Floats:
     by 15. The last two numbers are 1 and 0: the turn of the first side.
     """
     if not positions:
-        return np.zeros((0, INPUTS), dtype=np.float32)
+        return np.zeros((0, INPUT_COUNT), dtype=np.float32)
     counts = np.array([(position.own, position.other) for position in positions], dtype=np.float32)
     points = counts[:, :, :BAR]
-    units = np.stack(
+    point_inputs = np.stack(
         [points >= 1, points >= 2, points >= 3, np.maximum(points - 3, 0) / 2], axis=-1
     )
-    encoded = np.zeros((len(counts), INPUTS), dtype=np.float32)
+    encoded = np.zeros((len(counts), INPUT_COUNT), dtype=np.float32)
     for side in (0, 1):
-        start = side * SIDE
-        encoded[:, start : start + 4 * BAR] = units[:, side].reshape(len(counts), -1)
+        start = side * SIDE_INPUTS
+        encoded[:, start : start + 4 * BAR] = point_inputs[:, side].reshape(len(counts), -1)
         encoded[:, start + 4 * BAR] = counts[:, side, BAR] / 2
         encoded[:, start + 4 * BAR + 1] = (CHECKERS - counts[:, side].sum(axis=1)) / CHECKERS
     encoded[:, -2] = 1

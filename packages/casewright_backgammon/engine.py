@@ -27,9 +27,9 @@ from casewright_backgammon.position import Position, require_possible
 #: Path of the program on Debian, whose folder is not in every user's PATH.
 _DEBIAN_PATH = Path("/usr/games/gnubg")
 #: Maximum number of positions in one run of the program.
-_BATCH = 100
-#: Time limits in seconds, about ten times the usual time: for the start of the program, and for a
-#: position, by the number of plies.
+_BATCH_SIZE = 100
+#: Seconds that the start of the program may take, and that each position may take, by the number of
+#: plies: about ten times the usual seconds.
 _START_LIMIT = 30.0
 _POSITION_LIMITS = {0: 0.5, 1: 1.0, 2: 4.0, 3: 60.0, 4: 300.0}
 #: The commands before the positions.
@@ -49,6 +49,7 @@ set cube use on
 #: The question at the end of errors about the program's output.
 _VERSION_HINT = "Is it version 1.06 or later?"
 _T = TypeVar("_T")
+# Parts of the program's output.
 _NUMBER = r"([+-]?\d+\.\d+)"
 _DICE = re.compile(r"^The dice have been set to (\d) and (\d)\.$", re.MULTILINE)
 _HINT = re.compile(
@@ -76,7 +77,7 @@ def find_engine() -> Path | None:
     """Return the path of the program; ``None`` if it is not installed, or disabled.
 
     The environment variable ``CASEWRIGHT_GNUBG`` is the path of another program, or ``none`` to
-    disable it.
+    disable the engine.
     """
     if setting := os.environ.get("CASEWRIGHT_GNUBG"):
         return None if setting == "none" else Path(setting)
@@ -89,9 +90,9 @@ def find_engine() -> Path | None:
 class GnuBackgammon:
     """The program GNU Backgammon; each run is a separate process.
 
-    The methods but ``draw`` raise ``InputError`` for an impossible position or roll, a finished
-    game, or a number of plies that is not 0 to 4. All raise ``ToolError`` if the program crashes,
-    takes too long, or writes an unknown format.
+    All methods except ``draw`` raise ``InputError`` for an impossible position or roll, a finished
+    game, or a number of plies that is not 0 to 4. All methods raise ``ToolError`` if the program
+    crashes, takes too long, or writes an unknown format.
     """
 
     #: The path of the program, by default of the installed program.
@@ -115,15 +116,16 @@ class GnuBackgammon:
         _check_plies(plies)
         plays = [legal_plays(require_possible(position), dice) for position, dice in decisions]
         candidates: list[list[AnalysedPlay]] = [[] for _ in decisions]
-        forced = [index for index, legal in enumerate(plays) if len(legal) == 1]
+        forced_indices = [index for index, legal in enumerate(plays) if len(legal) == 1]
         # The program writes nothing about a roll without a legal step. So a forced play gets the
         # value of the position after it.
-        analysed = self._analyse_by_value([plays[index][0] for index in forced], plies)
-        for index, candidate in zip(forced, analysed, strict=True):
+        forced_plays = [plays[index][0] for index in forced_indices]
+        analyses = self._analyse_by_value(forced_plays, plies)
+        for index, candidate in zip(forced_indices, analyses, strict=True):
             candidates[index] = [candidate]
-        choices = [index for index, legal in enumerate(plays) if len(legal) > 1]
-        with progress_bar("Analysing decisions", len(choices)) as advance:
-            for batch in _batches(choices):
+        choice_indices = [index for index, legal in enumerate(plays) if len(legal) > 1]
+        with progress_bar("Analysing decisions", len(choice_indices)) as advance:
+            for batch in _batches(choice_indices):
                 texts = self._hints([decisions[index] for index in batch], plies, max_plays)
                 for index, text in zip(batch, texts, strict=True):
                     candidates[index] = _candidates(text, decisions[index], plays[index])
@@ -147,7 +149,7 @@ class GnuBackgammon:
     ) -> AnalysedPlay:
         """Return the analysis of a play, even if ``analyse`` does not list it.
 
-        ``InputError`` if the play is not legal.
+        Raise ``InputError`` if the play is not legal.
         """
         _check_plies(plies)
         legal = legal_play(require_possible(position), dice, play)
@@ -168,7 +170,7 @@ class GnuBackgammon:
         """Return analyses of plays, computed from the values of the positions after them."""
         unfinished = [play.after.flipped for play in plays if any(play.after.own)]
         values = iter(self.values(unfinished, plies))
-        analysed = []
+        analyses = []
         for play in plays:
             if any(play.after.own):
                 value = next(values)
@@ -177,8 +179,8 @@ class GnuBackgammon:
             else:
                 chances = chances_after_win(play.after)
                 equity = sum(chances)
-            analysed.append(AnalysedPlay(play.text, equity, chances))
-        return analysed
+            analyses.append(AnalysedPlay(play.text, equity, chances))
+        return analyses
 
     def _hints(
         self, decisions: Sequence[tuple[Position, Dice]], plies: int, max_plays: int
@@ -228,19 +230,19 @@ class GnuBackgammon:
         *chances, _, cubeful = rows[label]
         equities = {row[1]: float(row[2]) for row in _CUBE.finditer(text)}
         if len(equities) == 3:
-            # The player on roll may double; the opponent then takes or passes, to lose less.
+            # The player on roll may double; then the opponent chooses the lower loss: take or pass.
             doubled = min(equities["Double, pass"], equities["Double, take"])
             cubeful = max(equities["No double"], doubled)
         return PositionValue(chances_of(chances), cubeful)
 
-    def _run(self, commands: Sequence[str], count: int, plies: int) -> str:
+    def _run(self, commands: Sequence[str], position_count: int, plies: int) -> str:
         """Run the program on commands, in an empty home folder, and return its output.
 
-        ``count`` is the number of positions, for the time limit.
+        The default time limit depends on ``position_count`` and ``plies``.
         """
         limit = self.limit
         if limit is None:
-            limit = _START_LIMIT + _POSITION_LIMITS[plies] * count
+            limit = _START_LIMIT + _POSITION_LIMITS[plies] * position_count
         with TemporaryDirectory(prefix="casewright-gnubg-") as folder:
             home = Path(folder)
             (home / "commands").write_text(_SETTINGS + "\n".join(commands) + "\n", "ascii")
@@ -256,7 +258,7 @@ class GnuBackgammon:
         return text
 
     def _exit_code(self, home: Path, output: IO[bytes], limit: float) -> int:
-        """Return the exit code of a run; kill it after ``limit`` seconds, with a ``ToolError``."""
+        """Return a run's exit code; after ``limit`` seconds, kill it and raise ``ToolError``."""
         try:
             child = subprocess.Popen(
                 [str(self.path), "-t", "-q", "-c", str(home / "commands")],
@@ -314,7 +316,7 @@ def _check_plies(plies: int) -> None:
 
 
 def _batches(items: Sequence[_T]) -> list[Sequence[_T]]:
-    return [items[start : start + _BATCH] for start in range(0, len(items), _BATCH)]
+    return [items[start : start + _BATCH_SIZE] for start in range(0, len(items), _BATCH_SIZE)]
 
 
 def _candidates(
@@ -322,7 +324,7 @@ def _candidates(
 ) -> list[AnalysedPlay]:
     """Return the plays that the output for a decision lists, the best first.
 
-    ``ToolError`` if it lists no play, or an illegal play.
+    Raise ``ToolError`` if the output lists no play, or an illegal play.
     """
     position, dice = decision
     situation = f"for {dice[0]}-{dice[1]} in {position.id}"
@@ -339,7 +341,7 @@ def _candidates(
                 f"{error}. {_VERSION_HINT}"
             ) from None
         equity, *chances = map(float, row.groups()[2:])
-        # The fourth chance, that of losing, is 1 minus the first.
+        # The fourth chance, the chance of losing, is 1 minus the first chance.
         del chances[3]
         candidates.append(AnalysedPlay(play, equity, chances_of(chances)))
     if not candidates:

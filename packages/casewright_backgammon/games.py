@@ -15,7 +15,7 @@ from casewright_backgammon.position import Position
 #: Names of the files with the analysed decisions, and with more analysed positions.
 DECISIONS, POOL = "decisions-dev.jsonl", "wildbg_positions.jsonl"
 #: Number of parts into which the games are divided.
-PARTS = 5
+PART_COUNT = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Split:
 
     cases: Sequence[Decision]  # decisions for retrieval and for training
     queries: Sequence[Decision]  # decisions of other games, with positions that no case has
-    #: Other positions with chances, for training; no query has these positions.
+    #: Further positions with chances, for training; no query has one of these positions.
     pool: Sequence[tuple[Position, Chances]]
     #: Number of decisions of the queries' games that are not queries, because a case has their
     #: position (mostly openings).
@@ -32,7 +32,10 @@ class Split:
 
 
 def read_split(folder: Path) -> Split:
-    """Return the split of a folder's decisions; ``InputError`` if a file is missing or invalid."""
+    """Return the split of a folder's decisions.
+
+    Raise ``InputError`` if a file is missing or invalid.
+    """
     if missing := [name for name in (DECISIONS, POOL) if not (folder / name).is_file()]:
         raise InputError(
             f"{folder} lacks {' and '.join(missing)}. Give the folder that has both files."
@@ -45,21 +48,21 @@ def split_games(
 ) -> Split:
     """Return a split with the games of ``part`` (0 to 4) as queries and the other games as cases.
 
-    ``InputError`` if there would be no cases or no queries.
+    Raise ``InputError`` if there would be no cases or no queries.
     """
     cases = [decision for decision in decisions if part_of(decision.game) != part]
-    held_out = [decision for decision in decisions if part_of(decision.game) == part]
+    part_decisions = [decision for decision in decisions if part_of(decision.game) == part]
     case_positions = _positions(cases)
-    queries = [decision for decision in held_out if decision.position not in case_positions]
+    queries = [decision for decision in part_decisions if decision.position not in case_positions]
     if not cases or not queries:
         raise InputError("There are too few games for both queries and cases. Give more games.")
     query_positions = _positions(queries)
-    remaining = [example for example in pool if example[0] not in query_positions]
-    return Split(cases, queries, remaining, len(held_out) - len(queries))
+    remaining_pool = [example for example in pool if example[0] not in query_positions]
+    return Split(cases, queries, remaining_pool, len(part_decisions) - len(queries))
 
 
 def _positions(decisions: Sequence[Decision]) -> set[Position]:
-    """Return the positions before and after the decisions' candidates: all training examples."""
+    """Return the decisions' positions and those after their candidates: all training positions."""
     return {decision.position for decision in decisions} | {
         decision.after(rank).flipped
         for decision in decisions
@@ -69,4 +72,4 @@ def _positions(decisions: Sequence[Decision]) -> set[Position]:
 
 def part_of(game: str) -> int:
     """Return the number of a game's part, 0 to 4, from a hash of the game's name."""
-    return hashlib.sha256(game.encode()).digest()[0] % PARTS
+    return hashlib.sha256(game.encode()).digest()[0] % PART_COUNT

@@ -20,8 +20,8 @@ from casewright_backgammon.moves import Dice, Play, legal_plays
 from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import Position
 
-#: Number of best plays in an analysis.
-LISTED = 5
+#: Number of the best plays that an analysis lists in any case.
+LISTED_COUNT = 5
 #: Plies of the engine's look-ahead.
 PLIES = 2
 
@@ -37,19 +37,22 @@ class PlayJudge(ABC):
     ) -> Decision:
         """Return a decision with its best plays, ``more_plays``, and the play that was made.
 
-        The position is from the side of the player on roll. ``ToolError`` if the engine failed.
+        The position is from the side of the player on roll. Raise ``ToolError`` if an engine fails.
         """
-        required = {play.text for play in (*more_plays, played) if play}
-        candidates = self._candidates(position, dice, required)
+        required_texts = {play.text for play in (*more_plays, played) if play}
+        candidates = self._candidates(position, dice, required_texts)
         ranked = sorted(candidates, key=lambda candidate: -candidate.equity)
-        listed = [*ranked[:LISTED], *(c for c in ranked[LISTED:] if c.play in required)]
+        listed, others = ranked[:LISTED_COUNT], ranked[LISTED_COUNT:]
+        listed += [candidate for candidate in others if candidate.play in required_texts]
         plays = [candidate.play for candidate in listed]
         rank = None if played is None else plays.index(played.text)
         return Decision("asked", position, dice, tuple(listed), rank)
 
     @abstractmethod
-    def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
-        """Return the analysed best plays, and those whose texts are in ``required``."""
+    def _candidates(
+        self, position: Position, dice: Dice, required_texts: set[str]
+    ) -> list[AnalysedPlay]:
+        """Return the analysed best plays, and those whose texts are in ``required_texts``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ class NetworkJudge(PlayJudge):
     name = "the network that ships, without look-ahead"
     is_trusted = False
 
-    def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
+    def _candidates(
+        self, position: Position, dice: Dice, required_texts: set[str]
+    ) -> list[AnalysedPlay]:
         plays = legal_plays(position, dice)
         equities = self.network.after_equities([play.after for play in plays])
         chances = self.network.chances([play.after.flipped for play in plays])
@@ -78,14 +83,16 @@ class EngineJudge(PlayJudge):
     name = "GNU Backgammon, 2 plies ahead"
     is_trusted = True
 
-    def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
+    def _candidates(
+        self, position: Position, dice: Dice, required_texts: set[str]
+    ) -> list[AnalysedPlay]:
         texts = {play.after: play.text for play in legal_plays(position, dice)}
         # The program may write a play in another way than ``Play.text``.
         listed = [
             replace(candidate, play=texts[parse_play(position, candidate.play)[0]])
-            for candidate in self.engine.analyse([(position, dice)], PLIES, LISTED)[0]
+            for candidate in self.engine.analyse([(position, dice)], PLIES, LISTED_COUNT)[0]
         ]
-        for text in sorted(required - {candidate.play for candidate in listed}):
+        for text in sorted(required_texts - {candidate.play for candidate in listed}):
             listed.append(self.engine.equity_of_play(position, dice, text, PLIES))
         return listed
 
@@ -97,7 +104,7 @@ def default_judge(network: PositionNetwork) -> PlayJudge:
 
 
 def _chances_after(play: Play, row: Sequence[float]) -> Chances:
-    """Return the chances of a play's player from those of the opponent, who is then on roll."""
+    """Return the chances of the player of a play; ``row`` has the chances of the opponent."""
     if not any(play.after.own):
         return chances_after_win(play.after)
     return chances_of(round(chance, 3) for chance in flipped_chances(chances_of(row)))

@@ -1,7 +1,7 @@
 """The position network: from a position to its latent (a vector of 64 numbers) and its equity.
 
-It is the L of MCBR-RAG (Marom 2024, section 5.2), trained on two tasks: from the latent of
-TD-Gammon's encoding of a position, it predicts the position's value and the encoding.
+The network is the function L of MCBR-RAG (Marom 2024, section 5.2), trained on two tasks: from the
+latent of TD-Gammon's encoding of a position, it predicts the position's value and the encoding.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from casewright_backgammon.decision import chances_after_win
-from casewright_backgammon.encoding import INPUTS, encode
+from casewright_backgammon.encoding import INPUT_COUNT, encode
 from casewright_backgammon.position import Position
 from casewright_mcbr.layers import (
     UNITS,
@@ -27,7 +27,7 @@ from casewright_mcbr.layers import (
 )
 
 #: Number of chances of a position; see ``decision.Chances``.
-CHANCES = 5
+CHANCE_COUNT = 5
 #: The file of the shipped network.
 NETWORK_FILE = Path(__file__).parent / "weights" / "latent.npz"
 _LAYERS = ("hidden", "latent", "value")
@@ -40,7 +40,7 @@ class PositionNetwork:
     hidden: Layer  # the layer from the encoding, with ReLU
     latent: Layer  # the layer from the hidden units
     value: Layer  # the layer from the latent, with ReLU, to logits of the chances
-    name: str  # the name of the training: its weighting and seed
+    name: str  # a name with the training's weight of the value's loss, and seed
 
     def latents(self, positions: Sequence[Position]) -> Floats:
         """Return the latents of n positions, array (n, 64), not scaled to length 1."""
@@ -56,7 +56,7 @@ class PositionNetwork:
         return equity(self.chances(positions))
 
     def after_equities(self, afters: Sequence[Position]) -> Floats:
-        """Return the equities (n) of positions after a play, from the side of its player."""
+        """Return the equities (n) of the players who made the plays before these positions."""
         equities = -self.equities([after.flipped for after in afters])
         for index, after in enumerate(afters):
             if not any(after.own):  # the game is over
@@ -66,9 +66,9 @@ class PositionNetwork:
     def save(self, file: Path) -> None:
         """Write the network to a NumPy archive."""
         arrays = {
-            f"{name}_{kind}": array
+            f"{name}_{part}": array
             for name in _LAYERS
-            for kind, array in zip(("weight", "bias"), getattr(self, name), strict=True)
+            for part, array in zip(("weight", "bias"), getattr(self, name), strict=True)
         }
         write_arrays(file, {"name": self.name, **arrays})
 
@@ -82,21 +82,21 @@ def equity(chances: Floats) -> Floats:
 def mean_latents(before: Floats, after: Floats) -> Floats:
     """Return the latents of decisions: means of the latents (n, 64) before and after the play.
 
-    Both positions are from the side of the player who makes the play. As in the paper, their
-    latents are not scaled first; the store scales the means to length 1.
+    The positions are from the side of the player who makes the play. As in the paper, the latents
+    are not scaled before the mean; the store scales the means to length 1.
     """
     return np.asarray((before + after) / 2, dtype=np.float32)
 
 
 def load_network(file: Path = NETWORK_FILE) -> PositionNetwork:
-    """Return a file's network; ``InputError`` if the file is missing, or has unexpected arrays."""
+    """Return a file's network; raise ``InputError`` for a missing file or unexpected arrays."""
     arrays = read_arrays(file, "network of positions", "backgammon")
     try:
         layers = [(arrays[f"{name}_weight"], arrays[f"{name}_bias"]) for name in _LAYERS]
         hidden, latent, value = layers
         network = PositionNetwork(hidden, latent, value, str(arrays["name"]))
         shapes = hidden[0].shape[1], latent[0].shape[0], value[0].shape
-        fits = shapes == (INPUTS, UNITS, (CHANCES, UNITS))
+        fits = shapes == (INPUT_COUNT, UNITS, (CHANCE_COUNT, UNITS))
     except (KeyError, IndexError):
         fits = False
     if not fits:

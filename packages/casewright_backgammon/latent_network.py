@@ -5,20 +5,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from casewright_backgammon.encoding import INPUTS
-from casewright_backgammon.latent import CHANCES
+from casewright_backgammon.encoding import INPUT_COUNT
+from casewright_backgammon.latent import CHANCE_COUNT
 from casewright_mcbr.layers import UNITS
 
 
 class MultiTaskNetwork(nn.Module):
-    """An encoder, with ``width`` hidden units, to a latent, with heads for chances and encoding."""
+    """A network from an encoding to ``width`` hidden units, a latent, chances and the encoding."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.hidden = nn.Linear(INPUTS, width)
+        self.hidden = nn.Linear(INPUT_COUNT, width)
         self.latent = nn.Linear(width, UNITS)
-        self.value = nn.Linear(UNITS, CHANCES)
-        self.decoder = nn.Linear(UNITS, INPUTS)
+        self.value = nn.Linear(UNITS, CHANCE_COUNT)
+        self.decoder = nn.Linear(UNITS, INPUT_COUNT)
 
     def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits of chances (n, 5) and reconstructions (n, 198) of encodings (n, 198)."""

@@ -22,10 +22,12 @@ from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.position import Position, position_of_id
 from casewright_mcbr.training import arrays_of, seeded, step
 
-#: The paper's pairs of weights, of the value's loss and the decoder's loss (MCBR-RAG, section 5.2).
+#: The paper's pairs of the weights of the value's and the decoder's loss (MCBR-RAG, section 5.2).
 WEIGHTS = ((0, 1), (1, 0), (1, 1), (1, 0.1), (1, 0.01), (1, 0.001), (1, 0.0001))
-#: Hidden units, epochs, batch size, learning rate and weight decay; chosen on training games.
-WIDTH, EPOCHS, BATCH, RATE, DECAY = 512, 20, 512, 2e-3, 1e-4
+#: Number of hidden units, of epochs, and of examples in a batch; chosen on training games.
+WIDTH, EPOCHS, BATCH_SIZE = 512, 20, 512
+#: Learning rate and weight decay; chosen on training games.
+RATE, DECAY = 2e-3, 1e-4
 #: Factors that bring the value's loss and the decoder's loss to a similar size.
 VALUE_SCALE, DECODER_SCALE = 4.0, 10.0
 
@@ -46,9 +48,9 @@ class Examples:
 def examples_of(
     decisions: Sequence[Decision], pool: Sequence[tuple[Position, Chances]] = ()
 ) -> Examples:
-    """Return as examples a pool, and the positions before and after the decisions' candidates.
+    """Return examples: a pool, the decisions' positions, and the positions after the candidates.
 
-    A decision's position before the roll is left out if the decision has no value.
+    A decision's own position is left out if the decision has no value.
     """
     positions: list[Position] = []
     chances: list[Chances] = []
@@ -69,7 +71,7 @@ def examples_of(
 
 
 def read_pool(file: Path) -> list[tuple[Position, Chances]]:
-    """Return a JSON Lines file's positions with their chances; see ``read_lines`` for errors."""
+    """Return the positions of a JSON Lines file with their chances; errors as in ``read_lines``."""
     return read_lines(file, _with_chances)
 
 
@@ -81,12 +83,12 @@ def _with_chances(row: dict[str, Any]) -> tuple[Position, Chances]:
 
 
 def train_network(
-    examples: Examples, weighting: float, *, seed: int = 0, epochs: int = EPOCHS
+    examples: Examples, value_weight: float, *, seed: int = 0, epochs: int = EPOCHS
 ) -> PositionNetwork:
     """Train a network; an epoch of 100,000 examples takes about 3 seconds on one core.
 
-    ``weighting`` is the weight of the value's loss, from 0 to 1; the weight of the decoder's loss
-    is 1 minus ``weighting``. The same seed gives the same network on one machine.
+    ``value_weight`` is the weight of the value's loss, from 0 to 1; the decoder's loss has the
+    weight 1 minus ``value_weight``. The same seed gives the same network on one machine.
     """
     import torch
     from torch.nn import functional
@@ -97,19 +99,19 @@ def train_network(
         network = MultiTaskNetwork(WIDTH)
         encoded, chances = torch.tensor(examples.encoded), torch.tensor(examples.chances)
         optimizer = torch.optim.AdamW(network.parameters(), RATE, weight_decay=DECAY)
-        steps = epochs * -(-len(encoded) // BATCH)
+        steps = epochs * -(-len(encoded) // BATCH_SIZE)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(epochs):
-            for batch in torch.randperm(len(encoded)).split(BATCH):
+            for batch in torch.randperm(len(encoded)).split(BATCH_SIZE):
                 value, decoded = network(encoded[batch])
                 value_loss = functional.binary_cross_entropy_with_logits(value, chances[batch])
                 decoder_loss = functional.mse_loss(decoded, encoded[batch])
-                loss = weighting * VALUE_SCALE * value_loss
-                loss += (1 - weighting) * DECODER_SCALE * decoder_loss
+                loss = value_weight * VALUE_SCALE * value_loss
+                loss += (1 - value_weight) * DECODER_SCALE * decoder_loss
                 step(loss, optimizer, schedule)
     return PositionNetwork(
         arrays_of(network.hidden),
         arrays_of(network.latent),
         arrays_of(network.value),
-        f"backgammon-{weighting:g}-{seed}",
+        f"backgammon-{value_weight:g}-{seed}",
     )

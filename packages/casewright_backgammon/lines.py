@@ -1,4 +1,4 @@
-"""Answers as lines of text, and as JSON-plain mappings."""
+"""Answers as lines of text, and as mappings of JSON values."""
 
 from __future__ import annotations
 
@@ -47,26 +47,21 @@ def attempt_line(number: int, name: str, attempt: AdvisedPlay) -> str:
 
 
 def json_of(answer: BoardAnswer) -> dict[str, Any]:
-    """Return an answer as a JSON-plain mapping."""
+    """Return an answer as a mapping of JSON values."""
     return {
         "position_id": answer.position.id,
         "roll": roll_text(answer.dice),
         "move": None if answer.played is None else answer.played.text,
-        "cases": [
-            {
-                "id": hit.case.id,
-                "score": hit.score,
-                "position_id": decision.position.id,
-                "best": decision.best.play,
-                "text": str(hit.case.solution),
-            }
-            for hit in answer.hits
-            for decision in [decision_in(hit.case)]
-        ],
+        "cases": [_hit_json(hit) for hit in answer.hits],
         "answered_by": answer.answered_by,
         "attempts": [
-            {"play": a.play, "lost": a.equity_loss, "text": a.text, "why": a.flaw}
-            for a in answer.attempts
+            {
+                "play": attempt.play,
+                "lost": attempt.equity_loss,
+                "text": attempt.text,
+                "why": attempt.flaw,
+            }
+            for attempt in answer.attempts
         ],
         "judged_by": answer.judged_by,
         "analysis": answer.analysis,
@@ -74,4 +69,15 @@ def json_of(answer: BoardAnswer) -> dict[str, Any]:
         "right": answer.advice.is_right,
         "retained": None if answer.retained is None else answer.retained.outcome,
         "not_retained": answer.not_retained,
+    }
+
+
+def _hit_json(hit: Hit) -> dict[str, Any]:
+    decision = decision_in(hit.case)
+    return {
+        "id": hit.case.id,
+        "score": hit.score,
+        "position_id": decision.position.id,
+        "best": decision.best.play,
+        "text": str(hit.case.solution),
     }

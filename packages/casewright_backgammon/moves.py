@@ -11,6 +11,7 @@ from casewright_backgammon.position import BAR, HOME, POINTS, Position, Side, fu
 
 #: A checker's step: start point (25 is the bar), end point (0 is off), and True for a hit.
 Step = tuple[int, int, bool]
+#: The two numbers of a roll.
 Dice = tuple[int, int]
 
 
@@ -25,7 +26,8 @@ class Play:
     def text(self) -> str:
         """The play in the players' notation: ``24/18 13/11``, ``bar/20*``, ``6/off(2)``.
 
-        The steps of a checker are joined; a point between them is named only if there is a hit.
+        The steps of a checker are joined. A point between two steps is named only if there the
+        checker hits.
         """
         if not self.steps:
             return "cannot move"
@@ -42,7 +44,8 @@ class Play:
             else:
                 chains.append([step])
         counts = Counter(sorted((_chain_key(chain) for chain in chains), reverse=True))
-        return " ".join(f"{text}({n})" if n > 1 else text for (_, _, text), n in counts.items())
+        texts = {text: count for (_, _, text), count in counts.items()}
+        return " ".join(f"{text}({n})" if n > 1 else text for text, n in texts.items())
 
 
 def legal_plays(position: Position, dice: Dice) -> list[Play]:
@@ -55,21 +58,21 @@ def legal_plays(position: Position, dice: Dice) -> list[Play]:
     """
     large, small = sorted(require_dice(dice), reverse=True)
     orders = [(large,) * 4] if large == small else [(large, small), (small, large)]
-    results = [_play_dice(position, order) for order in orders]
-    max_count = max(count for count, _ in results)
-    steps_to: dict[Position, tuple[Step, ...]] = {}
-    for count, positions in results:
+    sequences = [_play_dice(position, order) for order in orders]
+    max_count = max(count for count, _ in sequences)
+    steps_by_after: dict[Position, tuple[Step, ...]] = {}
+    for count, positions in sequences:
         if count == max_count:
             for after, steps in positions.items():
-                steps_to.setdefault(after, steps)
+                steps_by_after.setdefault(after, steps)
             # If only one die can be played, it must be the larger die, which comes first.
             if max_count == 1:
                 break
-    return [Play(steps, after) for after, steps in steps_to.items()]
+    return [Play(steps, after) for after, steps in steps_by_after.items()]
 
 
 def require_dice(dice: Dice) -> Dice:
-    """Return the dice unchanged; ``InputError`` if they are not two numbers from 1 to 6."""
+    """Return the dice unchanged; raise ``InputError`` unless they are two numbers from 1 to 6."""
     if len(dice) != 2 or not all(1 <= die <= 6 for die in dice):
         raise InputError(f"A roll is two numbers from 1 to 6, not {dice!r:.40}.")
     return dice
@@ -78,8 +81,8 @@ def require_dice(dice: Dice) -> Dice:
 def apply_step(position: Position, start: int, end: int) -> tuple[Position, bool]:
     """Return the position after a step from ``start`` to ``end``, and True if the step hits.
 
-    The step may be of any length. ``InputError`` if ``start`` (25 for the bar) has no checker, or
-    the opponent holds the point ``end`` (0 for off).
+    The step may be of any length. Raise ``InputError`` if ``start`` (25 for the bar) has no
+    checker, or the opponent holds the point ``end`` (0 for off).
     """
     own, other = list(position.own), list(position.other)
     if not own[start - 1]:
@@ -104,19 +107,19 @@ def _point_name(point: int) -> str:
 def _play_dice(
     position: Position, dice: tuple[int, ...]
 ) -> tuple[int, dict[Position, tuple[Step, ...]]]:
-    """Return how many dice can be played in this order, and the steps to each final position."""
-    steps_to: dict[Position, tuple[Step, ...]] = {position: ()}
+    """Return how many dice can be played in this order, and the steps by the final position."""
+    steps_by_after: dict[Position, tuple[Step, ...]] = {position: ()}
     for count, die in enumerate(dice):
-        longer: dict[Position, tuple[Step, ...]] = {}
-        for before, steps in steps_to.items():
+        longer_steps: dict[Position, tuple[Step, ...]] = {}
+        for before, steps in steps_by_after.items():
             for start, end in _legal_steps(before.own, before.other, die):
                 after, is_hit = apply_step(before, start, end)
                 # Of several sequences to the same position, keep the first.
-                longer.setdefault(after, (*steps, (start, end, is_hit)))
-        if not longer:
-            return count, steps_to
-        steps_to = longer
-    return len(dice), steps_to
+                longer_steps.setdefault(after, (*steps, (start, end, is_hit)))
+        if not longer_steps:
+            return count, steps_by_after
+        steps_by_after = longer_steps
+    return len(dice), steps_by_after
 
 
 def _legal_steps(own: Side, other: Side, die: int) -> Iterator[tuple[int, int]]:

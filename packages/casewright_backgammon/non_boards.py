@@ -1,7 +1,7 @@
-"""Drawing of pictures without a board, which the reader learns to refuse.
+"""Drawing of pictures without a board; the reader of boards learns to refuse them.
 
-The training uses ``TRAINING_KINDS`` of pictures. The share of pictures of ``UNSEEN_KINDS`` that the
-reader refuses is an estimate for all other kinds.
+The training uses ``TRAINING_KINDS`` of pictures. The share of refused pictures of ``UNSEEN_KINDS``
+is an estimate for all other kinds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Draws a random picture of one kind.
 Kind = Callable[[np.random.Generator], "Image.Image"]
-Ink = tuple[int, int, int]
+Rgb = tuple[int, int, int]
 
 
 def draw_non_board(kinds: Mapping[str, Kind], rng: np.random.Generator) -> Image.Image:
@@ -55,13 +55,15 @@ def _scene(rng: np.random.Generator) -> Image.Image:
         box = (x, y, x + width, y + height)
         match int(rng.integers(4)):
             case 0:
-                pen.ellipse(box, fill=_ink(rng), outline=_ink(rng), width=2)
+                pen.ellipse(box, fill=_colour(rng), outline=_colour(rng), width=2)
             case 1:
-                pen.rectangle(box, fill=_ink(rng), outline=_ink(rng), width=2)
+                pen.rectangle(box, fill=_colour(rng), outline=_colour(rng), width=2)
             case 2:
-                pen.polygon([(x, y), (x + width, y), (x + width / 2, y + height)], fill=_ink(rng))
+                pen.polygon(
+                    [(x, y), (x + width, y), (x + width / 2, y + height)], fill=_colour(rng)
+                )
             case _:
-                pen.line(box, fill=_ink(rng), width=int(rng.integers(1, 12)))
+                pen.line(box, fill=_colour(rng), width=int(rng.integers(1, 12)))
     return image
 
 
@@ -90,7 +92,7 @@ def _table(rng: np.random.Generator) -> Image.Image:
     for row in range(rows):
         for column in range(columns):
             x, y = column * width, row * height
-            fill = _ink(rng) if rng.random() < 0.1 else None
+            fill = _colour(rng) if rng.random() < 0.1 else None
             pen.rectangle((x, y, x + width, y + height), fill=fill, outline=outline)
             if rng.random() < 0.7:
                 font = font_of(None, max(7, int(0.45 * min(width, height))))
@@ -105,7 +107,10 @@ def _squares(rng: np.random.Generator) -> Image.Image:
     cells = int(rng.choice([3, 6, 7, 8, 8, 8, 10, 12, 19]))
     side = min(image.size) * rng.uniform(0.7, 1) / cells
     left, top = (image.width - cells * side) / 2, (image.height - cells * side) / 2
-    colours, pieces = (_ink(rng), _ink(rng)), (_ink(rng), _ink(rng))
+    colours, pieces = (
+        (_colour(rng), _colour(rng)),
+        (_colour(rng), _colour(rng)),
+    )
     is_chequered, piece_share = rng.random() < 0.6, rng.uniform(0, 0.7)
     for row in range(cells):
         for column in range(cells):
@@ -127,7 +132,7 @@ def _chart(rng: np.random.Generator) -> Image.Image:
     step = 0.85 * image.width / count
     heights = rng.uniform(0.05, 0.8, count) * image.height
     points = [(left + bar * step, bottom - height) for bar, height in enumerate(heights)]
-    colour = _ink(rng)
+    colour = _colour(rng)
     if rng.random() < 0.6:
         for x, y in points:
             pen.rectangle((x, y, x + 0.7 * step, bottom), fill=colour)
@@ -140,11 +145,11 @@ def _chart(rng: np.random.Generator) -> Image.Image:
 
 
 def _rows(rng: np.random.Generator) -> Image.Image:
-    """Draw rows of triangles, discs or bars, which are parts of a board."""
+    """Draw rows of triangles, discs or bars, like parts of a board."""
     image, pen, _ = _sheet(rng)
     count = int(rng.choice([2, 3, 4, 5, 8, 9, 16, 20, 30]))
     width = image.width / count
-    colours = (_ink(rng), _ink(rng))
+    colours = (_colour(rng), _colour(rng))
     shape = int(rng.integers(3))
     for row in range(int(rng.integers(1, 6))):
         y = row * image.height / 4
@@ -167,7 +172,7 @@ def _gradient(rng: np.random.Generator) -> Image.Image:
     across, down = np.meshgrid(np.linspace(-1, 1, width), np.linspace(-1, 1, height))
     angle = rng.uniform(0, 2 * np.pi)
     share = (1 + across * np.cos(angle) / 1.5 + down * np.sin(angle) / 1.5) / 2
-    start, end = np.array(_ink(rng)), np.array(_ink(rng))
+    start, end = np.array(_colour(rng)), np.array(_colour(rng))
     return Image.fromarray((start + (end - start) * share.clip(0, 1)[..., None]).astype(np.uint8))
 
 
@@ -178,7 +183,7 @@ def _rings(rng: np.random.Generator) -> Image.Image:
     radius = 0.48 * min(image.size)
     for share in np.linspace(1, 0.1, int(rng.integers(2, 9))):
         r = radius * share
-        pen.ellipse((x - r, y - r, x + r, y + r), fill=_ink(rng), outline=ink)
+        pen.ellipse((x - r, y - r, x + r, y + r), fill=_colour(rng), outline=ink)
     for hour in range(12):
         angle = hour * np.pi / 6
         end = (x + radius * np.cos(angle), y + radius * np.sin(angle))
@@ -190,7 +195,7 @@ def _hexagons(rng: np.random.Generator) -> Image.Image:
     """Draw the hexagons of another game, some with discs."""
     image, pen, ink = _sheet(rng)
     side = image.width / float(rng.uniform(8, 20))
-    colours = [_ink(rng) for _ in range(3)]
+    colours = [_colour(rng) for _ in range(3)]
     for row in range(int(image.height / (1.5 * side)) + 1):
         for column in range(int(image.width / (1.73 * side)) + 1):
             x, y = (column + row % 2 / 2) * 1.73 * side, row * 1.5 * side
@@ -199,7 +204,7 @@ def _hexagons(rng: np.random.Generator) -> Image.Image:
             pen.polygon(corners, fill=colours[(row + column) % 3], outline=ink)
             if rng.random() < 0.3:
                 r = 0.6 * side
-                pen.ellipse((x - r, y - r, x + r, y + r), fill=_ink(rng), outline=ink)
+                pen.ellipse((x - r, y - r, x + r, y + r), fill=_colour(rng), outline=ink)
     return image
 
 
@@ -232,16 +237,16 @@ def _size(rng: np.random.Generator) -> tuple[int, int]:
     return width, max(120, int(width * rng.uniform(0.5, 1.3)))
 
 
-def _sheet(rng: np.random.Generator) -> tuple[Image.Image, ImageDraw.ImageDraw, Ink]:
+def _sheet(rng: np.random.Generator) -> tuple[Image.Image, ImageDraw.ImageDraw, Rgb]:
     from PIL import Image, ImageDraw
 
-    paper = (255, 255, 255) if rng.random() < 0.4 else _ink(rng)
-    ink: Ink = (0, 0, 0) if sum(paper) > 380 else (255, 255, 255)
+    paper = (255, 255, 255) if rng.random() < 0.4 else _colour(rng)
+    ink: Rgb = (0, 0, 0) if sum(paper) > 380 else (255, 255, 255)
     image = Image.new("RGB", _size(rng), paper)
     return image, ImageDraw.Draw(image), ink
 
 
-def _ink(rng: np.random.Generator) -> Ink:
+def _colour(rng: np.random.Generator) -> Rgb:
     red, green, blue = rng.integers(0, 256, 3).tolist()
     return red, green, blue
 

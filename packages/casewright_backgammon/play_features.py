@@ -1,6 +1,6 @@
 """Effects of a play on the board, in the players' terms, and the phase of a game.
 
-The terms are from Robertie, "501 Essential Backgammon Problems"; the limits are this project's.
+The terms are from Robertie, "501 Essential Backgammon Problems"; the limits in numbers are not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BAR_POINT, GOLDEN_ANCHOR = 7, 20
 #: The lowest point of the other player's home board; back checkers are on it, behind it, or on
 #: the bar.
 BACK = POINTS - HOME + 1
-#: A checker runs if it moves from ``EDGE`` or behind it to ``_RUN_TO`` or further.
+#: A checker runs if it moves from the point ``EDGE`` or behind it to ``_RUN_TO`` or further.
 EDGE, _RUN_TO = BACK - 1, 15
 #: Points whose new blots count as slots.
 _SLOTS = range(4, BAR_POINT + 1)
@@ -88,25 +88,25 @@ class PlayFeatures:
 
 
 def play_features(before: Position, after: Position) -> PlayFeatures:
-    """Return the effects of a play; both positions are from the side of its player."""
+    """Return the effects of a play; both positions are from the side of the play's player."""
     own, new = before.own, after.own
-    # The bar is not a point.
-    pairs = list(zip(range(1, POINTS + 1), own, new, strict=False))
-    counts = zip(range(POINTS, 0, -1), before.other, after.other, strict=False)
-    hit_points = tuple(point for point, was, now in counts if now < was)
-    new_blots = [point for point, was, now in pairs if now == 1 and was == 0]
+    # Each point with its counts before and after; the bar is not a point.
+    counts = list(zip(range(1, POINTS + 1), own, new, strict=False))
+    other_counts = zip(range(POINTS, 0, -1), before.other, after.other, strict=False)
+    hit_points = tuple(point for point, was, now in other_counts if now < was)
+    new_blots = [point for point, was, now in counts if now == 1 and was == 0]
     return PlayFeatures(
         hits=after.other[BAR] - before.other[BAR],
         hit_points=hit_points,
         entered=max(0, own[BAR] - new[BAR]),
         borne_off=sum(own) - sum(new),
         pips=pips(own) - pips(new),
-        points_made=tuple(point for point, was, now in pairs if was < 2 <= now),
-        points_broken=tuple(point for point, was, now in pairs if now < 2 <= was),
-        blots=tuple(point for point, _, now in pairs if now == 1),
+        points_made=tuple(point for point, was, now in counts if was < 2 <= now),
+        points_broken=tuple(point for point, was, now in counts if now < 2 <= was),
+        blots=tuple(point for point, _, now in counts if now == 1),
         loose_hits=tuple(point for point in new_blots if point in hit_points),
         slots=tuple(point for point in new_blots if point in _SLOTS and point not in hit_points),
-        unstacked=tuple(point for point, was, now in pairs if was >= _MIN_HEAVY and now < was),
+        unstacked=tuple(point for point, was, now in counts if was >= _MIN_HEAVY and now < was),
         back_before=sum(own[BACK - 1 :]),
         back=sum(new[BACK - 1 :]),
         runs=_runs(own, new),
@@ -130,10 +130,10 @@ def phase(position: Position) -> Phase:
     - ``race``: no contact.
     - ``contact bear-off``: contact, and a side has all its checkers at home.
     - ``opening``: at most 8 of the 30 checkers have left their initial points.
-    - ``back game``: a side holds two points or more in the other's home board, and is 20 pips or
-      more behind.
-    - ``holding``: one side has no checker on its 18 point or behind it, and the other holds a
-      point there.
+    - ``back game``: a side holds two points or more in the other side's home board, and is 20 pips
+      or more behind.
+    - ``holding``: one side has no checker on its 18 point or behind it, and the other side holds
+      its own 18 point or a point behind it.
     - ``middle``: anything else.
     """
     sides = (position.own, position.other)
@@ -158,20 +158,20 @@ def hitting_rolls(position: Position, beyond: int = 0) -> int:
     """Return the number of rolls, of 36, with which the player on roll can hit.
 
     Only blots on higher points than ``beyond`` count: 6 excludes this player's home board. A hit
-    also counts if it is illegal because more of the roll can be played without it.
+    also counts if it is illegal because more of the roll can be played without the hit.
     """
     own, other = position.own, position.other
     blots = {point for point in range(beyond + 1, POINTS + 1) if other[POINTS - point] == 1}
     if not blots:
         return 0
     # True for points to which a checker may move.
-    free = [False, *(count < 2 for count in reversed(other[:POINTS]))]
-    not_doubles = sum(
-        _hits_in_order(large, small, own, blots, free)
-        or _hits_in_order(small, large, own, blots, free)
+    is_free = [False, *(count < 2 for count in reversed(other[:POINTS]))]
+    pair_count = sum(
+        _hits_in_order(large, small, own, blots, is_free)
+        or _hits_in_order(small, large, own, blots, is_free)
         for large, small in combinations(range(6, 0, -1), 2)
     )
-    return 2 * not_doubles + sum(_hits_double(die, own, blots, free) for die in range(1, 7))
+    return 2 * pair_count + sum(_hits_double(die, own, blots, is_free) for die in range(1, 7))
 
 
 def _points(own: Side) -> list[int]:
@@ -179,25 +179,27 @@ def _points(own: Side) -> list[int]:
     return [point for point in range(1, BAR + 1) if own[point - 1]]
 
 
-def _hits_in_order(first: int, second: int, own: Side, blots: set[int], free: list[bool]) -> bool:
+def _hits_in_order(
+    first: int, second: int, own: Side, blots: set[int], is_free: list[bool]
+) -> bool:
     """Return True if two dice, played in this order, hit a blot."""
     for start in [BAR + 1] if own[BAR] else _points(own):
         end = start - first
-        if end < 1 or not free[end]:
+        if end < 1 or not is_free[end]:
             continue
         if end in blots or (own[BAR] < 2 and end - second in blots):
             return True
     # After the only checker on the bar has entered, any checker may play the second die.
-    all_entered = own[BAR] == 1 and free[BAR + 1 - first]
+    all_entered = own[BAR] == 1 and is_free[BAR + 1 - first]
     return all_entered and any(point - second in blots for point in _points(own))
 
 
-def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool:
+def _hits_double(die: int, own: Side, blots: set[int], is_free: list[bool]) -> bool:
     """Return True if the double of a die hits a blot."""
     starts = _points(own)
     if own[BAR]:
         entry = BAR + 1 - die
-        if not free[entry]:
+        if not is_free[entry]:
             return False
         if entry in blots:
             return True
@@ -205,7 +207,7 @@ def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool
     steps = 4 - own[BAR]  # each checker on the bar uses one of the four steps
     for point in starts:
         for end in range(point - die, max(point - steps * die, 1) - 1, -die):
-            if not free[end]:
+            if not is_free[end]:
                 break
             if end in blots:
                 return True

@@ -14,7 +14,7 @@ _ROLL = re.compile(r"\s*([1-6])\s*[-:, x]?\s*([1-6])\s*")
 
 
 def dice_of(text: str) -> Dice:
-    """Return the dice of a text such as ``3-1`` or ``31``; ``InputError`` if it is not a roll."""
+    """Return the dice of a text such as ``3-1`` or ``31``; raise ``InputError`` for others."""
     match = _ROLL.fullmatch(text)
     if match is None:
         raise InputError(f"{text!r:.40} is not a roll. Give two numbers from 1 to 6, such as 3-1.")
@@ -22,22 +22,25 @@ def dice_of(text: str) -> Dice:
 
 
 def legal_play(position: Position, dice: Dice, text: str) -> Play:
-    """Return the legal play that a text describes; for others, ``InputError`` names legal plays."""
+    """Return the legal play that a text describes.
+
+    For another text, raise an ``InputError`` that names legal plays.
+    """
     plays = legal_plays(position, dice)
     try:
         after, steps = parse_play(position, text)
     except InputError as error:
-        raise _illegal(text, dice, plays, str(error)) from None
+        raise _illegal_error(text, dice, plays, str(error)) from None
     legal = next((play for play in plays if play.after == after), None)
     if legal is not None:
         return legal
-    raise _illegal(text, dice, plays, _broken_rule(position, dice, after, steps, plays))
+    raise _illegal_error(text, dice, plays, _broken_rule(position, dice, after, steps, plays))
 
 
 def parse_play(position: Position, text: str) -> tuple[Position, list[Step]]:
     """Return the position after a play with any roll, and the play's steps.
 
-    ``InputError`` if the text cannot be parsed, or a step is impossible; see ``apply_step``.
+    Raise ``InputError`` if the text cannot be parsed, or a step is impossible; see ``apply_step``.
     """
     steps: list[Step] = []
     if text.strip().lower() in ("cannot move", "no move", ""):
@@ -62,8 +65,9 @@ def parse_play(position: Position, text: str) -> tuple[Position, list[Step]]:
 
 def _point(text: str) -> int:
     """Return the number of a point: 25 for the bar, 0 for off."""
-    names = {"bar": BAR + 1, "off": 0}
-    point = names[text.lower()] if text.lower() in names else int(text)
+    point_by_name = {"bar": BAR + 1, "off": 0}
+    name = text.lower()
+    point = point_by_name[name] if name in point_by_name else int(text)
     if not 0 <= point <= BAR + 1:
         raise InputError(f"there is no point {point}; they are 1 to {POINTS}")
     return point
@@ -77,8 +81,8 @@ def _broken_rule(
     rolled_pips = sum(dice) * (2 if dice[0] == dice[1] else 1)
     if not steps and any(play.steps for play in plays):
         return "something can be moved, so it must be"
-    entering = sum(start == BAR + 1 for start, _, _ in steps)
-    if position.own[BAR] > entering and any(start <= BAR for start, _, _ in steps):
+    entered_count = sum(start == BAR + 1 for start, _, _ in steps)
+    if position.own[BAR] > entered_count and any(start <= BAR for start, _, _ in steps):
         return "checkers on the bar must enter first"
     if any(end == 0 for _, end, _ in steps) and any(after.own[HOME:]):
         return "no checker may be borne off while one is outside the home board"
@@ -91,7 +95,7 @@ def _broken_rule(
     return "the dice do not make these steps"
 
 
-def _illegal(text: str, dice: Dice, plays: list[Play], reason: str) -> InputError:
+def _illegal_error(text: str, dice: Dice, plays: list[Play], reason: str) -> InputError:
     examples = ", ".join(sorted((play.text for play in plays), reverse=True)[:4])
     return InputError(
         f"The play {text!r:.60} is not legal with {dice[0]}-{dice[1]}: {reason}. "

@@ -9,16 +9,16 @@ from itertools import repeat
 
 from casewright.errors import InputError
 
-#: Number of points on the board; index of the bar in a side; length of a side.
+#: Number of points on the board.
 POINTS = 24
-BAR = POINTS
-PLACES = POINTS + 1
+#: Index of the bar in a ``Side``, and length of a ``Side``.
+BAR, PLACES = POINTS, POINTS + 1
 #: Number of checkers of a player.
 CHECKERS = 15
 #: Number of points in a home board.
 HOME = 6
 #: Number of characters in a position id.
-_ID = 14
+_ID_LENGTH = 14
 
 #: The checkers of a player: on this player's points 1 to 24, then on the bar.
 Side = tuple[int, ...]
@@ -38,7 +38,7 @@ class Position:
 
     @property
     def pips(self) -> tuple[int, int]:
-        """The pip counts of the player on roll and the other player; 25 from the bar."""
+        """The pip counts of the player on roll and the other player; the bar counts 25 pips."""
         return pips(self.own), pips(self.other)
 
     @property
@@ -57,7 +57,7 @@ class Position:
         bits = "".join(f"{'1' * count}0" for count in (*self.other, *self.own))
         # The first bit is the lowest bit of the first byte.
         number = int(bits[::-1], 2)
-        return base64.b64encode(number.to_bytes(10, "little")).decode("ascii")[:_ID]
+        return base64.b64encode(number.to_bytes(10, "little")).decode("ascii")[:_ID_LENGTH]
 
 
 def pips(side: Side) -> int:
@@ -66,19 +66,20 @@ def pips(side: Side) -> int:
 
 
 def furthest_point(side: Side) -> int:
-    """Return a side's point furthest from home with a checker: 25 for the bar, 0 if none."""
+    """Return the point of a side's last checker on the way home: 25 for the bar, 0 if none."""
     return max((point for point, count in enumerate(side, 1) if count), default=0)
 
 
 def position_of_id(text: str) -> Position:
-    """Return the position of an id; ``InputError`` for an invalid id or an impossible position."""
+    """Return the position of an id; raise ``InputError`` if the id or the position is invalid."""
     try:
         raw = base64.b64decode(f"{text}==", validate=True)
     except ValueError:
         raw = b""
-    if len(text) != _ID or len(raw) != 10:
+    if len(text) != _ID_LENGTH or len(raw) != 10:
         raise InputError(
-            f"{text!r:.40} is not a position id. It has {_ID} characters, such as 4HPwATDgc/ABMA."
+            f"{text!r:.40} is not a position id. It has {_ID_LENGTH} characters, such as "
+            "4HPwATDgc/ABMA."
         )
     number = int.from_bytes(raw, "little")
     # Each count is a run of ones, and a zero ends it.
@@ -90,7 +91,7 @@ def position_of_id(text: str) -> Position:
 
 
 def require_possible(position: Position) -> Position:
-    """Return the position unchanged; ``InputError`` if it is impossible."""
+    """Return the position unchanged; raise ``InputError`` if it is impossible."""
     if reason := flaw(position):
         raise InputError(f"This is not a backgammon position: {reason}")
     return position
@@ -115,8 +116,8 @@ def flaw(position: Position) -> str:
 
 def side_of(counts: Sequence[tuple[int, int]]) -> Side:
     """Return a side from pairs of a point (1 to 24, 25 for the bar) and a count."""
-    by_point = dict(counts)
-    return tuple(by_point.get(point, 0) for point in range(1, PLACES + 1))
+    count_by_point = dict(counts)
+    return tuple(count_by_point.get(point, 0) for point in range(1, PLACES + 1))
 
 
 #: The position at the start of a game.

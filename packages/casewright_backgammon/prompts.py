@@ -1,7 +1,7 @@
 """Prompts for a decision: the position as text, the roll, and similar analysed decisions.
 
-As in MCBR-RAG's experiment (section 5.2, Table 4), the context is empty or has three cases; the
-wording is this project's.
+As in MCBR-RAG's experiment (section 5.2, Table 4), the context is empty or has three cases. The
+wording of the prompts is not the paper's.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[
 def chat_attempts(
     chat: Chat, query: str, position: Position, dice: Dice
 ) -> Iterator[tuple[str, str]]:
-    """Yield answers of a chat model without end, each with the flaw of its play (empty if legal).
+    """Yield endless answers of a chat model, each with the flaw of its play (empty if legal).
 
-    The model gets ``query``, the text of ``prompt``, and after each answer the answer's flaw.
+    The model gets ``query``, a text of ``prompt``, and after each answer the flaw of this answer.
     """
     for answer in dialogue(
         chat, ROLE, query, lambda answer: f"{_flaw(answer, position, dice)} Try once more."

@@ -16,7 +16,7 @@ from casewright_mcbr.training import write_figures
 
 #: Weight of the value's loss in the training of the shipped position network. It was chosen from
 #: seven weights, on training games only, with ``casewright bench backgammon --choosing``.
-WEIGHTING = 1.0
+VALUE_WEIGHT = 1.0
 
 
 def train_backgammon(
@@ -24,7 +24,7 @@ def train_backgammon(
 ) -> dict[str, float]:
     """Train all networks, write them with their figures to a folder, and return the figures.
 
-    The position network is trained on four fifths of the games and measured on the others. The
+    The position network is trained on four fifths of the games and measured on the other games. The
     board reader is trained on drawn boards of random positions.
 
     Args:
@@ -45,7 +45,7 @@ def train_backgammon(
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror}.") from error
     examples = examples_of(split.cases, split.pool)
-    network = train_network(examples, WEIGHTING, seed=seed, epochs=epochs)
+    network = train_network(examples, VALUE_WEIGHT, seed=seed, epochs=epochs)
     network.save(folder / NETWORK_FILE.name)
     figures = train_board_reader(folder, seed=seed) | latent_figures(network, split)
     write_figures(folder, figures)
@@ -59,9 +59,9 @@ def latent_figures(network: PositionNetwork, split: Split) -> dict[str, float]:
     ``latent_choice_lost`` the mean equity loss of the network's choice among the engine's
     candidates.
     """
-    evaluated = [query for query in split.queries if query.value is not None]
-    equities = equity(np.array([query.value for query in evaluated], dtype=np.float32))
-    errors = np.abs(network.equities([query.position for query in evaluated]) - equities)
+    valued = [query for query in split.queries if query.value is not None]
+    engine_equities = equity(np.array([query.value for query in valued], dtype=np.float32))
+    errors = np.abs(network.equities([query.position for query in valued]) - engine_equities)
     losses = [choice_loss(network, query) for query in split.queries]
     return {
         "latent_equity_error": float(errors.mean()),

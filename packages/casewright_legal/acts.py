@@ -37,7 +37,7 @@ def act_key(name: str) -> str:
 
 
 def act_keys(names: Iterable[str]) -> list[str]:
-    """Return the keys of those names that are Acts, with and without their years."""
+    """Return the keys of the names that are Acts, with and without their years."""
     keys = []
     for name in names:
         if is_act(name):
@@ -49,8 +49,9 @@ def act_keys(names: Iterable[str]) -> list[str]:
 def matching_keys(text: str, keys: Collection[str]) -> list[str]:
     """Return the keys of the Acts that a text may mean.
 
-    These are the Act with this name, or else the Acts whose full names are in the text, or else the
-    Acts whose names have all distinctive words of the text. A year in the text must also match.
+    The text may mean the Act with this name. If there is none, it may mean the Acts whose full
+    names are in the text, or else the Acts whose names have all distinctive words of the text. A
+    year in the text must also match.
     """
     key = act_key(text)
     if key in keys:
@@ -58,7 +59,8 @@ def matching_keys(text: str, keys: Collection[str]) -> list[str]:
     named = [other for other in keys if _is_named_in(other, key)]
     if named:
         # A key with a year contains the key without it, so only the longest keys are returned.
-        return sorted(k for k in named if not any(k in other for other in named if k != other))
+        shorter = [one for one in named for other in named if one != other and one in other]
+        return sorted(one for one in named if one not in shorter)
     years = set(_YEAR.findall(key))
     distinctive = set(key.split()) - _COMMON_WORDS
     if not distinctive - years:

@@ -49,11 +49,11 @@ def read_alqa(
 ) -> list[Case]:
     """Return the cases ⟨question, support, entities, answer⟩ of ALQA, or of a set in its format.
 
-    The support is the text of the source. A case's metadata are its citation (also as ``key``), the
-    other fields of the source, and ``acts``, the ``act_keys`` of the Acts that it names.
+    The support is the text of the source. A case's metadata are the citation (also as ``key``), the
+    other fields of the source, and ``acts``: the ``act_keys`` of the Acts that the case names.
 
     Args:
-        source: Path of the published ``qa.jsonl``, or the set's name on Hugging Face.
+        source: Path of the published ``qa.jsonl``, or the data set's name on Hugging Face.
         extractor: A function that returns the entities of a support.
 
     Raises:

@@ -1,7 +1,7 @@
 """The improvement of answers by cases in the prompt (CBR-RAG, section 6).
 
 A prompt has no cases, the 1 or 3 nearest cases in one of three formats, or the 3 nearest cases of
-another question. The measure is the cosine of an answer and its reference answer.
+another question. The measure is the cosine of an answer and the question's reference answer.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from casewright_legal.cases import QA_COMPONENTS, context_text, entities_text, q
 from casewright_legal.published import published_table
 
 #: The numbers of cases in a prompt, and their formats (see ``context_text``).
-COUNTS = (1, 3)
+CASE_COUNTS = (1, 3)
 FORMATS = {"support": "support only", "full": "full case", "qsa": "question, support, answer"}
-#: Differences of cosines up to this value are rounding errors.
-ROUNDING = 1e-9
+#: Maximum difference of two cosines that is a rounding error.
+ROUNDING_ERROR = 1e-9
 NO_CASES, THREE_FULL = "no cases", "3 × full case"
 OTHERS = "3 × full case, of another question"
-#: Seconds until an answer times out; on a busy machine too, no answer takes so long.
-SECONDS = 900.0
+#: Maximum seconds of an answer; even on a busy machine, no answer takes so long.
+MAX_SECONDS = 900.0
 _WITHOUT_CASES = "Answer the legal or factual question in one or two sentences."
 _WITH_CASES = """\
 Answer the question in one or two sentences. Use the cases below as context. Each stands between \
@@ -54,7 +54,9 @@ class Setting:
 
 
 SETTINGS = [Setting(NO_CASES)]
-SETTINGS += [Setting(f"{n} × {words}", n, name) for n in COUNTS for name, words in FORMATS.items()]
+SETTINGS += [
+    Setting(f"{n} × {words}", n, name) for n in CASE_COUNTS for name, words in FORMATS.items()
+]
 #: The nearest cases merged into one (the paper proposes aggregation in section 7).
 MERGED = Setting("3 × full case, merged into one", 3, "merged")
 #: The control: the nearest cases of another question.
@@ -72,13 +74,13 @@ class ChatAnswerer:
         self.name = f"chat:{model_name(model)}"
 
     def answer(self, question: str, cases: Sequence[str]) -> str:
-        """Return the model's answer; ``CasewrightError`` if it fails, is late, or is empty."""
+        """Return the model's answer; raise ``CasewrightError`` if there is none in time."""
         nonce = secrets.token_hex(8)
         role = _WITH_CASES.format(nonce=nonce) if cases else _WITHOUT_CASES
         quoted = [f"<case-{nonce}>\n{case}\n</case-{nonce}>" for case in cases]
         prompt = "\n\n".join([*quoted, f"Question: {question}"])
         try:
-            reply = ask(self._model, [SystemMessage(role), HumanMessage(prompt)], SECONDS)
+            reply = ask(self._model, [SystemMessage(role), HumanMessage(prompt)], MAX_SECONDS)
             text = str(reply.text).strip()
         except Exception as error:  # a model may fail in any way
             raise CasewrightError(
@@ -90,7 +92,7 @@ class ChatAnswerer:
 
 
 class QuotingAnswerer:
-    """A generator that quotes the sentences of the cases that are most similar to the question."""
+    """A generator that quotes sentences of the cases: those most similar to the question."""
 
     needs_cases = True
     notes: Sequence[str] = (
@@ -139,34 +141,38 @@ def measure_answers(
     answerer = QuotingAnswerer(encoder) if model is None else ChatAnswerer(model)
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
-    for data in sets:
-        cosines = _cosines(data, encoder, encoder, answerer)
-        compared = compare(cosines)
-        rows += [{"context": f"{data.name}: {n}", **c._asdict()} for n, c in compared.items()]
-        no_cases, three_full, others_full = (
-            compared[n].cosine for n in (NO_CASES, THREE_FULL, OTHERS)
-        )
-        figures[f"cosine_no_cases_{data.name}"] = no_cases
-        figures[f"cosine_three_full_cases_{data.name}"] = three_full
-        figures[f"cosine_cases_of_another_question_{data.name}"] = others_full
+    for qa_set in sets:
+        set_name = qa_set.name
+        cosines = _cosines(qa_set, encoder, encoder, answerer)
+        comparisons = compare(cosines)
+        for name, comparison in comparisons.items():
+            rows.append({"context": f"{set_name}: {name}", **comparison._asdict()})
+        no_cases = comparisons[NO_CASES].cosine
+        three_full, others_full = comparisons[THREE_FULL].cosine, comparisons[OTHERS].cosine
+        figures[f"cosine_no_cases_{set_name}"] = no_cases
+        figures[f"cosine_three_full_cases_{set_name}"] = three_full
+        figures[f"cosine_cases_of_another_question_{set_name}"] = others_full
         if no_cases > 0 and not answerer.needs_cases:
-            figures[f"ratio_three_full_cases_over_no_cases_{data.name}"] = three_full / no_cases
+            figures[f"ratio_three_full_cases_over_no_cases_{set_name}"] = three_full / no_cases
         if others_full > 0:
-            figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three_full / others_full
-        pair = _paired_comparison(cosines[MERGED.name], cosines[THREE_FULL])
-        rows.append({"context": f"{data.name}: merged minus {THREE_FULL}", **pair._asdict()})
+            figures[f"ratio_three_full_cases_over_anothers_{set_name}"] = three_full / others_full
+        comparison = _paired_comparison(cosines[MERGED.name], cosines[THREE_FULL])
+        rows.append({"context": f"{set_name}: merged minus {THREE_FULL}", **comparison._asdict()})
         if (f_and_p := anova([cosines[setting.name] for setting in SETTINGS])) is not None:
-            figures[f"anova_f_{data.name}"], figures[f"anova_p_{data.name}"] = f_and_p
+            figures[f"anova_f_{set_name}"], figures[f"anova_p_{set_name}"] = f_and_p
         if against is not None:
-            against_cosines = _cosines(data, against, encoder, answerer)
-            for name, pair in compare_encoders(cosines, against_cosines).items():
-                context = f"{data.name}: {name}: {encoder.name} minus {against.name}"
-                rows.append({"context": context, **pair._asdict()})
+            against_cosines = _cosines(qa_set, against, encoder, answerer)
+            for name, comparison in compare_encoders(cosines, against_cosines).items():
+                context = f"{set_name}: {name}: {encoder.name} minus {against.name}"
+                rows.append({"context": context, **comparison._asdict()})
     paper = published_table("cosines")
     for name, cosine in paper.items():
         context = f"paper: {name}" if name == NO_CASES else f"paper, {name}"
         rows.append({"context": context, "cosine": cosine, "difference": cosine - paper[NO_CASES]})
-    sizes = {s.name: {"cases": len(s.cases), "questions": len(s.questions)} for s in sets}
+    sizes = {
+        qa_set.name: {"cases": len(qa_set.cases), "questions": len(qa_set.questions)}
+        for qa_set in sets
+    }
     settings = {"sets": sizes, "encoder": encoder.name, "generator": answerer.name}
     notes = [
         f"Answers by {answerer.name}; cosine to the reference answer by {encoder.name}. "
@@ -199,7 +205,7 @@ def _paired_comparison(sample: Scores, base: Scores) -> PairedComparison:
     t = p = None
     difference = np.asarray(sample) - np.asarray(base)
     # For differences that do not vary, the test is undefined.
-    if len(difference) > 1 and np.ptp(difference) > ROUNDING:
+    if len(difference) > 1 and np.ptp(difference) > ROUNDING_ERROR:
         test = ttest_rel(sample, base, alternative="greater")
         t, p = float(test.statistic), float(test.pvalue)
     deviation = float(np.std(sample, ddof=1)) if len(difference) > 1 else 0.0
@@ -210,41 +216,46 @@ def anova(groups: Sequence[Scores]) -> tuple[float, float] | None:
     """Return F and p of a one-way analysis of variance; ``None`` if no group varies."""
     from scipy.stats import f_oneway
 
-    if len(groups[0]) < 2 or all(np.ptp(group) <= ROUNDING for group in groups):
+    if len(groups[0]) < 2 or all(np.ptp(group) <= ROUNDING_ERROR for group in groups):
         return None
     test = f_oneway(*groups)
     return float(test.statistic), float(test.pvalue)
 
 
 def _cosines(
-    data: QaSet, retriever: Encoder, encoder: Encoder, answerer: ChatAnswerer | QuotingAnswerer
+    qa_set: QaSet, retriever: Encoder, encoder: Encoder, answerer: ChatAnswerer | QuotingAnswerer
 ) -> dict[str, Scores]:
     """Answer all questions in each setting; return the cosines of answers and references.
 
-    ``retriever`` is the encoder of the store of cases, ``encoder`` that of the cosines.
+    ``retriever`` is the encoder that finds the cases, ``encoder`` the encoder of the cosines.
     """
-    questions = data.questions
+    questions = qa_set.questions
     with CaseStore(qa_schema(retriever, "bench_legal")) as store:
-        store.add(data.cases)
-        nearest = [[hit.case for hit in store.search(q.text, max(COUNTS))] for q in questions]
-    others = other_question_indices(len(questions))[0]
+        store.add(qa_set.cases)
+        nearest = [[hit.case for hit in store.search(q.text, max(CASE_COUNTS))] for q in questions]
+    other_indices = other_question_indices(len(questions))[0]
     answers: dict[str, list[str]] = {}
     total = len(questions) * (len(SETTINGS) + 2)
-    with progress_bar(f"Answering {data.name}", total, show=None) as advance:
+    with progress_bar(f"Answering {qa_set.name}", total, show=None) as advance:
         for setting in (*SETTINGS, CONTROL, MERGED):
             answers[setting.name] = []
             for number, question in enumerate(questions):
-                cases = nearest[others[number] if setting is CONTROL else number][: setting.count]
-                texts = [merged_text(cases)] if setting is MERGED else []
-                texts = texts or [context_text(case, setting.format) for case in cases]
+                index = other_indices[number] if setting is CONTROL else number
+                cases = nearest[index][: setting.count]
+                texts = [context_text(case, setting.format) for case in cases]
+                texts = [merged_text(cases)] if setting is MERGED else texts
                 answers[setting.name].append(answerer.answer(question.text, texts))
                 advance(1)
-    gold = _unit_rows(encoder, [question.reference for question in questions])
-    return {n: (_unit_rows(encoder, texts) * gold).sum(axis=1) for n, texts in answers.items()}
+    references = _unit_rows(encoder, [question.reference for question in questions])
+    return {
+        name: (_unit_rows(encoder, texts) * references).sum(axis=1)
+        for name, texts in answers.items()
+    }
 
 
 def merged_text(cases: Sequence[Case]) -> str:
     """Return the components of all cases as the text of one case, without repeated texts."""
+    # Texts by component; a dict instead of a list leaves out repeated texts.
     parts = {
         name: dict.fromkeys(entities_text(c.problem[name]) for c in cases if name in c.problem)
         for name in QA_COMPONENTS

@@ -1,4 +1,4 @@
-"""The speed and retrieval of the packaged encoder, compared with another or integer weights."""
+"""The packaged encoder's speed and retrieval, compared with integer weights or another encoder."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from casewright_legal.bench_sets import find_sets as find_legal_sets
 from casewright_legal.bench_weightings import PAPERS_BEST, RetrievalTrial, Scores, paired_difference
 
 #: The k of recall@k and nDCG@k, and the number of timed runs over the texts.
-K, RUNS = 10, 3
+K, RUN_COUNT = 10, 3
 NOTES = (
     "F1: mean over the k of CBR-RAG's table, with the paper's best weighting. Recall and nDCG: of "
     f"the first {K} cases, over all questions of the set. points: 100 times the second encoder's "
     "figure minus the float32 encoder's, with a 95 % interval over questions (paired bootstrap).",
     "texts a second: questions of the sets, in batches of similar length, in one process; the "
-    f"median of {RUNS} runs after a run to warm up. Integer weights have 8 bits on processors with "
-    "VNNI, and 7 elsewhere.",
+    f"median of {RUN_COUNT} runs after a run to warm up. Integer weights have 8 bits on processors "
+    "with VNNI, and 7 elsewhere.",
 )
 
 
@@ -42,35 +42,35 @@ def measure_encoder(
 ) -> Report:
     """Search the same cases with two encoders, and time both on the same texts.
 
-    ``data`` has sets of ``bench legal`` or ``bench feedback``; by default, these are the shipped
-    legal cases and code. ``against`` is a name for ``named_encoder``, by default that of integer
-    weights. ``texts`` is the number of texts whose encoding is timed.
+    ``data`` is a folder with sets of ``bench legal`` or ``bench feedback``; by default, the sets
+    are the shipped legal cases and the shipped code. ``against`` is a name for ``named_encoder``,
+    by default the name of the integer weights. ``texts`` is the number of texts of the timing.
 
     Raises:
         InputError: The set or the encoder does not exist.
         DependencyError: A package that splits code, or that the encoder needs, is not installed.
     """
-    other = "int8" if against is None else against
-    encoders = {"fp32": default_encoder(), other: named_encoder(against or "minilm-int8")}
+    other_name = "int8" if against is None else against
+    encoders = {"fp32": default_encoder(), other_name: named_encoder(against or "minilm-int8")}
     sets = list(_sets(data, only, limit))
     rows: list[dict[str, Any]] = []
     for data_set in tracked("Searching the sets", sets):
         scores = {name: dict(_retrieval(data_set, encoder)) for name, encoder in encoders.items()}
         for measure, base in scores["fp32"].items():
-            values = scores[other][measure]
+            values = scores[other_name][measure]
             points, low, high = (100 * end for end in paired_difference([values], [base]))
             row = {"table": "retrieval", "set": data_set.name, "measure": measure}
-            row |= {"fp32": float(base.mean()), other: float(values.mean())}
+            row |= {"fp32": float(base.mean()), other_name: float(values.mean())}
             rows.append({**row, "points": points, "points from": low, "points to": high})
     differences = [row["points"] for row in rows]
     questions = [question.text for data_set in sets for question in data_set.questions][:texts]
     for encoder in encoders.values():
         embed = partial(encoder.encoder.embed, questions)
         embed()
-        speed = len(questions) / (median(timings(embed, RUNS)) / 1000)
+        speed = len(questions) / (median(timings(embed, RUN_COUNT)) / 1000)
         rows.append({"table": "speed", "encoder": encoder.name, "texts a second": speed})
     settings = {"data": str(data), "set": only, "limit": limit, "texts": len(questions)}
-    figures = {f"worst_points_by_{other}": min(differences)}
+    figures = {f"worst_points_by_{other_name}": min(differences)}
     titles = {"retrieval": "Retrieval by the encoder", "speed": "Speed of the encoder"}
     return Report("encoder", settings, figures, rows, NOTES, titles=titles)
 

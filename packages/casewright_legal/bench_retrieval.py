@@ -17,7 +17,7 @@ from casewright_legal.bench_sets import find_sets
 from casewright_legal.bench_weightings import (
     KS,
     PAPERS_BEST,
-    SHUFFLES,
+    SHUFFLE_COUNT,
     WEIGHTINGS,
     RetrievalTrial,
     Scores,
@@ -35,11 +35,13 @@ from casewright_legal.published import published_table
 #: The name of the means over the sets, which have equal weights.
 ALL = "all sets"
 SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
-#: The row of mean cosines of a question and its k-th case, and the percentiles in further rows.
-COSINES, PERCENTILES = "cosine of the k-th case", (10, 90)
+#: The row of the mean cosines of a question and the question's k-th case.
+KTH_COSINE = "cosine of the k-th case"
+#: The percentiles of these cosines, each in a row.
+PERCENTILES = (10, 90)
 #: The paper's encoders.
 ENCODERS = ("BERT", "LegalBERT", "AnglEBERT")
-#: The rows of a set: F1@k, as (len(KS),), by the name of a ranking.
+#: The rows of a set: arrays (len(KS),) of F1@k, by the name of a ranking.
 Rows = dict[str, Scores]
 
 
@@ -48,16 +50,18 @@ def measure_legal(
 ) -> Report:
     """Measure F1@k with the paper's six weightings, and with the best weighting of a grid.
 
-    The best weighting is selected on one half of each set's questions, and tested on the other.
+    The best weighting is selected on one half of each set's questions. It is tested on the other.
     """
     sets = find_sets(data, only, limit)
     with ExitStack() as stack:
-        trials = [stack.enter_context(RetrievalTrial(data, encoder)) for data in sets]
-        groups = _on_all_questions(trials)
-        test_groups, best, figures = _grid_search(trials)
+        trials = [stack.enter_context(RetrievalTrial(qa_set, encoder)) for qa_set in sets]
+        rows_by_set = _on_all_questions(trials)
+        test_rows_by_set, best, figures = _grid_search(trials)
         sizes = {trial.data.name: trial.size() for trial in trials}
-    rows = {**_flat_rows(groups), **_flat_rows(test_groups, " (test half)")}
-    means = {name: float(row.mean()) for name, row in list(groups.values())[-1].items()}
+    rows = {**_flat_rows(rows_by_set), **_flat_rows(test_rows_by_set, " (test half)")}
+    # The last rows are the means over the sets, or the rows of the only set.
+    mean_rows = list(rows_by_set.values())[-1]
+    means = {name: float(row.mean()) for name, row in mean_rows.items()}
     paper_f1, chance_f1 = means[label_of(PAPERS_BEST)], means[CHANCE]
     figures = {
         "f1_papers_best_weighting": paper_f1,
@@ -74,30 +78,30 @@ def measure_legal(
         cells = {f"k{k}": float(score) for k, score in zip(KS, scores, strict=True)}
         table.append({"ranking": name, **cells, "mean": float(np.mean(scores))})
     settings = {"sets": sizes, "encoder": encoder.name, "best_here": list(best)}
-    draw = partial(_draw, ours=list(groups.values())[-1], rows=rows)
+    draw = partial(_draw, ours=mean_rows, rows=rows)
     return Report("legal", settings, figures, table, _notes(encoder), draw)
 
 
 def _on_all_questions(trials: Sequence[RetrievalTrial]) -> dict[str, Rows]:
-    """Return the rows of every set on all of its questions, controls included, and their means."""
-    groups: dict[str, Rows] = {}
+    """Return each set's rows on all its questions, with controls, and the means over the sets."""
+    rows_by_set: dict[str, Rows] = {}
     for trial in trials:
         rows = {label_of(w): trial.scores(w).mean(axis=0) for w in WEIGHTINGS}
         rows[SHUFFLED] = shuffled_f1_at_k(partial(trial.ranks, PAPERS_BEST), len(trial.parents))
         rows[CHANCE] = random_f1_at_k(len(trial))
         ranked = np.sort(blend(trial.cosines(), PAPERS_BEST), axis=1)
         kth_cosines = ranked[:, [-min(k, len(trial)) for k in KS]]
-        rows[COSINES] = kth_cosines.mean(axis=0)
+        rows[KTH_COSINE] = kth_cosines.mean(axis=0)
         for percent in PERCENTILES:
-            rows[f"{COSINES}, {percent} %"] = np.percentile(kth_cosines, percent, axis=0)
-        groups[trial.data.name] = rows
-    return _with_mean(groups)
+            rows[f"{KTH_COSINE}, {percent} %"] = np.percentile(kth_cosines, percent, axis=0)
+        rows_by_set[trial.data.name] = rows
+    return _with_mean(rows_by_set)
 
 
 def _grid_search(
     trials: Sequence[RetrievalTrial],
 ) -> tuple[dict[str, Rows], Weighting, dict[str, float]]:
-    """Return the rows of the test halves, the best weighting of the other halves, and figures."""
+    """Return rows of the test halves, the best weighting of the development halves, and figures."""
     halves = [trial.data.halves() for trial in trials]
     trial_data = list(zip(trials, [trial.cosines() for trial in trials], halves, strict=True))
     best, development_f1 = best_weighting(
@@ -106,21 +110,20 @@ def _grid_search(
             for trial, similarities, (development, _) in trial_data
         ]
     )
-    groups: dict[str, Rows] = {}
+    rows_by_set: dict[str, Rows] = {}
     ours, papers, agreements = [], [], []
     for trial, similarities, (_, test) in trial_data:
         rows = {label_of(w): trial.scores(w)[test].mean(axis=0) for w in WEIGHTINGS}
         rows[f"best {label_of(best)}"] = trial.scores(best)[test].mean(axis=0)
-        groups[trial.data.name] = rows
+        rows_by_set[trial.data.name] = rows
         ours.append(trial.scores(best)[test].mean(axis=1))
         papers.append(trial.scores(PAPERS_BEST)[test].mean(axis=1))
         agreements += [trial.agreement(weights, similarities) for weights in (*WEIGHTINGS, best)]
     best_f1, papers_f1 = (float(np.mean([f1.mean() for f1 in sets])) for sets in (ours, papers))
     difference = paired_difference(ours, papers)
-    scores = [trial.scores(PAPERS_BEST) for trial in trials]
     development_at_k, test_at_k = (
-        np.mean([s[half].mean(axis=0) for s, half in zip(scores, split, strict=True)], axis=0)
-        for split in zip(*halves, strict=True)
+        np.mean([trial.scores(PAPERS_BEST)[half].mean(axis=0) for trial, half in pairs], axis=0)
+        for pairs in (zip(trials, half, strict=True) for half in zip(*halves, strict=True))
     )
     best_k = int(np.argmax(development_at_k))
     figures = {
@@ -138,21 +141,25 @@ def _grid_search(
     }
     if papers_f1:
         figures["ratio_test_half_best_here_over_papers_best_weighting"] = best_f1 / papers_f1
-    return _with_mean(groups), best, figures
+    return _with_mean(rows_by_set), best, figures
 
 
-def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:
+def _with_mean(rows_by_set: dict[str, Rows]) -> dict[str, Rows]:
     """Return the rows by set; for several sets, also the means over the sets."""
-    if len(groups) < 2:
-        return groups
-    labels = next(iter(groups.values()))
-    mean = {label: np.mean([rows[label] for rows in groups.values()], axis=0) for label in labels}
-    return {**groups, ALL: mean}
+    if len(rows_by_set) < 2:
+        return rows_by_set
+    means = {
+        label: np.mean([rows[label] for rows in rows_by_set.values()], axis=0)
+        for label in next(iter(rows_by_set.values()))
+    }
+    return {**rows_by_set, ALL: means}
 
 
-def _flat_rows(groups: Mapping[str, Rows], suffix: str = "") -> Rows:
+def _flat_rows(rows_by_set: Mapping[str, Rows], suffix: str = "") -> Rows:
     return {
-        f"{n}{suffix}: {label}": row for n, rows in groups.items() for label, row in rows.items()
+        f"{set_name}{suffix}: {label}": row
+        for set_name, rows in rows_by_set.items()
+        for label, row in rows.items()
     }
 
 
@@ -161,8 +168,8 @@ def _notes(encoder: Encoder) -> list[str]:
         "Weights are those of question, support, entities. F1@k = 2h/(k+2) if h of the two parents "
         "are among the first k cases: at most 0.667 at k=1, 0.103 at k=37. Figures are means over "
         f"the nine k and over the sets, with equal weights. Encoder: {encoder.name}.",
-        f"labels shuffled: each question gets another question's parents, {SHUFFLES} times, with "
-        f"the paper's best weighting ({label_of(PAPERS_BEST)}). best: the weighting with the "
+        f"labels shuffled: each question gets another question's parents, {SHUFFLE_COUNT} times, "
+        f"with the paper's best weighting ({label_of(PAPERS_BEST)}). best: the weighting with the "
         "highest F1 on one half of each set's questions, scored on the other half; 95 % intervals "
         "by a paired bootstrap.",
         "paper: as published, for other encoders and data (2,084 ALQA cases, 32 questions): "

@@ -38,7 +38,7 @@ _DATED = re.compile(
     r"^(?P<participle>\w+(?:ed|born|built|made|held|won|written|sung|set|led))\b"
     r"[^,;.]*?\b(?:in|on|between|from)\s(?:[A-Z][a-z]+\s)?(?:\d{1,2}\s)?(?:[A-Z][a-z]+\s)?\d{4}\b"
 )
-_LIFE = re.compile(r"\([^()]*?(?:\bborn\b|\bdied\b|\d{4}\s*(?:–|-+|—)\s*[^()]*\d{4})[^()]*\)")
+_LIFE_DATES = re.compile(r"\([^()]*?(?:\bborn\b|\bdied\b|\d{4}\s*(?:–|-+|—)\s*[^()]*\d{4})[^()]*\)")
 _PERSONAL_PRONOUN = re.compile(r"[.!?][\"'”’)\]]*\s(?:He|She|His|Her)\s")
 _TIME = re.compile(r"^(?P<time>(?:In|On|During|Since|By|After|Before|From)\s[^,]{0,40}\d{4}s?),")
 _WORD = re.compile(r"\w+")
@@ -80,7 +80,7 @@ def paragraph_question(paragraph: Paragraph) -> str:
     if copula and _is_title(copula["subject"], title):
         if dated := _DATED.match(copula["rest"]):
             return f"When {copula['verb']} {title} {dated['participle']}?"
-        person = _LIFE.search(sentence) or _PERSONAL_PRONOUN.search(text)
+        person = _LIFE_DATES.search(sentence) or _PERSONAL_PRONOUN.search(text)
         return f"{'Who' if person else 'What'} {copula['verb']} {title}?"
     if time := _TIME.match(plain):
         return f"What happened to {title} {time['time'][0].lower()}{time['time'][1:]}?"
@@ -88,20 +88,20 @@ def paragraph_question(paragraph: Paragraph) -> str:
 
 
 def _is_title(subject: str, title: str) -> bool:
-    """Return true if the subject is short and shares a word with the title."""
+    """Return ``True`` if the subject is short and shares a word with the title."""
     words = _WORD.findall(subject.lower())
     return len(words) <= MAX_SUBJECT_WORDS and not set(words).isdisjoint(
         _WORD.findall(_PARENTHESES.sub("", title).lower())
     )
 
 
-#: The names of ALQA and of the domain's shipped set; ``--data`` accepts the latter as a folder.
+#: The names of the domain's shipped set, which ``--data`` accepts like a folder, and of ALQA.
 SHIPPED, ALQA = "shipped", "alqa"
 #: The random seed of development halves, shuffled labels and bootstrap samples.
 SEED = 0
 #: The minimum number of questions in a set.
 MIN_QUESTIONS = 4
-_FOLDER = (
+_FOLDER_ADVICE = (
     "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, with "
     "ALQA's qa.jsonl and a pairs.jsonl, or the word shipped."
 )
@@ -134,9 +134,9 @@ class QaSet(NamedTuple):
 def find_sets(data: Path | None, only: str | None = None, limit: int | None = None) -> list[QaSet]:
     """Return the sets of a folder; if ``data`` is ``None``, the domain's shipped set.
 
-    The folder has the multi-hop files and the files of ALQA (``qa.jsonl`` and ``pairs.jsonl``), or
-    has them in subfolders ``multihop`` and ``alqa``. Raise ``InputError`` if it has no such
-    set, or a file has another format.
+    The multi-hop files and the files of ALQA (``qa.jsonl`` and ``pairs.jsonl``) are in the folder,
+    or in its subfolders ``multihop`` and ``alqa``. Raise ``InputError`` if the folder has no set,
+    or a file has another format.
     """
     readers: list[tuple[str, Callable[[], QaSet]]] = []
     if data is None:
@@ -144,7 +144,7 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
         readers.append((SHIPPED, partial(read_pairs, SHIPPED, cases, pairs)))
     else:
         if not data.is_dir():
-            raise InputError(f"--data {data}: there is no such folder. {_FOLDER}")
+            raise InputError(f"--data {data}: there is no such folder. {_FOLDER_ADVICE}")
         for name, file_name in FILES.items():
             for folder in (data, data / "multihop"):
                 if (file := folder / file_name).is_file():
@@ -154,7 +154,8 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
                 readers.append((ALQA, partial(read_pairs, ALQA, file, folder / "pairs.jsonl")))
         if not readers:
             raise InputError(
-                f"--data {data}: it holds no set of questions with two parent cases. {_FOLDER}"
+                f"--data {data}: it holds no set of questions with two parent cases. "
+                f"{_FOLDER_ADVICE}"
             )
     sets = [read() for name, read in readers if only in (None, name)]
     if not sets:
@@ -179,11 +180,11 @@ def read_multihop(file: Path, name: str) -> QaSet:
     """
     items = read_items(file)
     paragraphs = sorted({paragraph for item in items for paragraph in item.paragraphs})
-    numbers = {paragraph: number for number, paragraph in enumerate(paragraphs)}
+    index_by_paragraph = {paragraph: index for index, paragraph in enumerate(paragraphs)}
     questions = []
     for record, _, supporting in items:
         if len(supporting) == 2:
-            first, second = sorted(numbers[paragraph] for paragraph in supporting)
+            first, second = sorted(index_by_paragraph[paragraph] for paragraph in supporting)
             question, answer = record["question"].strip(), record["answer"].strip()
             # ALQA's answers are also whole sentences.
             reference = f"The answer to the question “{question}” is: {answer}."
@@ -193,19 +194,20 @@ def read_multihop(file: Path, name: str) -> QaSet:
 
 
 def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
-    """Return a set whose questions name their parents by unique citations, or by numbers from 0."""
+    """Return a set whose questions name their parents by unique citations, or by indices from 0."""
     cases = read_alqa(cases_file)
-    numbers: dict[str | int, list[int]] = {number: [number] for number in range(len(cases))}
-    for number, case in enumerate(cases):
-        numbers.setdefault(cited_as(case), []).append(number)
+    # The indices of the cases that a parent may be, by index and by citation.
+    indices_by_key: dict[str | int, list[int]] = {index: [index] for index in range(len(cases))}
+    for index, case in enumerate(cases):
+        indices_by_key.setdefault(cited_as(case), []).append(index)
     expected = "JSON objects: question, answer, and parents (two citations of cases)"
-    records = list(read_lines(pairs_file, partial(_question, numbers), expected))
+    records = list(read_lines(pairs_file, partial(_question, indices_by_key), expected))
     questions = [question for question in records if question is not None]
     return QaSet(name, cases, questions, len(records) - len(questions))
 
 
 def _question(
-    numbers: Mapping[str | int, Sequence[int]], record: Mapping[str, Any]
+    indices_by_key: Mapping[str | int, Sequence[int]], record: Mapping[str, Any]
 ) -> SetQuestion | None:
     """Return a question; ``None`` if it does not have two parents with unique citations."""
     question, answer, parents = record["question"], record["answer"], record["parents"]
@@ -213,8 +215,9 @@ def _question(
         raise TypeError("question and answer are texts")
     if not isinstance(parents, list):
         raise TypeError("parents are two citations of cases")
-    cited = [numbers.get(key if isinstance(key, int) else str(key), ()) for key in parents]
+    keys = [key if isinstance(key, int) else str(key) for key in parents]
+    cited = [indices_by_key.get(key, ()) for key in keys]
     if () in cited:
         raise ValueError(f"no case is cited as {parents[cited.index(())]!r}")
-    unique = sorted({positions[0] for positions in cited if len(positions) == 1})
+    unique = sorted({indices[0] for indices in cited if len(indices) == 1})
     return SetQuestion(question, (unique[0], unique[1]), answer) if len(unique) == 2 else None

@@ -1,4 +1,4 @@
-"""F1@k of retrieval with any weighting of the facets, its controls, and a grid search.
+"""F1@k of retrieval with weightings of the facets, of controls, and a grid search of weightings.
 
 If h of a question's two parents are among the first k cases, precision is h/k and recall is h/2, so
 F1 is 2h/(k + 2) (CBR-RAG, section 6). Ranks count from 1.
@@ -33,11 +33,11 @@ WEIGHTINGS = (
 )
 PAPERS_BEST = WEIGHTINGS[-1]
 #: Number of label shuffles, and of bootstrap samples for an interval.
-SHUFFLES, RESAMPLES = 20, 10_000
-#: The weights in the grid are multiples of 1 / STEPS.
-STEPS = 20
+SHUFFLE_COUNT, RESAMPLE_COUNT = 20, 10_000
+#: The weights in the grid are multiples of 1 / GRID_STEPS.
+GRID_STEPS = 20
 #: The rank of a parent that was not retrieved; it exceeds every k.
-NOT_FOUND = 1_000_000
+NOT_FOUND_RANK = 1_000_000
 
 
 class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
@@ -54,14 +54,14 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
         self._store = CaseStore(self._schema)
         ids = self._store.add(data.cases)
         # Equal cases have the same id.
-        by_id = dict(zip(ids, data.cases, strict=True))
-        self._cases = list(by_id.values())
-        self._columns = {case_id: column for column, case_id in enumerate(by_id)}
+        case_by_id = dict(zip(ids, data.cases, strict=True))
+        self._cases = list(case_by_id.values())
+        self._columns = {case_id: column for column, case_id in enumerate(case_by_id)}
         self.parents: Ranks = np.array(
             [[self._columns[ids[n]] for n in question.parents] for question in data.questions],
             dtype=np.int64,
         )
-        self.order: Ranks = np.argsort(np.argsort(np.array(list(by_id)))).astype(np.int64)
+        self.order: Ranks = np.argsort(np.argsort(np.array(list(case_by_id)))).astype(np.int64)
         self._rankings: dict[Weighting, list[list[int]]] = {}
 
     def __exit__(self, *_: object) -> None:
@@ -78,11 +78,11 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
     def rankings(self, weights: Weighting) -> list[list[int]]:
         """Return the columns of the retrieved cases for each question, best first."""
         if weights not in self._rankings:
-            by_facet = dict(zip(QA_COMPONENTS, weights, strict=True))
+            weight_by_facet = dict(zip(QA_COMPONENTS, weights, strict=True))
             label = f"Searching {self.data.name} by {label_of(weights)}"
             rankings = []
             for question in tracked(label, self.data.questions):
-                hits = self._store.search(question.text, KS[-1], weights=by_facet)
+                hits = self._store.search(question.text, KS[-1], weights=weight_by_facet)
                 rankings.append([self._columns[hit.case.id] for hit in hits])
             self._rankings[weights] = rankings
         return self._rankings[weights]
@@ -90,13 +90,13 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
     def ranks(self, weights: Weighting, labels: Sequence[int] | None = None) -> Ranks:
         """Return the ranks of the parents, as (questions, 2).
 
-        A question's label is the index of the question whose parents are ranked, by default its
-        own.
+        A question's label is the index of the question whose parents are ranked, by default the
+        same question.
         """
         ranks = []
         parents = self.parents if labels is None else self.parents[list(labels)]
         for ranking, pair in zip(self.rankings(weights), parents, strict=True):
-            ranks.append([ranking.index(p) + 1 if p in ranking else NOT_FOUND for p in pair])
+            ranks.append([ranking.index(p) + 1 if p in ranking else NOT_FOUND_RANK for p in pair])
         return np.array(ranks, dtype=np.int64)
 
     def scores(self, weights: Weighting) -> Scores:
@@ -131,18 +131,18 @@ def f1_at_k(ranks: Ranks) -> Scores:
     return np.asarray(2 * hits / (ks + 2), dtype=np.float64)
 
 
-def random_f1_at_k(cases: int) -> Scores:
-    """Return the expected F1@k with ``cases`` cases in random order, as (len(KS),)."""
+def random_f1_at_k(count: int) -> Scores:
+    """Return the expected F1@k with ``count`` cases in random order, as (len(KS),)."""
     ks = np.array(KS)
-    # The first k of n cases have 2k/n of the two parents on average.
-    return np.asarray(2 * (2 * np.minimum(ks, cases) / cases) / (ks + 2), dtype=np.float64)
+    # On average, 2k/n parents are among the first k of n cases.
+    return np.asarray(2 * (2 * np.minimum(ks, count) / count) / (ks + 2), dtype=np.float64)
 
 
 def other_question_indices(count: int) -> list[list[int]]:
-    """Return shuffles; a shuffle has the index of another question for each question."""
+    """Return shuffles: lists with the index of another question for each question."""
     rng = random.Random(SEED)
     shuffles = []
-    for _ in range(SHUFFLES):
+    for _ in range(SHUFFLE_COUNT):
         cycle = rng.sample(range(count), count)
         successors = dict(zip(cycle, cycle[1:] + cycle[:1], strict=True))
         shuffles.append([successors[question] for question in range(count)])
@@ -152,10 +152,10 @@ def other_question_indices(count: int) -> list[list[int]]:
 def shuffled_f1_at_k(rank: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
     """Return the mean F1@k with shuffled labels, as (len(KS),).
 
-    ``rank`` returns the ranks (questions, 2) with the labels of a shuffle.
+    ``rank`` returns the ranks (questions, 2) for the labels of a shuffle.
     """
-    trials = [f1_at_k(rank(labels)).mean(axis=0) for labels in other_question_indices(count)]
-    return np.asarray(np.mean(trials, axis=0), dtype=np.float64)
+    f1s = [f1_at_k(rank(labels)).mean(axis=0) for labels in other_question_indices(count)]
+    return np.asarray(np.mean(f1s, axis=0), dtype=np.float64)
 
 
 class Difference(NamedTuple):
@@ -181,18 +181,18 @@ def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Diffe
     mean = float(mean_over_sets(*differences))
     if all((values == values[0]).all() for values in differences):
         return Difference(mean, mean, mean)
-    sampling: dict[str, Any] = {"n_resamples": RESAMPLES, "vectorized": True, "batch": 500}
+    sampling: dict[str, Any] = {"n_resamples": RESAMPLE_COUNT, "vectorized": True, "batch": 500}
     sampling |= {"method": "percentile", "rng": np.random.default_rng(SEED)}
     interval = bootstrap(differences, mean_over_sets, **sampling).confidence_interval
     return Difference(mean, float(interval.low), float(interval.high))
 
 
-def simplex() -> Iterator[Weighting]:
-    """Yield all weightings of the grid: three multiples of 1 / STEPS whose sum is 1."""
-    for first in range(STEPS + 1):
-        for second in range(STEPS + 1 - first):
-            third = STEPS - first - second
-            yield first / STEPS, second / STEPS, third / STEPS
+def grid_weightings() -> Iterator[Weighting]:
+    """Yield all weightings of the grid: three multiples of 1 / GRID_STEPS whose sum is 1."""
+    for first in range(GRID_STEPS + 1):
+        for second in range(GRID_STEPS + 1 - first):
+            third = GRID_STEPS - first - second
+            yield first / GRID_STEPS, second / GRID_STEPS, third / GRID_STEPS
 
 
 def blend(cosines: Scores, weights: Weighting) -> Scores:
@@ -209,7 +209,7 @@ def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
 
 
 def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
-    """Return the grid's first weighting with the highest F1 (a mean over k and sets), and that F1.
+    """Return the grid's first weighting with the highest F1 (a mean over k and sets), and this F1.
 
     ``sets`` has the cosines, order and parents for each set's development questions.
     """
@@ -218,6 +218,6 @@ def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighti
         ranks = [ranks_of(blend(cos, weights), order, parents) for cos, order, parents in sets]
         return float(np.mean([f1_at_k(set_ranks).mean() for set_ranks in ranks]))
 
-    scores = {weights: score(weights) for weights in simplex()}
+    scores = {weights: score(weights) for weights in grid_weightings()}
     best = max(scores, key=lambda weights: scores[weights])
     return best, scores[best]

@@ -15,11 +15,11 @@ from casewright.stores.facet import component_text
 
 #: The components of a problem; the solution is the answer.
 QA_COMPONENTS = ("question", "support", "entities")
-#: The components that a context form shows, with labels, before the answer; a form without
+#: The components that a context form shows with labels, before the answer. A form without
 #: components shows only the text of the support.
-_FORMS: dict[str, tuple[str, ...]]
-_FORMS = {"full": QA_COMPONENTS, "qsa": ("question", "support"), "support": ()}
-CONTEXT_FORMS = tuple(_FORMS)
+_COMPONENTS_BY_FORM: dict[str, tuple[str, ...]]
+_COMPONENTS_BY_FORM = {"full": QA_COMPONENTS, "qsa": ("question", "support"), "support": ()}
+CONTEXT_FORMS = tuple(_COMPONENTS_BY_FORM)
 
 
 def qa_case(
@@ -35,8 +35,8 @@ def qa_case(
 
     Args:
         support: The text that supports the answer.
-        entities: The entities of the support; without entities, the component is left out and
-            scores 0.
+        entities: The entities of the support; without entities, the component is left out and its
+            facet scores 0.
         metadata: Further fields; ``key`` names the case in citations.
     """
     problem: dict[str, Any] = {"question": question, "support": support}
@@ -52,11 +52,11 @@ def qa_schema(
     context: str = "support",
     weights: tuple[float, float, float] = (0.25, 0.40, 0.35),
 ) -> CaseSchema:
-    """Return the schema of these cases: three facets, and the form of a case in a prompt.
+    """Return the schema of CBR-RAG's cases: three facets, and the form of a case in a prompt.
 
     Queries are compared with questions by the intra-embedding f, and with supports and entities by
     the inter-embedding g, which puts the encoder's retrieval instruction before the query (section
-    4.2). A text as query is compared by all three facets.
+    4.2). A query that is a text is compared by all three facets.
 
     Args:
         context: The form of a case as evidence; see ``context_text``.
@@ -78,13 +78,13 @@ def qa_schema(
 
 
 def context_text(case: Case, form: str = "support") -> str:
-    """Return a case of ``qa_case`` as text for a prompt; ``InputError`` for an unknown form.
+    """Return a case of ``qa_case`` as text for a prompt; raise ``InputError`` for unknown forms.
 
     Args:
         form: ``"support"`` is only the support. ``"full"`` has question, support, entities and
             answer (CBR-RAG, equation 4b). ``"qsa"`` has question, support and answer (Table 3).
     """
-    names = _FORMS[_checked_form(form)]
+    names = _COMPONENTS_BY_FORM[_checked_form(form)]
     if not names:
         return component_text(case.problem.get("support", ""))
     problem = case.problem
@@ -100,6 +100,8 @@ def entities_text(entities: Any) -> str:
 
 
 def _checked_form(form: str) -> str:
-    if form not in _FORMS:
-        raise InputError(f"A case has no context form {form!r}. Forms are: {', '.join(_FORMS)}.")
+    if form not in _COMPONENTS_BY_FORM:
+        raise InputError(
+            f"A case has no context form {form!r}. Forms are: {', '.join(_COMPONENTS_BY_FORM)}."
+        )
     return form

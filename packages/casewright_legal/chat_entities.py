@@ -21,8 +21,8 @@ from casewright_legal.entities import MAX_ENTITIES, extract_entities
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: The wording is ours; it asks for the entities of the paper's published case base: names of
-#: parties and people, Acts with their sections, citations, places, dates.
+#: The wording is not the paper's. It names the kinds of entities in the paper's published case
+#: base: parties and people, Acts with their sections, citations, places, dates.
 PROMPT = """\
 Extract the named entities and unique identifiers from the legal text below: case names and \
 citations, Acts and regulations with their sections, courts, judges, parties, other people and \
@@ -31,10 +31,11 @@ Answer with a JSON list of strings and nothing else."""
 
 #: The name of the extractor without a chat model.
 OFFLINE = "offline"
-#: Extraction ends with an error if the model gives no usable answer to so many first texts.
+#: Number of texts, the first ones, after which extraction ends with an error if the model gave no
+#: usable answer to any of them.
 MAX_FAILED_TEXTS = 5
 #: Maximum number of characters of an entity; a longer text is the model's own sentence.
-MAX_LENGTH = 160
+MAX_ENTITY_LENGTH = 160
 _FENCE = re.compile(r"```[a-zA-Z]*\n?|```")
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
 _HEADING = re.compile(r"^[\w \t]{0,40}:\s*")
@@ -83,9 +84,9 @@ class ChatEntityExtractor:
         present = [name for name in entities if " ".join(name.casefold().split()) in normalised]
         if entities and not present:
             return _without_model(text, "none of the entities that the model named is in the text")
-        left_out = len(entities) - len(present)
-        warning = f"{left_out} of {len(entities)} entities are not in the text: left out."
-        return Extraction(present[:MAX_ENTITIES], warning if left_out else "")
+        left_out_count = len(entities) - len(present)
+        warning = f"{left_out_count} of {len(entities)} entities are not in the text: left out."
+        return Extraction(present[:MAX_ENTITIES], warning if left_out_count else "")
 
 
 def _without_model(text: str, reason: str) -> Extraction:
@@ -94,7 +95,7 @@ def _without_model(text: str, reason: str) -> Extraction:
 
 
 def read_entities(reply: str) -> list[str] | None:
-    """Return the entities in an answer (JSON, lines or commas); ``None`` if it names none."""
+    """Return the entities in an answer (JSON, lines or commas); ``None`` if there are none."""
     unfenced = _FENCE.sub("", reply).strip()
     if unfenced.casefold().rstrip(".") in _NO_ENTITIES:
         return []
@@ -141,12 +142,12 @@ def _from_lines(text: str) -> list[str]:
 
 
 def _unique(entities: Iterable[str]) -> list[str]:
-    by_folded: dict[str, str] = {}
+    entity_by_folded: dict[str, str] = {}
     for entity in entities:
         cleaned = " ".join(entity.split()).strip("\"'“”‘’`* .")
-        if cleaned and len(cleaned) <= MAX_LENGTH:
-            by_folded.setdefault(cleaned.casefold(), cleaned)
-    return list(by_folded.values())
+        if cleaned and len(cleaned) <= MAX_ENTITY_LENGTH:
+            entity_by_folded.setdefault(cleaned.casefold(), cleaned)
+    return list(entity_by_folded.values())
 
 
 def check_extractor(name: str, source: str) -> None:
@@ -164,19 +165,19 @@ def read_with_chat(
 ) -> list[Case]:
     """Return the cases of ``read_alqa`` with entities extracted by a chat model.
 
-    The model is called once for each case. If it gives no usable answer, the offline extractor is
-    used; the number of these texts is printed to stderr. Raise ``CasewrightError`` if this happens
-    for all of the first ``MAX_FAILED_TEXTS`` texts.
+    The model is called once for each case. If it gives no usable answer, the offline extractor
+    reads the text; the number of these texts is printed to stderr. Raise ``CasewrightError`` if the
+    model gives no usable answer for the first ``MAX_FAILED_TEXTS`` texts.
     """
     extractor = ChatEntityExtractor(model)
-    replaced: Counter[str] = Counter()
+    note_counts: Counter[str] = Counter()
     numbers = count(1)
 
     def extract(text: str) -> list[str]:
         number, extraction = next(numbers), extractor.extract(text)
         if not extraction.by_model:
-            replaced[extraction.note] += 1
-            if replaced.total() == number == MAX_FAILED_TEXTS:
+            note_counts[extraction.note] += 1
+            if note_counts.total() == number == MAX_FAILED_TEXTS:
                 raise CasewrightError(
                     f"The chat model extracted no entities from the first {MAX_FAILED_TEXTS} "
                     f"texts. {extraction.note} Check the model, or use the extractor {OFFLINE}."
@@ -184,9 +185,9 @@ def read_with_chat(
         return extraction.entities
 
     cases = read_alqa(source, extract, progress=progress)
-    if replaced:
+    if note_counts:
         note(
-            f"{replaced.total()} of {len(cases)} texts were read by the offline extractor. Most "
-            f"often: {replaced.most_common(1)[0][0]}"
+            f"{note_counts.total()} of {len(cases)} texts were read by the offline extractor. Most "
+            f"often: {note_counts.most_common(1)[0][0]}"
         )
     return cases

@@ -69,8 +69,9 @@ def bench_legal(
     if answers:
         check_generator(generator)
         model = None if generator == EXTRACTIVE else chat_model(generator)
-        first, other = named_encoder(encoder), None if against is None else named_encoder(against)
-        report = measure_answers(folder, first, model, against=other, only=only, limit=limit)
+        second = None if against is None else named_encoder(against)
+        first = named_encoder(encoder)
+        report = measure_answers(folder, first, model, against=second, only=only, limit=limit)
     else:
         report = measure_legal(folder, named_encoder(encoder), only=only, limit=limit)
     show(report, as_json=as_json, plot=plot)

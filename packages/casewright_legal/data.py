@@ -53,7 +53,7 @@ def records(name: str) -> list[dict[str, Any]]:
 
 
 def source() -> str:
-    """Return the path or the data set of the cases; by default, the shipped file."""
+    """Return the path of the cases, or their name on Hugging Face; by default, the shipped file."""
     return os.environ.get(ALQA) or str(data_file("cases"))
 
 
@@ -75,7 +75,7 @@ def source_file() -> Path | None:
 
 
 def legal_cases() -> list[Case]:
-    """Return the cases from the source, and with the extractor, that the environment names.
+    """Return the cases; environment variables choose their source and the extractor of entities.
 
     Raises:
         InputError: The source or a setting is invalid.

@@ -23,7 +23,7 @@ from casewright_legal.cases import qa_schema
 from casewright_legal.chat_entities import OFFLINE
 from casewright_legal.tools import legal_toolbox
 
-#: The modules that convert the data to cases; the stores are rebuilt when they change.
+#: The modules that convert the data to cases; the stores are rebuilt when one of them changes.
 MODULES = (
     *("acts.py", "alqa.py", "cases.py", "entities.py"),
     *("entity_names.py", "entity_tokens.py", "entity_words.py"),
@@ -33,7 +33,7 @@ CHAT_MODULE = "chat_entities.py"
 
 
 def open_legal(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
-    """Open the legal stores in a folder; build them first if needed.
+    """Open the legal stores in a folder; build the stores first if needed.
 
     Raises:
         InputError: A setting is invalid, or ALQA's file does not exist or has another format.

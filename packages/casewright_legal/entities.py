@@ -1,7 +1,7 @@
-"""Extracts entities without a model, as ``ChatEntityExtractor`` does with one.
+"""Extracts entities without a model; ``ChatEntityExtractor`` extracts them with a model.
 
 In CBR-RAG, a language model extracts the entities of a support. Here, patterns find Acts, cases,
-citations, sections, courts, judges, companies, people, places, dates and sums.
+citations, sections, courts, judges, companies, people, places, dates and sums of money.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def is_name(entity: str) -> bool:
 
 
 def _unique(entities: Iterable[str]) -> list[str]:
-    """Return entities except duplicates and last words of others: Nolan of Christopher Nolan."""
-    by_folded: dict[str, str] = {}
+    """Return entities without duplicates, and without "Nolan" if "Christopher Nolan" is there."""
+    entity_by_folded: dict[str, str] = {}
     for entity in entities:
-        by_folded.setdefault(entity.casefold(), entity)
-    last_words = {folded.rsplit(" ", 1)[1] for folded in by_folded if " " in folded}
-    return [entity for folded, entity in by_folded.items() if folded not in last_words]
+        entity_by_folded.setdefault(entity.casefold(), entity)
+    last_words = {folded.rsplit(" ", 1)[1] for folded in entity_by_folded if " " in folded}
+    return [entity for folded, entity in entity_by_folded.items() if folded not in last_words]

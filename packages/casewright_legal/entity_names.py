@@ -11,7 +11,7 @@ from casewright_legal.entity_tokens import TextTokens
 
 #: Maximum number of words of a name; longer headings in capitals are split.
 MAX_WORDS = 14
-#: Maximum number of words and marks from a capitalised word of a name to the next one.
+#: Maximum distance, in words and marks, of two successive capitalised words of a name.
 MAX_DISTANCE = 5
 #: Maximum number of words in brackets before a ``v``.
 MAX_BRACKET_WORDS = 24
@@ -27,14 +27,16 @@ class Names:
 
     def __init__(self, text: str) -> None:
         self._tokens = TextTokens(text)
-        self._used = bytearray(len(self._tokens))
+        self._is_used = bytearray(len(self._tokens))
 
     def cases(self) -> Iterator[Span]:
         """Yield names of cases: ``X v Y``, ``Re X``, ``Ex parte X``, ``In the matter of X``."""
         for start, token in enumerate(self._tokens):
             if token.folded in ("v", "vs"):
-                yield from self._versus(start)
-            elif token.is_capitalised and not self._used[start] and (count := self._opening(start)):
+                yield from self._case_at_versus(start)
+            elif not token.is_capitalised or self._is_used[start]:
+                continue
+            elif count := self._opening_length(start):
                 last = self._name_end(start + count, entity_words.PARTY_JOINERS)
                 if last >= start + count:
                     yield self._use_as_name(start, self._with_case_number(last))
@@ -58,10 +60,11 @@ class Names:
     def _starts(self) -> Iterator[int]:
         """Yield the indices of the capitalised words that are in no name yet."""
         for index, token in enumerate(self._tokens):
-            if token.is_capitalised and not self._used[index]:
+            if token.is_capitalised and not self._is_used[index]:
                 yield index
 
-    def _versus(self, index: int) -> Iterator[Span]:
+    def _case_at_versus(self, index: int) -> Iterator[Span]:
+        """Yield the name of the case with the ``v`` at an index, if there are two parties."""
         left, right = index - 1, index + 1
         while left > 0 and self._tokens[left].text in "-–.":
             left -= 1
@@ -73,7 +76,7 @@ class Names:
         if first <= left and last >= right:
             yield self._use_as_name(first, self._with_case_number(last))
 
-    def _opening(self, start: int) -> int:
+    def _opening_length(self, start: int) -> int:
         """Return the number of words, such as ``In re``, that begin a case's name here; or 0."""
         folded = self._tokens.folded_words
         return next((len(words) for words in _OPENINGS if folded(start, len(words)) == words), 0)
@@ -85,7 +88,7 @@ class Names:
         while index < end and last - start < MAX_WORDS:
             token = self._tokens[index]
             is_far = index - last > MAX_DISTANCE
-            if self._used[index] or (index > start and token.begins_line) or is_far:
+            if self._is_used[index] or (index > start and token.begins_line) or is_far:
                 break
             if token.is_capitalised and (index == start or not self._begins_new_name(index)):
                 last = index
@@ -109,7 +112,7 @@ class Names:
         if token.text == "(":
             return self._bracket_end(index) > index
         if token.folded == "for" and joiners is entity_words.CONNECTORS:
-            return last_word.folded in entity_words.FOR_HEADS
+            return last_word.folded in entity_words.WORDS_BEFORE_FOR
         if token.folded == "the":
             # "Queen of the Desert", "Smith v the King", but "Featuring the King".
             return index > last + 1 or not self._tokens.begins_sentence(last)
@@ -126,13 +129,13 @@ class Names:
     def _party_start(self, end: int) -> int:
         """Return the first index of the party that ends at ``end``, or ``end + 1``."""
         start, index = end + 1, end
-        while index >= 0 and end - index < 2 * MAX_WORDS and not self._used[index]:
+        while index >= 0 and end - index < 2 * MAX_WORDS and not self._is_used[index]:
             token = self._tokens[index]
             if token.is_capitalised:
                 start = index
             elif token.text == ")" and (bracket := self._bracket_start(index)) is not None:
                 index = bracket
-            elif not self._may_precede(index):
+            elif not self._may_be_in_party(index):
                 break
             if self._tokens.begins_sentence(index):
                 break
@@ -145,7 +148,7 @@ class Names:
         token = self._tokens[index]
         return not token.is_capitalised or token.folded in entity_words.OPENERS
 
-    def _may_precede(self, index: int) -> bool:
+    def _may_be_in_party(self, index: int) -> bool:
         """Return ``True`` if a party's name may contain this uncapitalised word or mark."""
         token = self._tokens[index]
         if token.text == ".":
@@ -170,22 +173,28 @@ class Names:
             return last
         end = self._name_end(last + 2, entity_words.CONNECTORS)
         is_company = self._tokens[last].folded in entity_words.COMPANY_ENDS
-        return end if self._tokens[end].folded in entity_words.AND_ENDS and not is_company else last
+        return (
+            end
+            if self._tokens[end].folded in entity_words.LAST_WORDS_AFTER_AND and not is_company
+            else last
+        )
 
     def _instrument_end(self, first: int, last: int) -> int | None:
         """Return the last index of an instrument's name without its year."""
         for index in range(first + 1, last + 1):
             token = self._tokens[index]
             if token.is_capitalised and token.folded in INSTRUMENTS:
-                # "Code of Practice Act" goes on; "Sale Act 1995" and "Sale Act and the" do not.
+                # "Code of Practice Act" continues after "Code"; "Sale Act and" ends after "Act".
                 following = self._tokens.folded_words(index + 1, 1)
                 if index == last or following[0] in ("and", ",") or _YEAR.fullmatch(following[0]):
                     return index
         return None
 
     def _act_start(self, first: int, last: int) -> int:
+        """Return the index of the first word of an Act's name between two indices."""
         for index in range(last - 1, first, -1):
-            # "Smith and the Sale Act", but "Protection of the Sea Act".
+            # The name begins after "the" in "Smith and the Sale Act", but not in "Protection of
+            # the Sea Act".
             previous, word = self._tokens[index - 1], self._tokens[index]
             if word.folded == "the" and previous.folded not in ("of", "for"):
                 return index + 1
@@ -194,6 +203,7 @@ class Names:
         return first
 
     def _act_end(self, last: int) -> int:
+        """Return the last index of an Act's name with its year and jurisdiction, if any."""
         if _YEAR.fullmatch("".join(self._tokens.folded_words(last + 1, 1))):
             last += 1
             part = self._tokens[last + 1 : last + 4]
@@ -203,6 +213,7 @@ class Names:
         return last
 
     def _name_start(self, first: int, last: int) -> int:
+        """Return the first index of a name, without titles and words that only begin a sentence."""
         start = first
         while start <= last and (
             self._is_opener(start)
@@ -213,6 +224,7 @@ class Names:
         return start
 
     def _is_name(self, first: int, last: int) -> bool:
+        """Return ``True`` if capitalised words are a name, and not generic words."""
         if last > first:
             words = self._tokens[first : last + 1]
             return any(word.folded not in entity_words.GENERIC for word in words)
@@ -226,4 +238,4 @@ class Names:
         return self._tokens[first].start, self._tokens[last].end
 
     def _use(self, first: int, last: int) -> None:
-        self._used[first : last + 1] = b"\1" * (last + 1 - first)
+        self._is_used[first : last + 1] = b"\1" * (last + 1 - first)

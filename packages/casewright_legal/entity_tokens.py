@@ -20,10 +20,10 @@ class TextToken(NamedTuple):
 
     text: str
     folded: str  # the text casefolded, without a possessive ``'s``
-    start: int  # the index of its first character
-    end: int  # the index after its last character, without a possessive ``'s``
-    is_capitalised: bool  # true if it begins with a capital, and is short enough for a name
-    begins_line: bool  # true if a line ends before it
+    start: int  # the index of the first character in the text
+    end: int  # the index after the last character, without a possessive ``'s``
+    is_capitalised: bool  # True if it begins with a capital, and is short enough for a name
+    begins_line: bool  # True if there is a line break before it
 
 
 class TextTokens(list[TextToken]):
@@ -61,13 +61,13 @@ class TextTokens(list[TextToken]):
         if first == 0 or self[first].begins_line:
             return True
         previous = index - 1
-        while index - 3 < previous > 0 and self[previous].text in "\"'”’)]“‘":
+        while previous > max(index - 3, 0) and self[previous].text in "\"'”’)]“‘":
             previous -= 1
         mark = self[previous].text
         return mark in ("!", "?", "—") or (mark == "." and not self.is_abbreviation(previous - 1))
 
     def _label_start(self, index: int) -> int:
-        """Return the index of this word, or of a paragraph number, ``7`` or ``(2)``, before it."""
+        """Return the index of a word, or of a number such as ``7`` or ``(2)`` before the word."""
         if index > 2 and self[index - 1].text == ")" and self[index - 3].text == "(":
             return index - 3
         return index - 1 if index > 0 and self[index - 1].text[0].isdecimal() else index

@@ -42,13 +42,13 @@ GENERIC = words(
     "society state statute subsection tenant tribunal vendor worker"
 )
 #: Words after which "for" may continue a name: Director for Public Housing.
-FOR_HEADS = words(
+WORDS_BEFORE_FOR = words(
     "agency association award board bureau centre center commissioner committee council court "
     "department director foundation fund institute ministry minister office prize secretary "
     "society"
 )
-#: Last words of names with an "and": Securities and Investments Commission.
-AND_ENDS = words(
+#: Last words of names that contain an "and": Securities and Investments Commission.
+LAST_WORDS_AFTER_AND = words(
     "affairs agency association authority board bureau bureaux centre center citizenship college "
     "commerce commission committee council department guardian institute ministry office party "
     "prosecutions society sons trustee tribunal university"

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 from casewright_legal.entity_words import COMPANY_ENDS, GENERIC, OPENERS
 
-#: Levels of naming a case: not at all; by one party; by both parties in any order; by both parties
-#: in order, or by a name without parties; by its neutral citation. A higher level is more certain.
+#: Levels at which a question names a case: not at all; by one party; by both parties in any order;
+#: by both parties in order, or by a name without parties; by the case's neutral citation. A higher
+#: level is more certain.
 NOT_NAMED, ONE_PARTY, BOTH_PARTIES, FULL_NAME, CITATION = range(5)
-#: A party's name identifies the party's cases if there are at most so many.
+#: Maximum number of cases of a party whose name alone identifies the cases.
 MAX_CASES_OF_PARTY = 2
 
 Party = tuple[str, ...]
@@ -31,8 +32,10 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
     capitalised = {word.casefold() for word in words if word[0].isupper()}
     normalised = " ".join(question.split())
     parties = [_parties(citation) for citation in citations]
-    counts = Counter(party for case_parties in parties for party in set(case_parties))
-    identifying = {party for party, count in counts.items() if count <= MAX_CASES_OF_PARTY}
+    case_counts = Counter(party for case_parties in parties for party in set(case_parties))
+    identifying_parties = {
+        party for party, count in case_counts.items() if count <= MAX_CASES_OF_PARTY
+    }
 
     def level(citation: str, case_parties: Sequence[Party]) -> int:
         if _neutral_citation(citation) in normalised:
@@ -44,13 +47,14 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
             positions = [folded.index(word) for word in first_words]
             return FULL_NAME if positions == sorted(positions) else BOTH_PARTIES
         names = capitalised - OPENERS - GENERIC
-        named = [party for party in identifying.intersection(case_parties) if party[0] in names]
+        parties_to_name = identifying_parties.intersection(case_parties)
+        named = [party for party in parties_to_name if party[0] in names]
         return ONE_PARTY if any(set(party) <= set(folded) for party in named) else NOT_NAMED
 
     levels = [level(*item) for item in zip(citations, parties, strict=True)]
     # A question that names both parties of a case does not mean other cases of these parties.
-    lowest = BOTH_PARTIES if max(levels, default=NOT_NAMED) >= BOTH_PARTIES else ONE_PARTY
-    return [item if item >= lowest else NOT_NAMED for item in levels]
+    lowest_level = BOTH_PARTIES if max(levels, default=NOT_NAMED) >= BOTH_PARTIES else ONE_PARTY
+    return [item if item >= lowest_level else NOT_NAMED for item in levels]
 
 
 def _parties(citation: str) -> list[Party]:

@@ -27,7 +27,7 @@ from casewright_legal.entities import is_name
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: An entity in more cases makes no pairs, since it may be a state or a court.
+#: Maximum number of cases with an entity that makes pairs; in more cases, it may be a court.
 MAX_CASES = 8
 PROMPT = """\
 Below are two legal cases that have in common: {shared}. Write one question that can only be \
@@ -72,7 +72,7 @@ class PairQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PairQuestions:
-    """The usable questions of a model, and by reason the number of pairs without a question."""
+    """The usable questions of a model, and the numbers of pairs without a question, by reason."""
 
     questions: list[PairQuestion]
     skipped: Mapping[str, int]
@@ -85,18 +85,19 @@ def entity_pairs(
 
     The time is linear in the number of entities. Two cases with the same citation are not a pair.
     """
-    cases_by_entity: defaultdict[str, dict[int, str]] = defaultdict(dict)
-    for number, case in enumerate(cases):
+    # For each entity, the indices of the cases, with the entity as the case writes it.
+    spellings_by_entity: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    for index, case in enumerate(cases):
         for entity in case.problem.get("entities") or ():
             if is_name(entity):
                 key = act_key(entity) if is_act(entity) else " ".join(entity.casefold().split())
-                cases_by_entity[key].setdefault(number, entity)
+                spellings_by_entity[key].setdefault(index, entity)
     shared: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-    for numbers in cases_by_entity.values():
-        if len(numbers) <= MAX_CASES:
-            for first, second in combinations(numbers, 2):
+    for spellings in spellings_by_entity.values():
+        if len(spellings) <= MAX_CASES:
+            for first, second in combinations(spellings, 2):
                 if cited_as(cases[first]) != cited_as(cases[second]):
-                    shared[first, second].append(numbers[first])
+                    shared[first, second].append(spellings[first])
     pairs = sorted(shared)
     order = np.random.default_rng(seed).permutation(len(pairs))[:limit]
     return [
@@ -121,11 +122,11 @@ def write_questions(
     skipped: Counter[str] = Counter()
     with progress_bar("Writing questions", len(pairs), show=progress) as advance:
         for pair in pairs:
-            question = _question(pair, model, seconds)
-            if isinstance(question, str):
-                skipped[question] += 1
+            question_or_reason = _question(pair, model, seconds)
+            if isinstance(question_or_reason, str):
+                skipped[question_or_reason] += 1
             else:
-                questions.append(question)
+                questions.append(question_or_reason)
             advance(1)
     return PairQuestions(questions, dict(skipped))
 

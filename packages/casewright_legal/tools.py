@@ -13,13 +13,13 @@ from casewright_legal.naming import named_by
 
 #: Lowest relevance of a case that is related to the question; unrelated texts reach 0.17.
 MIN_RELEVANCE = 0.22
-#: Lowest relevance of a case, as a share of the best case's. If a question needs two cases, the
-#: second one has about two thirds of the relevance of the first.
+#: Lowest relevance of a case, as a share of the best case's relevance. If a question needs two
+#: cases, the relevance of the second case is about two thirds of the first case's.
 MIN_SHARE_OF_BEST = 0.7
-#: Maximum numbers of cases in a result, and of candidates that the question may name.
+#: Maximum numbers of cases in a result, and of candidates that are compared with the question.
 MAX_CASES, MAX_CANDIDATES = 4, 100
 QUERY_SOURCES = ("question", "literal")
-RESULTS = ("citation", "answer", "evidence")
+RESULT_FIELDS = ("citation", "answer", "evidence")
 Row = dict[str, Any]
 
 
@@ -38,13 +38,13 @@ def _case_search(cases: CaseStore, loop: Search | None) -> ToolSpec:
         pairs = zip(levels, hits, strict=True)
         selected = [(level, hit) for level, hit in pairs if level or hit.relevance >= lowest]
         selected.sort(key=lambda item: -item[0])
-        confirmed = [] if loop is None else loop(query, 2 * MAX_CASES, {}, call)
-        hits = merge_hits([hit for _, hit in selected[:MAX_CASES]], confirmed)
+        confirmed_hits = [] if loop is None else loop(query, 2 * MAX_CASES, {}, call)
+        hits = merge_hits([hit for _, hit in selected[:MAX_CASES]], confirmed_hits)
         return [_row(cases, hit) for hit in hits]
 
     return tool_from_function(
         case_search,
-        results=RESULTS,
+        results=RESULT_FIELDS,
         sources={"query": QUERY_SOURCES},
         example=ToolExample(
             "Why was the appeal out of time in Nasr v NRMA Insurance?",
@@ -63,13 +63,13 @@ def _act_cases(cases: CaseStore, loop: Search | None) -> ToolSpec:
         keys = matching_keys(act, act_names())
         if not keys:
             return []
-        confirmed = [] if loop is None else loop(query, 2 * MAX_CASES, {"acts": keys}, call)
-        hits = merge_hits(cases.search(query, MAX_CASES, where={"acts": keys}), confirmed)
+        confirmed_hits = [] if loop is None else loop(query, 2 * MAX_CASES, {"acts": keys}, call)
+        hits = merge_hits(cases.search(query, MAX_CASES, where={"acts": keys}), confirmed_hits)
         return [_row(cases, hit) for hit in hits]
 
     return tool_from_function(
         act_cases,
-        results=RESULTS,
+        results=RESULT_FIELDS,
         sources={"act": ("span", "literal"), "query": QUERY_SOURCES},
         example=ToolExample(
             "Which decisions apply the Migration Act 1958 to late applications?",

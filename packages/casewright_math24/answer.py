@@ -14,7 +14,7 @@ from casewright_math24.puzzle import GOAL, Problem
 FINAL = "Final Answer:"
 #: Maximum number of characters in an expression.
 _MAX_CHARACTERS = 200
-#: A map from typographic operators and square brackets to those of Python.
+#: A map from typographic operators and square brackets to the operators and brackets of Python.
 SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "[": "(", "]": ")"})
 _OPERATIONS = {
     ast.Add: operator.add,

@@ -17,7 +17,7 @@ from casewright_math24.prompts import chat_attempts, prompt
 from casewright_math24.puzzle import Problem, problem_of
 from casewright_mcbr.picture import media_type
 
-#: Number of retrieved cases; the plans of the nearest case are tried first.
+#: Number of retrieved cases; their plans are tried in order of nearness.
 NEAREST_COUNT = 3
 #: Maximum number of attempts; the second one follows a wrong answer.
 MAX_ATTEMPTS = 2
@@ -76,15 +76,15 @@ class CardAnswerer:
         for expression in islice(expressions, MAX_ATTEMPTS):
             verdict = check(expression, problem)
             if not expression and self.chat is None:
-                plan = "next" if checks else "nearest case's"
-                why = f"The {plan} plan gives no solution with these numbers."
+                plan_name = "next" if checks else "nearest case's"
+                why = f"The {plan_name} plan gives no solution with these numbers."
                 verdict = replace(verdict, why=why)
             checks.append(verdict)
             if verdict.right:
                 break
         checks = checks or [Check("", False, "No case was found whose plan could be reused.")]
         answer = CardAnswer(reading, problem, hits, self.name, checks)
-        # A wrong answer is no product of pairs.
+        # For a wrong answer, ``product_of_pairs`` returns ``None``.
         if retain and (solution := product_of_pairs(checks[-1].expression, problem)):
             case = solved_case(data, problem, [solution])
             return replace(answer, retained=self.store.retain(case))

@@ -5,7 +5,7 @@ For SCO ("solution class"), a case is relevant if case and puzzle have a larger 
 For SCD ("solution class and decomposition"), the same pair of numbers must also make this factor.
 Table 2 has the shares of right answers with no context, a general context, or the nearest case. A
 context is right if the nearest case and the puzzle have a class in common. Accuracy is over all
-puzzles, faithfulness over puzzles with a right context, negative rejection over the others.
+puzzles, faithfulness over puzzles with a right context, negative rejection over the other puzzles.
 
 A run measures one of the paper's ten splits: 30 test puzzles, and 436 training puzzles, which
 are also the cases.
@@ -55,7 +55,7 @@ NESTED = "latent, by comparison, chosen within each run"
 SHUFFLED = "control: latent, by comparison, labels shuffled"
 RANDOM = "control: random numbers"
 #: An upper bound, whose vectors are the puzzles' true classes.
-SOLVER = "for comparison: a solver's classes, which say it all"
+SOLVER = "for comparison: a solver's classes, an upper bound"
 #: Names of answerers.
 REUSE = "reuse, no model"
 RANDOM_CASE, OWN_PAIR = "control: a random case's plans", "reuse, the case's own pair alone"
@@ -71,7 +71,7 @@ GRID = [ContrastSettings(*settings) for settings in product((0.05, 0.1, 0.2), (0
 #: The shares of right answers: over all puzzles, with a right context, and with a wrong context.
 SHARES = ("accuracy", "faithfulness", "negative rejection")
 #: The paper's names of these representations; the last one corresponds to its latent.
-_PAPER_NAMES = {FEATURES: "features", PAPER: "latent", CONTRASTIVE: "latent"}
+_NAMES_IN_PAPER = {FEATURES: "features", PAPER: "latent", CONTRASTIVE: "latent"}
 #: The paper's Table 1: in the order of ``FIGURE_NAMES``, the means over k from 1 to 5 and ten runs.
 TABLE_1 = {
     ("features", "SCO"): (0.719, 0.015, 0.029, 0.726, 0.815),
@@ -101,7 +101,7 @@ Represent = Callable[[Indices, Labels, int], Vectors]
 #: plans of the nearest case, and the maximum number of attempts.
 Answerer = Callable[[Problem, ContextKind, Sequence[Class], int], bool]
 #: For each kind of relevance, a function that returns True if a case is relevant for a puzzle.
-RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
+IS_RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
     "SCO": lambda puzzle, case: bool({n for n, *_ in puzzle} & {n for n, *_ in case}),
     "SCD": lambda puzzle, case: bool(puzzle & case),
 }
@@ -131,7 +131,7 @@ class Puzzles:
 
 
 def read_puzzles(folder: Path) -> Puzzles:
-    """Return a folder's puzzles and splits; ``InputError`` if a file is missing or invalid."""
+    """Return a folder's puzzles and splits; raise ``InputError`` for a missing or invalid file."""
     try:
         lines = (folder / CASES).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines if line.strip()]
@@ -139,13 +139,16 @@ def read_puzzles(folder: Path) -> Puzzles:
         labels = [frozenset((n, i, j) for n, i, j in row["classes"]) for row in rows]
         indices = {problem: index for index, problem in enumerate(problems)}
         splits = json.loads((folder / SPLITS).read_text(encoding="utf-8"))["splits"]
-        tests = {run: [indices[problem_of(p)] for p in split] for run, split in enumerate(splits)}
+        tests_by_run = {
+            run: [indices[problem_of(numbers)] for numbers in split]
+            for run, split in enumerate(splits)
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder} does not hold the puzzles of Math-24 as {CASES} and {SPLITS}: "
             f"{type(error).__name__}. Give the folder that has both."
         ) from error
-    return Puzzles(problems, labels, tests)
+    return Puzzles(problems, labels, tests_by_run)
 
 
 def measure_math24(
@@ -157,7 +160,7 @@ def measure_math24(
         data: The folder for ``read_puzzles``.
         chat: The name of a chat model that is also measured.
         run_count: The number of runs, one for each split.
-        nested: Whether to train also networks whose settings are chosen in each run.
+        nested: True to train also networks whose settings are chosen in each run.
     """
     puzzles = read_puzzles(data)
     runs = range(min(run_count, len(puzzles.splits)))
@@ -202,14 +205,14 @@ def measure_math24(
 
 
 def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
-    """Return representations, which cache their vectors, by name; ``nested`` adds ``NESTED``."""
+    """Return the representations by name, with cached vectors; ``nested`` adds ``NESTED``."""
     problems = puzzles.problems
     contrastive = latents_by(train_contrastive_network, problems)
 
     def tuned_latents(indices: Indices, labels: Labels, run: int) -> Vectors:
         training = [problems[index] for index in indices]
-        held_out = np.random.default_rng(run).permutation(len(training))[: len(training) // 4]
-        inner_split = Puzzles(training, labels, {run: held_out.tolist()})
+        query_indices = np.random.default_rng(run).permutation(len(training))[: len(training) // 4]
+        inner_split = Puzzles(training, labels, {run: query_indices.tolist()})
 
         def precision(contrast: ContrastSettings) -> float:
             train = partial(train_contrastive_network, contrast=contrast)
@@ -228,7 +231,7 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
         return vectors.astype(np.float32)
 
     all_classes = [(larger, *pair) for larger in LARGER_FACTORS for pair in PAIRS]
-    rows = [[float(class_ in row) for class_ in all_classes] for row in puzzles.classes]
+    flags = [[float(class_ in row) for class_ in all_classes] for row in puzzles.classes]
     functions: dict[str, Represent] = {
         FEATURES: lambda *_: np.stack([features(problem) for problem in problems]),
         PAPER: latents_by(train_paper_network, problems),
@@ -236,7 +239,7 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
         SHUFFLED: shuffled_latents,
         **({NESTED: tuned_latents} if nested else {}),
         RANDOM: random_vectors,
-        SOLVER: lambda *_: np.array(rows, dtype=np.float32),
+        SOLVER: lambda *_: np.array(flags, dtype=np.float32),
     }
     return {name: cache(represent) for name, represent in functions.items()}
 
@@ -252,11 +255,11 @@ def retrieval_figures(
     puzzles: Puzzles, represent: Represent, runs: Sequence[int]
 ) -> dict[str, Floats]:
     """Return the figures of SCO and SCD, means over the runs, as (k, figure)."""
-    figures: dict[str, list[Floats]] = {label: [] for label in RELEVANT}
+    figures: dict[str, list[Floats]] = {label: [] for label in IS_RELEVANT}
     for run in runs:
         nearest = puzzles.nearest(represent, run)
         tests = [puzzles.classes[test] for test in puzzles.splits[run]]
-        for label, is_relevant in RELEVANT.items():
+        for label, is_relevant in IS_RELEVANT.items():
             relevant = np.array([[is_relevant(t, case) for case in puzzles.classes] for t in tests])
             hits = np.take_along_axis(relevant, nearest, axis=1)
             counts = relevant[:, puzzles.training(run)].sum(axis=1)
@@ -308,16 +311,16 @@ def _retrieval_rows(
     with progress_bar("Training and retrieving", len(represent_by_name), show=None) as advance:
         for name, represent in represent_by_name.items():
             for label, figures in retrieval_figures(puzzles, represent, runs).items():
-                published = TABLE_1.get((_PAPER_NAMES.get(name, ""), label))
-                lines: list[tuple[int | None, Floats]] = [(None, figures.mean(axis=0))]
+                published = TABLE_1.get((_NAMES_IN_PAPER.get(name, ""), label))
+                figures_by_k: list[tuple[int | None, Floats]] = [(None, figures.mean(axis=0))]
                 if published:
-                    lines += zip(KS, figures, strict=True)
-                for k, line in lines:
+                    figures_by_k += zip(KS, figures, strict=True)
+                for k, values in figures_by_k:
                     row: dict[str, Any] = {"table": "1", "cases by": name, "relevant": label}
-                    row |= {"k": k, **dict(zip(FIGURE_NAMES, map(float, line), strict=True))}
+                    row |= {"k": k, **dict(zip(FIGURE_NAMES, map(float, values), strict=True))}
                     # The paper has only means over k.
-                    values = published if published and k is None else (None,) * len(FIGURE_NAMES)
-                    paper = zip(FIGURE_NAMES, values, strict=True)
+                    in_paper = published if published and k is None else (None,) * len(FIGURE_NAMES)
+                    paper = zip(FIGURE_NAMES, in_paper, strict=True)
                     rows.append(row | {f"paper {figure}": value for figure, value in paper})
             advance(1)
     return rows
@@ -345,16 +348,16 @@ def _answer_rows(
         if nested := represent_by_name.get(NESTED):
             trials.append((f"{REUSE}, by the {NESTED}", nested, plans_solve, "top", max_attempts))
     names = ("table", "answered by", "context", "attempts", *SHARES)
-    measured = [
+    own_rows = [
         (name, kind, limit, *right_shares(puzzles, represent, answerer, kind, runs, limit))
         for name, represent, answerer, kind, limit in trials
     ]
-    published = [
+    paper_rows = [
         (f"paper: {model}", context_kind, 1, *shares)
         for model, by_kind in TABLE_2.items()
         for context_kind, shares in zip(CONTEXT_KINDS, by_kind, strict=True)
     ]
-    return [dict(zip(names, ("2", *row), strict=True)) for row in [*measured, *published]]
+    return [dict(zip(names, ("2", *row), strict=True)) for row in [*own_rows, *paper_rows]]
 
 
 def right_shares(
@@ -369,17 +372,17 @@ def right_shares(
 
     ``represent`` returns the vectors by which the nearest case is retrieved.
     """
-    shares: list[list[float]] = [[], [], []]  # by run, in the order of SHARES
+    shares: list[list[float]] = [[], [], []]  # for each of SHARES, its values by run
     labels = puzzles.classes
     for run in runs:
-        right: list[list[bool]] = [[], [], []]
+        verdicts_of_shares: list[list[bool]] = [[], [], []]
         nearest = puzzles.nearest(represent, run)[:, 0]
         for test, case in zip(puzzles.splits[run], nearest, strict=True):
             plans = sorted(labels[case], reverse=True)
             is_right = answerer(puzzles.problems[test], context_kind, plans, max_attempts)
-            right[0].append(is_right)
-            right[1 if labels[test] & labels[case] else 2].append(is_right)
-        for share, verdicts in zip(shares, right, strict=True):
+            verdicts_of_shares[0].append(is_right)
+            verdicts_of_shares[1 if labels[test] & labels[case] else 2].append(is_right)
+        for share, verdicts in zip(shares, verdicts_of_shares, strict=True):
             if verdicts:
                 share.append(mean(verdicts))
     return tuple(mean(share) if share else None for share in shares)

@@ -1,8 +1,9 @@
 """Training batches of the card reader.
 
 Drawing a card takes milliseconds, which is too long for a training step. So a pool of cells is
-drawn once. Each batch combines cells to cards, which torch rotates, stretches and blurs, and whose
-strokes it thickens. A batch also has cards that were drawn whole, and images without a card.
+drawn once. Each batch combines cells to cards; torch rotates, stretches and blurs these cards, and
+varies the width of their strokes. A batch also has cards that were drawn whole, and images without
+a card.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright_math24.card_reader import INPUT_SIDE, card_input
-from casewright_math24.cards import COUNT, CardStyle, draw_style, render_card, render_texts
+from casewright_math24.cards import NUMBER_COUNT, CardStyle, draw_style, render_card, render_texts
 from casewright_math24.non_cards import TRAINED_KINDS, Fonts, draw_non_card, strange_text
 from casewright_math24.puzzle import LARGEST
 
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from PIL import Image
     from torch import Tensor
 
-#: Numbers of images in a batch: combined cards, whole cards, and images without a card.
-COMBINED, WHOLE, OTHER = 36, 10, 18
+#: Numbers of images in a batch: cards combined of cells, whole cards, and images without a card.
+COMBINED_COUNT, WHOLE_COUNT, OTHER_COUNT = 36, 10, 18
 #: Sizes of the pools: styles of cells, whole cards, and images without a card.
-STYLES, CARDS, NON_CARDS = 480, 5000, 5000
+STYLE_COUNT, CARD_COUNT, NON_CARD_COUNT = 480, 5000, 5000
 #: Number of cells of each style whose texts are not numbers from 1 to 13.
-STRANGE = 6
+STRANGE_COUNT = 6
 #: Side of a cell in the network's input, in pixels.
 INPUT_CELL = INPUT_SIDE // 2
 #: The class of a cell without a number from 1 to 13.
@@ -38,7 +39,7 @@ NONE = -1
 class Pools:
     """The pools of images for batches, in grey levels from 0 to 255."""
 
-    #: Cells (styles, 1 + 13 + STRANGE, 45, 45): an empty cell, the numbers, and strange texts.
+    #: Cells (styles, 1 + 13 + STRANGE_COUNT, 45, 45): an empty cell, numbers, and strange texts.
     cells: NDArray[np.uint8]
     cards: NDArray[np.uint8]  # whole cards (n, 90, 90)
     numbers: NDArray[np.int64]  # the numbers on the whole cards, minus one (n, 4)
@@ -47,27 +48,29 @@ class Pools:
 
 def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
     """Draw new pools in about a minute; a tenth of the cards has the plain style."""
-    numbers = rng.integers(1, LARGEST + 1, (CARDS, COUNT))
+    numbers = rng.integers(1, LARGEST + 1, (CARD_COUNT, NUMBER_COUNT))
     cards = [
         _input_bytes(render_card(row, draw_style(rng, fonts) if rng.random() >= 0.1 else None))
         for row in numbers.tolist()
     ]
-    non_cards = [_input_bytes(draw_non_card(TRAINED_KINDS, rng, fonts)) for _ in range(NON_CARDS)]
-    cells = [_cells(rng, fonts) for _ in range(STYLES)]
+    non_cards = [
+        _input_bytes(draw_non_card(TRAINED_KINDS, rng, fonts)) for _ in range(NON_CARD_COUNT)
+    ]
+    cells = [_cells(rng, fonts) for _ in range(STYLE_COUNT)]
     return Pools(np.stack(cells), np.stack(cards), numbers - 1, np.stack(non_cards))
 
 
 def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
     """Return the cells of a random style, upright and without noise, from five drawn cards."""
     texts = ["", *map(str, range(1, LARGEST + 1))]
-    texts += [strange_text(rng) for _ in range(STRANGE)]
+    texts += [strange_text(rng) for _ in range(STRANGE_COUNT)]
     base = draw_style(rng, fonts, rotation=0)
     cells: list[NDArray[np.uint8]] = []
-    for start in range(0, len(texts), COUNT):
+    for start in range(0, len(texts), NUMBER_COUNT):
         # Batches vary rotation, strokes and noise, so only the offsets differ between cells here.
         offsets = draw_style(rng, fonts).offsets
         style = CardStyle(font=base.font, size=base.size, lines=base.lines, offsets=offsets)
-        card = _input_bytes(render_texts(texts[start : start + COUNT], style))
+        card = _input_bytes(render_texts(texts[start : start + NUMBER_COUNT], style))
         cells += [
             card[y : y + INPUT_CELL, x : x + INPUT_CELL]
             for y in (0, INPUT_CELL)
@@ -88,29 +91,33 @@ def draw_batch(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """
     import torch
 
-    contents = rng.integers(1, LARGEST + 1, (COMBINED, COUNT))
-    for row in np.flatnonzero(rng.random(COMBINED) < 0.2):
-        replaced = rng.choice(COUNT, size=int(rng.integers(1, COUNT)), replace=False)
+    contents = rng.integers(1, LARGEST + 1, (COMBINED_COUNT, NUMBER_COUNT))
+    for row in np.flatnonzero(rng.random(COMBINED_COUNT) < 0.2):
+        replaced = rng.choice(NUMBER_COUNT, size=int(rng.integers(1, NUMBER_COUNT)), replace=False)
         # Half of these cards have empty cells, and the others have strange texts.
-        strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE, len(replaced))
+        strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE_COUNT, len(replaced))
         contents[row, replaced] = strange if rng.random() < 0.5 else 0
-    cells = pools.cells[rng.integers(len(pools.cells), size=(COMBINED, 1)), contents]
-    combined = cells.reshape(COMBINED, 2, 2, INPUT_CELL, INPUT_CELL).transpose(0, 1, 3, 2, 4)
-    combined = combined.reshape(COMBINED, INPUT_SIDE, INPUT_SIDE)
+    cells = pools.cells[rng.integers(len(pools.cells), size=(COMBINED_COUNT, 1)), contents]
+    combined = cells.reshape(COMBINED_COUNT, 2, 2, INPUT_CELL, INPUT_CELL).transpose(0, 1, 3, 2, 4)
+    combined = combined.reshape(COMBINED_COUNT, INPUT_SIDE, INPUT_SIDE)
     numbers = np.where((contents >= 1) & (contents <= LARGEST), contents - 1, NONE)
 
-    indices = rng.integers(len(pools.cards), size=WHOLE)
-    non_cards = pools.non_cards[rng.integers(len(pools.non_cards), size=OTHER)]
+    indices = rng.integers(len(pools.cards), size=WHOLE_COUNT)
+    non_cards = pools.non_cards[rng.integers(len(pools.non_cards), size=OTHER_COUNT)]
     # Images without a card may be mirrored, but not cards with their digits.
     if rng.random() >= 0.5:
         non_cards = np.ascontiguousarray(non_cards[:, :, ::-1])
     # Augmentation changes margins. Whole cards and half of the non-cards are not augmented, so that
     # margins do not show whether an image is a card.
     images = np.concatenate([combined, non_cards, pools.cards[indices]])
-    labels = np.concatenate([numbers, np.full((OTHER, COUNT), NONE), pools.numbers[indices]])
+    labels = np.concatenate(
+        [numbers, np.full((OTHER_COUNT, NUMBER_COUNT), NONE), pools.numbers[indices]]
+    )
     inputs = torch.from_numpy(images).float() / 255
-    augmented = _augment(inputs[: COMBINED + OTHER // 2], rng)
-    return torch.cat([augmented, inputs[COMBINED + OTHER // 2 :]]), torch.from_numpy(labels)
+    augmented = _augment(inputs[: COMBINED_COUNT + OTHER_COUNT // 2], rng)
+    return torch.cat([augmented, inputs[COMBINED_COUNT + OTHER_COUNT // 2 :]]), torch.from_numpy(
+        labels
+    )
 
 
 def _augment(images: Tensor, rng: np.random.Generator) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright_math24.card_reader import CardReader
-from casewright_math24.cards import COUNT, draw_style, render_card
+from casewright_math24.cards import NUMBER_COUNT, draw_style, render_card
 from casewright_math24.non_cards import TRAINED_KINDS, UNSEEN_KINDS, Draw, Fonts, draw_non_card
 from casewright_math24.puzzle import LARGEST
 from casewright_mcbr.fonts import training_fonts, unseen_fonts
@@ -25,16 +25,17 @@ def measure(
 
     Args:
         target: The network's file.
-        seed: Random seed of the images; it must differ from that of the training.
+        seed: Random seed of the images; it must differ from the seed of the training.
         cards: Number of cards in training fonts, of cards in unseen fonts, and of images of each
             group without a card.
         plain: Number of cards in the plain style.
 
     Returns:
-        The shares of cards that are accepted with all four numbers right: ``plain``, and rotated by
-        up to 15° ``training_fonts`` and ``unseen_fonts``. The shares of refused images in unseen
-        fonts: ``cards_refused``, and without a card ``non_cards_refused`` (trained kinds) and
-        ``unseen_kinds_refused``. The last figure is the ``threshold``.
+        ``plain``, ``training_fonts`` and ``unseen_fonts`` are the shares of cards that are accepted
+        with all four numbers right; the cards in these fonts are rotated by up to 15°. The other
+        shares are of refused images in unseen fonts: ``cards_refused`` of cards,
+        ``non_cards_refused`` of trained kinds of images without a card, and
+        ``unseen_kinds_refused`` of other kinds. ``threshold`` is the confidence threshold.
     """
     reader = CardReader(target)
     rng = np.random.default_rng(seed)
@@ -70,11 +71,11 @@ def choose_threshold(target: Path, *, seed: int = 0, count: int = 3000) -> float
 def _read_cards(
     reader: CardReader, rng: np.random.Generator, fonts: Fonts | None, count: int
 ) -> tuple[float, NDArray[np.float32]]:
-    """Return the share of new cards that are accepted with the right numbers, and confidences.
+    """Return the share of new cards that are accepted with the right numbers, and all confidences.
 
     Without fonts, the cards have the plain style.
     """
-    numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
+    numbers = rng.integers(1, LARGEST + 1, (count, NUMBER_COUNT))
     predicted = reader.probabilities(
         render_card(row.tolist(), draw_style(rng, fonts) if fonts else None) for row in numbers
     )

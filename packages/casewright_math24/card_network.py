@@ -1,8 +1,8 @@
 """The torch network that reads a card: convolutions, and a softmax over 13 numbers per corner.
 
 MCBR-RAG (Marom 2024) reads upright cards in one font with 3×3 convolutions, pooling, and a softmax
-for each number. Here, one dense layer predicts each number from the features around its corner,
-with a margin large enough for turned cards, and from a summary of the whole image.
+for each number. Here, dense layers predict each number from the features around its corner, with a
+margin large enough for turned cards, and from a summary of the whole image.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from casewright_math24.puzzle import LARGEST
 from casewright_mcbr.blocks_network import convolution
 
 #: Number of channels after each convolution, and of hidden units for each number.
-CHANNELS, HIDDEN = (16, 24, 40, 64), 80
+CHANNELS, HIDDEN_UNITS = (16, 24, 40, 64), 80
 #: Width of the last feature map, and of the part of the map around a corner.
-MAP, CORNER = 12, 7
+MAP_WIDTH, CORNER_WIDTH = 12, 7
 
 
 class CardNetwork(nn.Module):
@@ -33,17 +33,17 @@ class CardNetwork(nn.Module):
             nn.MaxPool2d(2, ceil_mode=True),
             *convolution(third, fourth, 3),
         )
-        self.corner = nn.Linear(fourth * CORNER * CORNER, HIDDEN)
-        self.whole = nn.Linear(2 * fourth, HIDDEN)
+        self.corner = nn.Linear(fourth * CORNER_WIDTH * CORNER_WIDTH, HIDDEN_UNITS)
+        self.whole = nn.Linear(2 * fourth, HIDDEN_UNITS)
         self.drop = nn.Dropout(0.2)
-        self.out = nn.Linear(HIDDEN, LARGEST)
+        self.out = nn.Linear(HIDDEN_UNITS, LARGEST)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits (n, 4, 13) for images (n, 90, 90) of grey levels from 0 to 1."""
         maps = self.features(_standardize(images).unsqueeze(1))
-        starts = (0, MAP - CORNER)
+        starts = (0, MAP_WIDTH - CORNER_WIDTH)
         corners = [
-            maps[:, :, row : row + CORNER, column : column + CORNER].flatten(1)
+            maps[:, :, row : row + CORNER_WIDTH, column : column + CORNER_WIDTH].flatten(1)
             for row in starts
             for column in starts
         ]

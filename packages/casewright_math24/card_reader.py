@@ -27,7 +27,7 @@ CARD = ExpectedPicture("a card", "about as wide as high", min_side=32, max_ratio
 #: The shipped network.
 WEIGHTS = Path(__file__).parent / "weights" / "cards.onnx"
 #: Number of images in a batch.
-BATCH = 64
+BATCH_SIZE = 64
 #: Key of the confidence threshold in the metadata of the network's file.
 THRESHOLD_KEY = "least_confidence"
 
@@ -42,7 +42,7 @@ class CardReading:
 
 
 class CardReader:
-    """A thread-safe reader of cards with the network of a file, by default the shipped one."""
+    """A thread-safe reader of cards with the network of a file, by default the shipped network."""
 
     def __init__(self, weights: Path | None = None) -> None:
         self._file = weights or WEIGHTS
@@ -81,7 +81,7 @@ class CardReader:
         inputs = map(card_input, images)
         batches = [np.empty((0, 4, 13), dtype=np.float32)]
         # All images together might not fit into memory.
-        while batch := list(islice(inputs, BATCH)):
+        while batch := list(islice(inputs, BATCH_SIZE)):
             batches.append(session.run(None, {"images": np.stack(batch)})[0])
         return np.concatenate(batches)
 

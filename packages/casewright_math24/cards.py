@@ -1,7 +1,7 @@
 """Draws Math-24 cards: four numbers from 1 to 13 in a 2×2 grid.
 
-The plain style is that of MCBR-RAG (Marom 2024): one font, upright, without noise. Other styles
-vary the font, rotation, noise and more. The same numbers and style give the same image.
+The plain style is the style of MCBR-RAG (Marom 2024): one font, upright, without noise. Other
+styles vary the font, rotation, noise and more. The same numbers and style give the same image.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Width and height of a card, and of each of its four cells, in pixels.
 SIDE, CELL = 180, 90
 #: Number of numbers on a card.
-COUNT = 4
+NUMBER_COUNT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class CardStyle:
     paper: int = 255  # grey level of the background
     lines: bool = False  # True to draw a border and lines between the cells
     #: Offset of each number from its cell's centre, in pixels to the right and down.
-    offsets: tuple[tuple[float, float], ...] = ((0.0, 0.0),) * COUNT
+    offsets: tuple[tuple[float, float], ...] = ((0.0, 0.0),) * NUMBER_COUNT
     seed: int = 0  # random seed of the noise
 
 
@@ -51,7 +51,7 @@ def draw_style(
         ink, paper = int(rng.integers(0, 90)), int(rng.integers(165, 256))
     if rng.random() < 0.15:
         ink, paper = paper, ink
-    offsets = rng.uniform(-5, 5, (COUNT, 2)).round(2).tolist()
+    offsets = rng.uniform(-5, 5, (NUMBER_COUNT, 2)).round(2).tolist()
     return CardStyle(
         font=fonts[int(rng.integers(len(fonts)))] if fonts else None,
         size=float(rng.uniform(0.35, 0.52)),

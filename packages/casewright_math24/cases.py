@@ -24,7 +24,7 @@ from casewright_mcbr.picture import media_type
 
 
 def puzzle_schema(reader: CardReader, network: LatentNetwork) -> CaseSchema:
-    """Return the schema of cards; ``reader`` computes T of MCBR-RAG, and ``network`` computes L."""
+    """Return the schema of cards; ``reader`` and ``network`` are the T and the L of MCBR-RAG."""
 
     def numbers_of(components: Components) -> Problem:
         card = components.get("card")
@@ -49,7 +49,7 @@ def puzzle_schema(reader: CardReader, network: LatentNetwork) -> CaseSchema:
 
 
 def puzzle_case(problem: Problem) -> Case:
-    """Return a puzzle as a case; ``InputError`` if no product of two pairs is 24."""
+    """Return a puzzle as a case; raise ``InputError`` if no product of two pairs is 24."""
     solutions = decompositions(problem)
     if not solutions:
         raise InputError(f"{problem} has no product of two pairs that is {GOAL}.")
@@ -84,13 +84,13 @@ def card_image(problem: Sequence[int]) -> bytes:
 
 def plans_of(case: Case) -> list[Class]:
     """Return a case's plans, which are the classes of its solutions."""
-    return [(larger, first, last) for larger, first, last in case.solution["plans"]]
+    return [(larger, first, second) for larger, first, second in case.solution["plans"]]
 
 
 def _solution_text(problem: Problem, solution: Decomposition) -> str:
-    first, last = (problem[index] for index in solution.pair)
+    first, second = (problem[index] for index in solution.pair)
     return (
-        f"make {solution.larger} of {first} and {last} ({solution.larger_expression}), and "
+        f"make {solution.larger} of {first} and {second} ({solution.larger_expression}), and "
         f"{solution.smaller} of the other two ({solution.smaller_expression}): "
         f"{solution.larger} * {solution.smaller} = {GOAL}"
     )

@@ -62,7 +62,7 @@ def finetune_math24(
     from casewright_mcbr.training import read_figures
 
     check_folder(target)
-    # Read the shipped figures first: the output may be their folder.
-    shipped = read_figures(FILE.parent)
+    # Read first, since the training may write its own figures to the folder of the shipped ones.
+    shipped_figures = read_figures(FILE.parent)
     figures = train_math24(target, seed=seed, steps=steps)
-    print_training_figures(figures, shipped, target, as_json=as_json)
+    print_training_figures(figures, shipped_figures, target, as_json=as_json)

@@ -78,7 +78,7 @@ def decomposable_problems() -> tuple[Problem, ...]:
 
 
 def product_of_pairs(expression: str, problem: Problem) -> Decomposition | None:
-    """Return an expression as a decomposition; ``None`` if it is wrong or no product of pairs."""
+    """Return an expression as a decomposition; ``None`` for wrong answers and other products."""
     if not check(expression, problem).right:
         return None
     tree = ast.parse(expression.translate(SIGNS), mode="eval").body
@@ -100,8 +100,8 @@ def attempts(
 
     This is MCBR-RAG's Reuse without a model. The pair at the plan's indices is tried first, then
     the other five pairs, as in the paper's hint to a language model. So a plan gives a solution if
-    any pair makes its larger factor, which is all that the case contributes; the benchmark's
-    controls measure the gain. With ``other_pairs=False``, the other pairs are not tried.
+    any pair makes the plan's larger factor: the case contributes only this factor, and the
+    benchmark's controls measure the gain. With ``other_pairs=False``, other pairs are not tried.
     """
     for larger, first, second in plans:
         pair = (first, second)
@@ -110,6 +110,7 @@ def attempts(
 
 
 def _first_product(problem: Problem, larger: int, pairs: Iterable[tuple[int, int]]) -> str:
+    """Return the expression with the first pair that makes the larger factor; empty if none."""
     for pair in pairs:
         expressions = pair_values(problem, pair).get(Fraction(larger))
         other_expressions = pair_values(problem, _other_pair(pair)).get(Fraction(GOAL, larger))

@@ -34,7 +34,7 @@ def _evidence(store: CaseStore, question: str) -> list[str]:
     if len(numbers) > 4 and 24 in numbers:
         numbers.remove(24)
     answer = CardAnswerer(store, shipped_reader()).answer(card_image(problem_of(numbers)))
-    # The first line has the numbers that were read from the image, and a question has no image.
+    # Without the first line: it shows the numbers read from an image, and a question has no image.
     return sorted(lines_of(answer)[1:], key=lambda line: line.startswith("Case"))
 
 

@@ -1,8 +1,8 @@
 """L of MCBR-RAG (section 5.1): a network from a problem to its latent, a vector of 64 numbers.
 
 The inputs are the four numbers and the paper's features. For each factor of 24, the features are
-the share of all six pairs that can make it, and for each number the share of its three pairs. They
-do not show which two pairs have no number in common.
+the share of all six pairs that can make the factor, and for each number the share of the number's
+three pairs. The features do not show which two pairs have no number in common.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ FILE = Path(__file__).parent / "weights" / "latent.npz"
 #: The factors of 24.
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 24)
 #: Number of features: for all pairs, and for the pairs of each of the four numbers.
-FEATURES = 5 * len(FACTORS)
+FEATURE_COUNT = 5 * len(FACTORS)
 #: Number of inputs: the numbers and the features.
-INPUTS = 4 + FEATURES
+INPUT_COUNT = 4 + FEATURE_COUNT
 
 
 def features(problem: Problem) -> NDArray[np.float32]:
@@ -82,13 +82,13 @@ class LatentNetwork:
 
 
 def load_network(file: Path = FILE) -> LatentNetwork:
-    """Return a file's network; ``InputError`` if the file is missing or has other contents."""
+    """Return a file's network; raise ``InputError`` for a missing file or other contents."""
     arrays = read_arrays(file, "latent network", "math24")
     try:
         # The file has two arrays for each layer, the name and "last".
         layers = [(arrays[f"weight{n}"], arrays[f"bias{n}"]) for n in range(len(arrays) // 2 - 1)]
         network = LatentNetwork(layers, str(arrays["name"]), bool(arrays["last"]))
-        fits = layers[0][0].shape[1] == INPUTS and layers[-1][0].shape[0] == UNITS
+        fits = layers[0][0].shape[1] == INPUT_COUNT and layers[-1][0].shape[0] == UNITS
     except (KeyError, IndexError):
         fits = False
     if not fits:

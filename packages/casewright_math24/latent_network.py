@@ -1,11 +1,11 @@
-"""Torch networks for latents: the paper's, and one for a contrastive loss."""
+"""Torch networks for latents: the paper's network, and a network for a contrastive loss."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from casewright_math24.latent import INPUTS
+from casewright_math24.latent import INPUT_COUNT
 from casewright_mcbr.layers import UNITS
 
 #: Number of hidden units in ``ContrastiveNetwork``.
@@ -18,12 +18,12 @@ class PaperNetwork(nn.Module):
     ``latent_training.FLAG_COUNT`` describes the flags.
     """
 
-    def __init__(self, flags: int, dropout: float) -> None:
+    def __init__(self, flag_count: int, dropout: float) -> None:
         super().__init__()
-        self.hidden = nn.Linear(INPUTS, UNITS)
+        self.hidden = nn.Linear(INPUT_COUNT, UNITS)
         self.norm = nn.LayerNorm(UNITS)
         self.dropout = nn.Dropout(dropout)
-        self.flags = nn.Linear(UNITS, flags)
+        self.flags = nn.Linear(UNITS, flag_count)
         nn.init.xavier_uniform_(self.hidden.weight)
         nn.init.zeros_(self.hidden.bias)
 
@@ -36,12 +36,12 @@ class PaperNetwork(nn.Module):
 class ContrastiveNetwork(nn.Module):
     """A network of two layers, whose output is the latent, and a head that classifies latents."""
 
-    def __init__(self, classes: int, dropout: float) -> None:
+    def __init__(self, class_count: int, dropout: float) -> None:
         super().__init__()
-        self.first = nn.Linear(INPUTS, WIDTH)
+        self.first = nn.Linear(INPUT_COUNT, WIDTH)
         self.dropout = nn.Dropout(dropout)
         self.latent = nn.Linear(WIDTH, UNITS)
-        self.classes = nn.Linear(UNITS, classes)
+        self.classes = nn.Linear(UNITS, class_count)
 
     def forward(self, problems: Tensor) -> tuple[Tensor, Tensor]:
         """Return latents of length 1, (n, 64), and logits of the classes, (n, classes)."""

@@ -21,7 +21,7 @@ from casewright_backgammon.board_decoding import decode
 from casewright_backgammon.board_image import board_png, render_board
 from casewright_backgammon.board_layout import (
     LOWER_BAR,
-    SLICES,
+    SLICE_COUNT,
     UPPER_BAR,
     position_of_counts,
     signed_counts,
@@ -367,7 +367,7 @@ def test_missing_checkers_count_as_borne_off_and_must_equal_the_given_number() -
 
 
 def test_decoding_prefers_the_reading_whose_checkers_add_up() -> None:
-    shares = np.full((SLICES, 31), 1e-6, dtype=np.float32)
+    shares = np.full((SLICE_COUNT, 31), 1e-6, dtype=np.float32)
     for index, count in enumerate(signed_counts(START, "light", "right")):
         shares[index, count if count >= 0 else 15 - count] = 1.0
     # The six point shows 5 or 4 light checkers, the other side's 6 point 5 or 6 dark ones.

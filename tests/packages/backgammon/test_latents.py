@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from casewright.errors import InputError
 from casewright_backgammon.case_base import shipped_decisions
 from casewright_backgammon.decision import flipped_chances
-from casewright_backgammon.encoding import INPUTS, SIDE, encode
+from casewright_backgammon.encoding import INPUT_COUNT, SIDE_INPUTS, encode
 from casewright_backgammon.games import part_of, split_games
 from casewright_backgammon.latent import UNITS, load_network, shipped_network
 from casewright_backgammon.latent_training import (
@@ -30,11 +30,11 @@ OTHERS = shipped_decisions()[-200:]
 
 def test_start_position_is_encoded_like_td_gammon() -> None:
     (encoded,) = encode([START])
-    assert encoded.shape == (INPUTS,)
+    assert encoded.shape == (INPUT_COUNT,)
     # Five checkers on the 6 point fill its four inputs; two on the 24 point fill two inputs.
     assert encoded[4 * 5 : 4 * 6].tolist() == [1, 1, 1, 1]
     assert encoded[4 * 23 : 4 * 24].tolist() == [1, 1, 0, 0]
-    assert encoded[:SIDE].tolist() == encoded[SIDE : 2 * SIDE].tolist()
+    assert encoded[:SIDE_INPUTS].tolist() == encoded[SIDE_INPUTS : 2 * SIDE_INPUTS].tolist()
     assert encoded[-2:].tolist() == [1, 0]
 
 
@@ -45,7 +45,7 @@ def test_encoding_differs_from_the_start_and_exchanges_sides_when_flipped(
 ) -> None:
     position: Position = decision.position  # type: ignore[attr-defined]
     (encoded,), (flipped,) = encode([position]), encode([position.flipped])
-    assert encoded[:SIDE].tolist() == flipped[SIDE : 2 * SIDE].tolist()
+    assert encoded[:SIDE_INPUTS].tolist() == flipped[SIDE_INPUTS : 2 * SIDE_INPUTS].tolist()
     assert (encoded == encode([START])[0]).all() == (position == START)
 
 

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from casewright_legal.bench_weightings import (
     KS,
-    SHUFFLES,
+    SHUFFLE_COUNT,
     best_weighting,
     blend,
     f1_at_k,
+    grid_weightings,
     other_question_indices,
     paired_difference,
     random_f1_at_k,
     ranks_of,
     shuffled_f1_at_k,
-    simplex,
 )
 
 
@@ -50,7 +50,7 @@ def test_f1_of_random_order_is_the_mean_over_all_positions_of_two_parents(cases:
 
 def test_shuffled_labels_never_give_a_question_its_own_label() -> None:
     trials = other_question_indices(9)
-    assert len(trials) == SHUFFLES
+    assert len(trials) == SHUFFLE_COUNT
     for given_labels in trials:
         assert sorted(given_labels) == list(range(9))
         assert all(label != question for question, label in enumerate(given_labels))
@@ -95,7 +95,7 @@ def test_interval_of_equal_scores_is_zero() -> None:
 
 
 def test_grid_contains_every_weighting_in_steps_of_a_twentieth() -> None:
-    grid = list(simplex())
+    grid = list(grid_weightings())
     assert len(set(grid)) == len(grid) == 231
     assert all(sum(weights) == pytest.approx(1) and min(weights) >= 0 for weights in grid)
     assert {(1.0, 0.0, 0.0), (0.25, 0.4, 0.35), (0.2, 0.4, 0.4)} <= set(grid)

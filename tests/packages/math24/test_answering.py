@@ -17,7 +17,7 @@ from casewright_math24.card_reader import CardReader
 from casewright_math24.cards import render_card
 from casewright_math24.cases import card_image, puzzle_case, puzzle_schema
 from casewright_math24.decomposition import classes, decomposable_problems, product_of_pairs
-from casewright_math24.latent import FEATURES, features, load_network, shipped_network
+from casewright_math24.latent import FEATURE_COUNT, features, load_network, shipped_network
 from casewright_math24.latent_training import train_contrastive_network, train_paper_network
 from casewright_math24.page import page_of
 from casewright_math24.puzzle import Problem
@@ -148,7 +148,7 @@ def test_the_page_shows_the_card_the_cases_and_the_check(store: CaseStore, tmp_p
 
 def test_features_are_the_shares_of_pairs_that_make_each_factor() -> None:
     shares = features((1, 2, 3, 4))
-    assert shares.shape == (FEATURES,)
+    assert shares.shape == (FEATURE_COUNT,)
     # Of six pairs, 12 is made by 3 and 4 alone; 6 by 2 and 3, and by 2 and 4.
     assert shares[6] == pytest.approx(1 / 6)
     assert shares[4] == pytest.approx(2 / 6)
