@@ -31,7 +31,7 @@ class Generation:
     Attributes:
         text: The answer; ``[E1]`` cites evidence.
         tokens: Token counts of a language model: ``input`` and ``output``.
-        generator: Name of the generator that wrote the text; empty for the one that was called.
+        generator: Name of the generator that wrote the text; empty if it is the called generator.
         citations: The cited ids if the generator knows them. If ``None``, the ids are parsed from
             the text, and citations of unknown evidence are removed.
     """

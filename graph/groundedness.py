@@ -62,9 +62,8 @@ def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[
     cited_ids = {id_ for match in CITATIONS.findall(sentence) for id_ in EVIDENCE_ID.findall(match)}
     claim = CITATIONS.sub("", sentence)
     words = re.findall(r"[^\W\d_]+", claim.lower())
-    min_stop_words = MIN_STOP_WORD_SHARE * len(words)
-    has_stop_words = sum(word in STOPWORDS for word in words) >= min_stop_words
-    is_foreign = len(words) > SHORT_WORD_COUNT and not has_stop_words
+    stop_count = sum(word in STOPWORDS for word in words)
+    is_foreign = len(words) > SHORT_WORD_COUNT and stop_count < MIN_STOP_WORD_SHARE * len(words)
     if is_foreign or _NOT_FOUND.search(claim):
         return True
     texts = [item.text for item in evidence if not cited_ids or item.id in cited_ids]
@@ -72,10 +71,10 @@ def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[
         texts += missing
     numbers = set(_NUMBER.findall(claim))
     for text in texts:
-        parts = [f"{part.heading} {part.text}" for part in quotables(text)]
-        has_numbers = numbers <= set(_NUMBER.findall(text))
-        if has_numbers and adjacent_share(claim, parts) >= MIN_SUPPORT:
-            return True
+        if numbers <= set(_NUMBER.findall(text)):
+            parts = [f"{part.heading} {part.text}" for part in quotables(text)]
+            if adjacent_share(claim, parts) >= MIN_SUPPORT:
+                return True
     return False
 
 

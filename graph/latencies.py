@@ -15,18 +15,14 @@ class Latencies:
     """A thread-safe record of the measured seconds of each tool's calls."""
 
     def __init__(self) -> None:
-        self._seconds_by_tool: defaultdict[str, deque[float]] = defaultdict(
-            lambda: deque(maxlen=_MAX_CALLS)
-        )
+        self._calls: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_MAX_CALLS))
 
     def add(self, outcomes: Iterable[Mapping[str, Any]]) -> None:
         """Add the calls of finished steps, each the JSON form of an ``Outcome``."""
         for outcome in outcomes:
             if outcome["attempts"]:
-                self._seconds_by_tool[outcome["tool"]].append(outcome["milliseconds"] / 1000)
+                self._calls[outcome["tool"]].append(outcome["milliseconds"] / 1000)
 
     def seconds(self) -> dict[str, float]:
         """Return the median seconds of the latest calls, by tool."""
-        # Copies, since another thread may add a call.
-        items = tuple(self._seconds_by_tool.items())
-        return {tool: median(tuple(seconds)) for tool, seconds in items}
+        return {tool: median(tuple(calls)) for tool, calls in tuple(self._calls.items())}

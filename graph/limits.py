@@ -70,7 +70,7 @@ class Limits:
                 raise InputError(f"Limits.{name} is {getattr(self, name)}; it must be above 0.")
 
     def within(self, request: Limits | Mapping[str, float] | None) -> Limits:
-        """Return limits whose values are the lower ones of these limits and of the request.
+        """Return limits with, for each field, the lower value of these limits and of the request.
 
         So a request can lower the operator's limits, but not raise them. Raise ``InputError`` if
         the request names an unknown limit, or a value is not a number above 0.
@@ -144,8 +144,6 @@ def _checked_request(request: Any) -> dict[str, Any]:
             )
         types = (int, float) if name in _FRACTIONAL else (int,)
         if isinstance(value, bool) or not isinstance(value, types) or not 0 < value < inf:
-            expected = "number" if name in _FRACTIONAL else "whole number"
-            raise InputError(
-                f"A request has the limit {name}={value!r}. Give a {expected} above 0."
-            )
+            kind = "number" if name in _FRACTIONAL else "whole number"
+            raise InputError(f"A request has the limit {name}={value!r}. Give a {kind} above 0.")
     return dict(request)

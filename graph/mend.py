@@ -52,8 +52,7 @@ def remaining_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outco
         for number, outcome in enumerate(outcomes, 1)
         if outcome.status in _REASON_BY_STATUS
     }
-    failure_statuses = _STATUSES_BY_MODE["failure"]
-    failed_tools = {outcome.tool for outcome in outcomes if outcome.status in failure_statuses}
+    failed_tools = {item.tool for item in outcomes if item.status in _STATUSES_BY_MODE["failure"]}
     return replace(
         request,
         toolbox=request.toolbox.without(*(failed_tools - set(done_plan.tools))),
@@ -80,8 +79,7 @@ def extended_plan(
     if continuation is None or result.confidence == 0.0:
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
-    # Maps the number of a step in the continuation to its number in the extended plan.
-    plan_numbers = dict(enumerate(done, 1))
+    plan_numbers = dict(enumerate(done, 1))  # numbers in the plan, by number in the continuation
     steps = list(plan.steps)
     for number, step in enumerate(continuation.steps, 1):
         if number > len(done):
@@ -92,10 +90,7 @@ def extended_plan(
 
 
 def without_replaced_steps(outcomes: Sequence[Outcome], planned_count: int) -> list[Outcome]:
-    """Return the outcomes without those of skipped steps whose tool an added step called.
-
-    Replanning added the steps after the first ``planned_count``.
-    """
+    """Return the outcomes without the skipped steps whose tool an added step called instead."""
     planned, added = outcomes[:planned_count], outcomes[planned_count:]
     added_tools = {outcome.tool for outcome in added}
     return [

@@ -28,7 +28,7 @@ class Outcome:
         error: The reason for a status other than ``done``; plans cannot refer to it.
         attempts: Number of calls of the tool.
         started: Milliseconds from the start of the execution to the first call.
-        milliseconds: Milliseconds from the first call to the end of the last one.
+        milliseconds: Milliseconds from the first call to the end of the last call.
         reports: The tool's reports in the last attempt, such as rounds of relevance feedback.
     """
 

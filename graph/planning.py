@@ -54,7 +54,7 @@ def plan_within(
 def budget_request(
     request: PlanRequest, limits: Limits, excess: BudgetCheck, earlier_calls: int = 0
 ) -> tuple[PlanRequest, dict[str, str]]:
-    """Return the request within a budget, and the reason for each removed tool, by tool.
+    """Return the request within a budget, and the reasons for removed tools, by tool name.
 
     Args:
         limits: The budget; if none is set, the request is returned unchanged.

@@ -14,7 +14,7 @@ from casewright.tools import CallContext, Parameter, Source, Toolbox, ToolSpec
 
 #: Maximum number of a plan's steps, and of the earlier steps that one step needs.
 MAX_STEPS, MAX_NEEDS = 12, 3
-_STEP_SOURCES = frozenset({Source.STEP})
+_SOURCES = frozenset({Source.STEP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,7 @@ class Dag:
         depths: list[int] = []
         for needs in self.needs:
             depths.append(1 + max((depths[need] for need in needs), default=-1))
-        waves: list[list[int]] = [[] for _ in range(max(depths) + 1)]
-        for index, depth in enumerate(depths):
-            waves[depth].append(index)
-        return waves
+        return [[i for i, depth in enumerate(depths) if depth == n] for n in range(max(depths) + 1)]
 
 
 def random_dag(
@@ -65,8 +62,7 @@ def random_dag(
 
 def work_toolbox() -> Toolbox:
     """Return a toolbox with a single tool, ``work``, which waits and returns one row."""
-    names = [f"in{index}" for index in range(MAX_NEEDS)]
-    inputs = tuple(Parameter(name, sources=_STEP_SOURCES, required=False) for name in names)
+    inputs = tuple(Parameter(f"in{i}", sources=_SOURCES, required=False) for i in range(MAX_NEEDS))
     seconds = Parameter("seconds", kind="number", sources=frozenset({Source.NUMBER}))
 
     def run(arguments: Mapping[str, Any], context: CallContext) -> dict[str, str]:

@@ -18,7 +18,7 @@ from casewright.graph.json_text import json_text
 from casewright.graph.run_check import checked_answer
 from casewright.stores.whole_file import write_whole
 
-#: Version of the format. A change after which older code cannot read new files increases it.
+#: Version of the format; it is increased if older code cannot read new files.
 FORMAT = 1
 KIND = "casewright run"
 

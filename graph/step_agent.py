@@ -142,7 +142,7 @@ class AgentRun:
     Attributes:
         model_calls: Number of calls: one for each step and its thought, and one for ``done``.
         model_steps: Number of forward passes from which a token was chosen.
-        prompt_tokens: Number of tokens after the prompt prefix that the model read, not cached.
+        prompt_tokens: Number of uncached tokens after the prompt prefix that the model read.
         model_ms: Milliseconds of the model, without the tools.
     """
 
@@ -163,7 +163,7 @@ def agent_prompt(prompt: Prompt) -> Prompt:
 
 @dataclass(frozen=True)
 class StepAgent:
-    """An agent that repeats: a model writes a step, and its tool's results are added to the text.
+    """An agent in which a model writes a step, gets the results of the step's tool, and repeats.
 
     A ``stateless`` agent reads all tokens after the prompt prefix again in each model call, as in a
     service that caches no conversation. With ``thoughts``, the model writes a line of free text

@@ -1,10 +1,9 @@
 """Traced nodes of a graph: they have metadata for callback handlers, and spans.
 
 Every run within the graph has the tag ``casewright``, and metadata about run, plan and step. The
-metadata's keys have a prefix, since the embedding program has metadata too. The metadata contains
-the names of the scope's fields but not their values, which identify the user, and nothing of the
-context. The inputs and outputs that LangGraph passes to handlers do contain question, context and
-answer.
+keys have a prefix, since the embedding program has metadata too. The metadata contains the names of
+the scope's fields but not their values, which identify the user, and nothing of the context. The
+inputs and outputs that LangGraph passes to handlers do contain question, context and answer.
 ``stores.spans`` documents the content of the OpenTelemetry spans.
 """
 
@@ -98,8 +97,7 @@ class RunSpans(BaseCallbackHandler):
         root_id, span = self._roots.pop(run_id, _NO_SPAN)
         if root_id == run_id:
             # Cancelled inner runs get no end event.
-            inner_ids = [id_ for id_, (top_id, _) in self._roots.items() if top_id == root_id]
-            for inner_id in inner_ids:
+            for inner_id in [id_ for id_, (top_id, _) in self._roots.items() if top_id == root_id]:
                 del self._roots[inner_id]
             span.end()
 

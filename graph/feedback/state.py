@@ -101,9 +101,8 @@ class FeedbackResult:
             question), ``round``, ``confirmed`` (whether the judge called it relevant) and
             ``probability`` (``None`` if the judge gave none). If no case is confirmed, these are
             the hits of the first search.
-        candidates: JSON objects of all found cases, in the order in which they were found: ``id``,
-            ``round``, ``nearness`` (the case's score in the search that found it), ``relevant``
-            (``None`` until the case is judged) and ``probability``.
+        candidates: All found cases, in order of the searches: ``id``, ``round``, ``nearness`` (the
+            score in the case's search), ``relevant`` (``None`` until judged) and ``probability``.
         reason: The reason why the loop ended; see ``Reason``.
         rounds: One object per round: ``round``, ``search`` (the question or a strategy's name),
             the round's counts of cases ``found``, ``judged`` and ``relevant``, ``total`` (relevant

@@ -22,7 +22,7 @@ _CANDIDATE = re.compile(r"(?:candidate[\s_#-]?)?#?\[?([0-9]{1,9})\]?", re.I)
 _OPENING = re.compile(r"[\[{]")
 _FENCE = re.compile(r"\A\s*`+\w*|`+\s*\Z")
 #: Matches ``- 0: true`` and ``candidate 2: yes, it names the key``, but no longer sentence.
-_VERDICT_LINE = re.compile(
+_LINE = re.compile(
     r"^[ \t]*(?:[-*+•][ \t]+)?\**((?:candidate[ _#-]?)?#?\[?[0-9]{1,9}\]?)\**[ \t]*[:=][ \t*]*"
     r"(true|yes|relevant|false|no|irrelevant)\b(?=[*.! \t]*(?:$|[.,;(]|[-–—]{1,2}[ \t]))",
     re.I | re.M,
@@ -42,14 +42,12 @@ def read_verdicts(text: str, count: int) -> dict[int, bool]:
     text = _FENCE.sub("", text[-MAX_CHARACTERS:]).strip()
     verdicts: dict[int, bool] = {}
     for value, is_whole in _values(text):
-        # Numbers in a list within a sentence may be of candidates that are not relevant.
+        # Skips lists of numbers within a sentence, which may be of candidates that are irrelevant.
         if is_whole or isinstance(value, dict) or (value and isinstance(value[0], dict)):
             verdicts = _verdicts(value, count) or verdicts
     if not verdicts:
-        for line in _VERDICT_LINE.finditer(text):
-            number, verdict = _number(line[1], count), _verdict(line[2])
-            if number is not None and verdict is not None:
-                verdicts[number] = verdict
+        lines = ((_number(line[1], count), _verdict(line[2])) for line in _LINE.finditer(text))
+        verdicts = {n: verdict for n, verdict in lines if n is not None and verdict is not None}
     return verdicts
 
 
@@ -79,7 +77,7 @@ def _verdicts(value: Any, count: int, depth: int = 2) -> dict[int, bool]:
         if value and all(isinstance(item, dict) for item in value):
             pairs = [(_field(item, _NUMBER_KEYS), item) for item in value]
         elif value and any(_number(item, count) is None for item in value):
-            # The items are verdicts; in the list of the next branch, they are relevant numbers.
+            # The items are verdicts, by candidate; in the last branch, they are relevant numbers.
             pairs = list(enumerate(value)) if len(value) == count else []
         else:
             numbers = {_number(item, count) for item in value}

@@ -150,7 +150,6 @@ def _gains_but_costs(form: str, facts: Sequence[Fact]) -> str:
 
 
 def _joined(phrases: Sequence[str]) -> str:
-    """Return phrases with commas between them, and "and" before the last one."""
     return " and ".join(filter(None, (", ".join(phrases[:-1]), phrases[-1])))
 
 

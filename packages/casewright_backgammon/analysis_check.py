@@ -44,8 +44,7 @@ _VERDICT = re.compile(
 )
 _LEVEL = re.compile(r"race is level at (\d+) pips")
 _ROLL = re.compile(r"(?<![\w/.\-])(\d)-(\d)(?![\w/\-])")
-#: Words before an effect which mean that the text negates the effect, or that the effect is
-#: hypothetical, later, or the opponent's.
+#: Words before an effect which mean that it is negated, hypothetical, later, or the opponent's.
 _NOT_CLAIMED = re.compile(
     r"\b(?:not|without|fails?|instead|rather|neither|nor|never|cannot|unlike|than|if|could|would|"
     r"might|next|later|threat\w*|opponent|to)\b|n't\b"

@@ -107,9 +107,7 @@ def _facts(features: PlayFeatures) -> list[Fact]:
     if features.contact_before:
         facts += [*_point_facts(features), *_back_facts(features)]
     if features.borne_off:
-        facts.append(
-            Fact(f"off {features.borne_off}", "bear off", _checkers_text(features.borne_off))
-        )
+        facts.append(Fact(f"off {features.borne_off}", "bear off", _checkers(features.borne_off)))
     if features.contact_before:
         if features.prime >= _MIN_PRIME and features.prime > features.prime_before:
             facts.append(Fact("prime", "build", f"a prime of {features.prime} points"))
@@ -123,9 +121,7 @@ def _facts(features: PlayFeatures) -> list[Fact]:
             stack = "midpoint" if point == 13 else f"heavy {point} point"
             facts.append(Fact(f"unstack {point}", "unstack", f"the {stack}"))
         if features.entered:
-            facts.append(
-                Fact("enter", "enter", f"{_checkers_text(features.entered)} from the bar", 0)
-            )
+            facts.append(Fact("enter", "enter", f"{_checkers(features.entered)} from the bar", 0))
     return facts
 
 
@@ -151,7 +147,7 @@ def _point_facts(features: PlayFeatures) -> list[Fact]:
     if features.anchors_broken and sum(blot >= BACK for blot in features.blots) >= 2:
         facts.append(Fact("split", "split", "the back checkers", 0))
     elif features.back:
-        # Without back checkers a player needs no anchor. The first 24 point is no anchor either.
+        # A player without back checkers needs no anchor, and the initial 24 point is no anchor.
         facts += [
             Fact(f"break {point}", "give up", f"the anchor on the {point} point", -1)
             for point in features.anchors_broken
@@ -262,5 +258,5 @@ def _compared_shots_text(best: CandidateFacts, other: CandidateFacts) -> str:
     return f"{_shots_text(other.shots)}{against}{outside}"
 
 
-def _checkers_text(count: int) -> str:
+def _checkers(count: int) -> str:
     return f"{_NUMBER_WORDS[count]} checker{'' if count == 1 else 's'}"

@@ -32,7 +32,7 @@ from casewright_mcbr.layers import unit_rows
 NEAREST_COUNT = 3
 #: A play is right if its equity loss is below this. GNU Backgammon calls plays from 0.03 doubtful.
 MAX_RIGHT_LOSS = 0.02
-#: Maximum number of a chat model's attempts; after the first, the model is told its flaw.
+#: Maximum number of a chat model's attempts; the second follows a message with the first's flaw.
 MAX_ATTEMPTS = 2
 
 

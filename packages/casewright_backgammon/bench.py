@@ -68,8 +68,7 @@ def measure_backgammon(
     """
     split = read_split(data)
     if choosing:
-        decisions = read_decisions(data / DECISIONS)
-        training = [decision for decision in decisions if part_of(decision.game) != 0]
+        training = [d for d in read_decisions(data / DECISIONS) if part_of(d.game) != 0]
         split = split_games(training, split.pool, part=1)
     # The models are loaded before the training, which takes minutes, so that errors show early.
     encoders: dict[str, Encoder] = {"packaged": default_encoder()}

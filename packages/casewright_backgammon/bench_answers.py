@@ -68,7 +68,7 @@ class Answerer:
 
 
 def answer_rows(
-    measured_split: MeasuredSplit,
+    data: MeasuredSplit,
     representation: Representation,
     answerers: Sequence[Answerer],
     encoders: dict[str, Encoder],
@@ -81,12 +81,11 @@ def answer_rows(
         encoders: Encoders for the cosine of whole texts, by name.
         limit: Number of queries, which are evenly spaced in the split.
     """
-    split = measured_split.split
+    split = data.split
     indices = sorted(set(np.linspace(0, len(split.queries) - 1, limit).astype(int).tolist()))
     queries = [split.queries[index] for index in indices]
     vectors, case_vectors = map(representation.position_vectors, (split.queries, split.cases))
-    nearest = nearest_cases(measured_split, vectors, case_vectors, CASE_COUNT, same_roll=True)
-    nearest = nearest[indices]
+    nearest = nearest_cases(data, vectors, case_vectors, CASE_COUNT, same_roll=True)[indices]
     # The control uses the cases of a distant query, mostly with another roll.
     others = np.roll(nearest, len(nearest) // 2, axis=0)
     contexts = {NONE: nearest[:, :0], THREE: nearest, OTHERS: others}

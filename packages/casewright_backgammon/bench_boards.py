@@ -30,8 +30,7 @@ BATCH_SIZE = 50
 SEED = 7
 #: Draws the boards of positions.
 Renderer = Callable[[Sequence[Position]], Iterable["Image.Image"]]
-#: The outcome of a reading: True if it is right, why it is refused (empty if it is accepted), and
-#: the share of slices that are read right.
+#: A reading of a board: True if it is right, the reason of a refusal, the share of right slices.
 _Outcome = tuple[bool, str, float]
 
 

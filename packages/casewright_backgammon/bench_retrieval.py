@@ -141,10 +141,7 @@ def representations(
 ) -> list[Representation]:
     """Return all representations, with networks trained on the split's cases and pool."""
     examples = examples_of(split.cases, split.pool)
-    trainings = [
-        (latent_name(value, decoder), examples, value / (value + decoder))
-        for value, decoder in WEIGHTS
-    ]
+    trainings = [(latent_name(v, d), examples, v / (v + d)) for v, d in WEIGHTS]
     trainings.append((SHUFFLED, examples.shuffled(0), 1.0))
     result = [Representation(ENCODING, encode)]
     for name, training_examples, value_share in trainings:
@@ -187,7 +184,7 @@ class MeasuredSplit:
 
 
 def nearest_cases(
-    measured_split: MeasuredSplit, queries: Floats, cases: Floats, count: int, *, same_roll: bool
+    data: MeasuredSplit, queries: Floats, cases: Floats, count: int, *, same_roll: bool
 ) -> Indices:
     """Return the indices of each query's nearest cases by cosine, array (queries, count).
 
@@ -198,7 +195,7 @@ def nearest_cases(
         cases: Vectors of the cases, of length 1, array (cases, units).
         same_roll: Consider only cases with the query's roll.
     """
-    query_rolls, case_rolls = measured_split.rolls
+    query_rolls, case_rolls = data.rolls
     blocks = []
     for start in range(0, len(queries), _BLOCK_SIZE):
         cosines = queries[start : start + _BLOCK_SIZE] @ cases.T
@@ -211,33 +208,32 @@ def nearest_cases(
 
 
 def comparison_rows(
-    measured_split: MeasuredSplit, compared: Sequence[Representation]
+    data: MeasuredSplit, compared: Sequence[Representation]
 ) -> list[dict[str, Any]]:
     """Return the rows of the tables, and the rows of the equity loss without cases."""
     rows: list[dict[str, Any]] = []
-    split = measured_split.split
+    split = data.split
     with progress_bar("Retrieving", len(compared)) as advance:
         for representation in compared:
             queries = representation.position_vectors(split.queries)
             cases = representation.case_vectors(split.cases)
-            rows.append(_figures_row(measured_split, representation, queries, cases))
-            rows.append(_row(measured_split, representation, COMBINED, queries, cases))
+            rows.append(_figures_row(data, representation, queries, cases))
+            rows.append(_row(data, representation, COMBINED, queries, cases))
             positions = representation.position_vectors(split.cases)
-            rows.append(_row(measured_split, representation, POSITIONS_ONLY, queries, positions))
+            rows.append(_row(data, representation, POSITIONS_ONLY, queries, positions))
             # Without equity losses, which would mean little: a player often makes the best play.
             plays = representation.play_vectors(split.queries)
-            table = WITH_PLAY
-            rows.append(_row(measured_split, representation, table, plays, cases, has_losses=False))
+            rows.append(_row(data, representation, WITH_PLAY, plays, cases, has_losses=False))
             advance(1)
     return rows + _rows_without_cases(split.queries, compared)
 
 
 def _figures_row(
-    measured_split: MeasuredSplit, representation: Representation, queries: Floats, cases: Floats
+    data: MeasuredSplit, representation: Representation, queries: Floats, cases: Floats
 ) -> dict[str, Any]:
     """Return a representation's figures, means over the labels, and the paper's figures."""
-    order = nearest_cases(measured_split, queries, cases, NEAREST_COUNT, same_roll=False)
-    figures = np.mean(list(figures_by_label(measured_split, order).values()), axis=0)
+    order = nearest_cases(data, queries, cases, NEAREST_COUNT, same_roll=False)
+    figures = np.mean(list(figures_by_label(data, order).values()), axis=0)
     published = TABLE_3.get(representation.name, (None,) * len(FIGURE_NAMES))
     return {
         "table": MEAN_FIGURES,
@@ -248,7 +244,7 @@ def _figures_row(
 
 
 def _row(
-    measured_split: MeasuredSplit,
+    data: MeasuredSplit,
     representation: Representation,
     table: str,
     queries: Floats,
@@ -257,16 +253,16 @@ def _row(
     has_losses: bool = True,
 ) -> dict[str, Any]:
     """Return a representation's precisions by label, and the equity losses if plays are reused."""
-    order = nearest_cases(measured_split, queries, cases, NEAREST_COUNT, same_roll=False)
-    figures = figures_by_label(measured_split, order)
+    order = nearest_cases(data, queries, cases, NEAREST_COUNT, same_roll=False)
+    figures = figures_by_label(data, order)
     row: dict[str, Any] = {"table": table, "compared by": representation.name}
     row |= {label: float(precision) for label, (precision, *_) in figures.items()}
     row["mean"] = mean([row[label] for label in figures])
     if has_losses:
-        same_roll = nearest_cases(measured_split, queries, cases, 1, same_roll=True)
-        row["lost"] = loss_by_cosine(measured_split, representation, order)
-        row["lost, same roll"] = loss_by_cosine(measured_split, representation, same_roll)
-        row["near by checkers"] = loss_by_checkers(measured_split, same_roll)
+        same_roll = nearest_cases(data, queries, cases, 1, same_roll=True)
+        row["lost"] = loss_by_cosine(data, representation, order)
+        row["lost, same roll"] = loss_by_cosine(data, representation, same_roll)
+        row["near by checkers"] = loss_by_checkers(data, same_roll)
     return row
 
 
@@ -284,15 +280,10 @@ def _rows_without_cases(
         if (network := representation.network) is not None:
             name = f"the network's choice: {representation.name}"
             losses[name] = [choice_loss(network, query) for query in queries]
-    return [
-        {"table": NO_CASES, "chosen by": name, "lost": mean(query_losses)}
-        for name, query_losses in losses.items()
-    ]
+    return [{"table": NO_CASES, "chosen by": n, "lost": mean(loss)} for n, loss in losses.items()]
 
 
-def figures_by_label(
-    measured_split: MeasuredSplit, order: Indices
-) -> dict[str, NDArray[np.float64]]:
+def figures_by_label(data: MeasuredSplit, order: Indices) -> dict[str, NDArray[np.float64]]:
     """Return ``FIGURE_NAMES``' figures by label, with each query's nearest cases in ``order``.
 
     A case is relevant to a query if both have the same value of the label.
@@ -300,43 +291,39 @@ def figures_by_label(
     is 1 / (number of values).
     """
     figures = {}
-    query_labels, all_case_labels = measured_split.labels
+    query_labels, all_case_labels = data.labels
     for name, labels in query_labels.items():
         case_labels = all_case_labels[name]
         frequencies = Counter(case_labels.tolist())
-        relevant_counts = np.array([frequencies[value] for value in labels.tolist()])
-        is_relevant = case_labels[order] == labels[:, None]
-        by_query = ranking_figures(is_relevant, relevant_counts).mean(axis=0)
+        counts = np.array([frequencies[value] for value in labels.tolist()])
+        by_query = ranking_figures(case_labels[order] == labels[:, None], counts).mean(axis=0)
         by_value = [by_query[:, labels == value].mean(axis=1) for value in np.unique(labels)]
         figures[name] = np.mean(by_value, axis=0)
     return figures
 
 
-def loss_by_cosine(
-    measured_split: MeasuredSplit, representation: Representation, order: Indices
-) -> float:
+def loss_by_cosine(data: MeasuredSplit, representation: Representation, order: Indices) -> float:
     """Return the mean equity loss of the candidate nearest to the nearest case's best play.
 
     The similarity is the representation's cosine of the positions after the plays.
     """
-    vectors = representation.after_vectors(list(chain.from_iterable(measured_split.afters)))
-    ends = np.cumsum([len(afters) for afters in measured_split.afters])
-    candidates = np.split(vectors, ends[:-1])
-    case_afters = [measured_split.split.cases[case].after(0) for case in order[:, 0]]
+    vectors = representation.after_vectors(list(chain.from_iterable(data.afters)))
+    candidates = np.split(vectors, np.cumsum([len(afters) for afters in data.afters])[:-1])
+    case_afters = [data.split.cases[case].after(0) for case in order[:, 0]]
     targets = representation.after_vectors(case_afters)
-    triples = zip(measured_split.split.queries, candidates, targets, strict=True)
+    triples = zip(data.split.queries, candidates, targets, strict=True)
     return mean([_nearest_loss(query, -(rows @ target)) for query, rows, target in triples])
 
 
-def loss_by_checkers(measured_split: MeasuredSplit, order: Indices) -> float:
+def loss_by_checkers(data: MeasuredSplit, order: Indices) -> float:
     """Return the mean equity loss of the candidate nearest to the nearest case's best play.
 
     The distance of two plays is the number of checkers in which the positions after them differ.
     """
     losses = []
-    triples = zip(measured_split.split.queries, measured_split.afters, order[:, 0], strict=True)
+    triples = zip(data.split.queries, data.afters, order[:, 0], strict=True)
     for query, afters, case in triples:
-        target = _count_vector(measured_split.split.cases[case].after(0))
+        target = _count_vector(data.split.cases[case].after(0))
         counts = np.stack([_count_vector(after) for after in afters])
         losses.append(_nearest_loss(query, np.abs(counts - target).sum(axis=1)))
     return mean(losses)

@@ -1,9 +1,8 @@
 """Training batches of the board reader: boards are drawn once, and torch augments them.
 
 Drawing a board takes about 50 milliseconds, too long for a training step. So boards are drawn into
-a pool: for each board, it contains a small view of the whole picture for the landmark network, and
-a rectified board for the checker network. Each batch is a random sample of the pool, moved,
-stretched and recoloured.
+a pool, each as a small view of the whole picture for the landmark network, and as a rectified board
+for the checker network. A batch is a random sample of the pool, moved, stretched and recoloured.
 """
 
 from __future__ import annotations
@@ -154,12 +153,12 @@ def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tenso
     ys = boxes[:, 1, None] + down * sizes[:, 1, None]
     grid[..., 0] = xs[:, None, :] / POOL_VIEW[0] * 2 - 1
     grid[..., 1] = ys[:, :, None] / POOL_VIEW[1] * 2 - 1
-    other_pairs = np.tile([[[255.0] * 3, [0.0] * 3]], (OTHER_COUNT, 1, 1))
-    pairs = np.concatenate([pool.pairs[rows], other_pairs])
+    white_black = np.tile([[[255.0] * 3, [0.0] * 3]], (OTHER_COUNT, 1, 1))
+    pairs = np.concatenate([pool.pairs[rows], white_black])
     tensors = _recolour(_tensor(pictures), pairs, rng) - 0.5
     views = functional.grid_sample(tensors, torch.from_numpy(grid), align_corners=False) + 0.5
-    moved = (landmarks - boxes[:, None, :2]) * (np.array(VIEW) / sizes[:, None]) - 0.5
-    return views, torch.from_numpy(moved).float(), torch.from_numpy(is_whole).float()
+    view_landmarks = (landmarks - boxes[:, None, :2]) * (np.array(VIEW) / sizes[:, None]) - 0.5
+    return views, torch.from_numpy(view_landmarks).float(), torch.from_numpy(is_whole).float()
 
 
 def _random_box(
@@ -197,11 +196,7 @@ def _tensor(pictures: NDArray[np.uint8]) -> Tensor:
 
 
 def _recolour(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
-    """Return pictures (n, 3, h, w) with random colours; dark checkers stay darker than light ones.
-
-    Args:
-        pairs: Colours of the light and the dark checkers of each picture.
-    """
+    """Return pictures (n, 3, h, w) with random colours; dark checkers stay the darker ones."""
     import torch
 
     count = len(pictures)

@@ -148,8 +148,7 @@ def _draw_dice(sheet: Sheet, rng: np.random.Generator) -> None:
     if style.dice in ("bar", "tray"):
         if style.dice == "bar":
             side = min(side, 0.8 * style.bar * sheet.unit)
-        edges = sheet.xs[1:3] if style.dice == "bar" else sheet.trays[-1]
-        x = sum(edges) / 2
+        x = sum(sheet.xs[1:3] if style.dice == "bar" else sheet.trays[-1]) / 2
         centres = [(x, middle - 0.7 * side), (x, middle + 0.7 * side)]
     else:
         start = sheet.xs[2] if rng.random() < 0.6 else sheet.xs[0]
@@ -163,11 +162,10 @@ def _draw_dice(sheet: Sheet, rng: np.random.Generator) -> None:
     for x, y in centres:
         box = (x - side / 2, y - side / 2, x + side / 2, y + side / 2)
         sheet.pen.rounded_rectangle(box, corner_radius, fill=face, outline=ink)
-        radius = 0.09 * side
+        pip = 0.09 * side  # radius of a pip
         for right, down in _PIPS[int(rng.integers(1, 7))]:
             pip_x, pip_y = x + right * side * 0.27, y + down * side * 0.27
-            box = (pip_x - radius, pip_y - radius, pip_x + radius, pip_y + radius)
-            sheet.pen.ellipse(box, fill=ink)
+            sheet.pen.ellipse((pip_x - pip, pip_y - pip, pip_x + pip, pip_y + pip), fill=ink)
 
 
 def _draw_cube(sheet: Sheet, rng: np.random.Generator) -> None:

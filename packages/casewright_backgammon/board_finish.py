@@ -39,8 +39,7 @@ def apply_effects(
 ) -> tuple[Image.Image, Points]:
     """Return the picture of a drawn board, and its landmarks in pixels (n, 2).
 
-    ``corners`` are the landmarks on the canvas. It is ``style.supersampling`` times as large as the
-    board in the picture.
+    ``corners`` are the landmarks on the canvas, which is the board times ``style.supersampling``.
     """
     from PIL import Image, ImageFilter
 

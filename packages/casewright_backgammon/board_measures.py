@@ -61,10 +61,9 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
     rng = np.random.default_rng(seed)
     outcomes = _read_boards(reader, rng, count)
     impossible = np.array([outcome.is_impossible for outcome in outcomes])
-    board_chances = np.array([outcome.reading.board_probability for outcome in outcomes])
+    chances = np.array([outcome.reading.board_probability for outcome in outcomes])
     confidences = np.array([outcome.reading.confidence for outcome in outcomes])
-    refused = impossible | (confidences < reader.least_confidence)
-    refused |= board_chances < reader.least_board
+    refused = impossible | (chances < reader.least_board) | (confidences < reader.least_confidence)
     right = np.array([outcome.is_right for outcome in outcomes])
     return {
         "boards_right": float((right & ~refused).mean()),
@@ -88,8 +87,8 @@ def choose_thresholds(
     accepted wrong readings. ``seed`` must differ from the seed of the training.
     """
     outcomes = _read_boards(BoardReader(folder), np.random.default_rng(seed), count)
-    board_chances = np.array([outcome.reading.board_probability for outcome in outcomes])
-    least_board = float(np.quantile(board_chances, 0.002).clip(MIN_THRESHOLD, MAX_THRESHOLD))
+    chances = np.array([outcome.reading.board_probability for outcome in outcomes])
+    least_board = float(np.quantile(chances, 0.002).clip(MIN_THRESHOLD, MAX_THRESHOLD))
     possible = [outcome for outcome in outcomes if not outcome.is_impossible]
     confidences = np.array([outcome.reading.confidence for outcome in possible])
     right = np.array([outcome.is_right for outcome in possible], dtype=bool)

@@ -30,7 +30,6 @@ class LandmarkNetwork(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        # Features of cells, then of larger cells in wider surroundings.
         self.near = nn.Sequential(
             *convolution(3, 16, 5, stride=2), *convolution(16, 32, 3, stride=2)
         )

@@ -91,8 +91,7 @@ class BoardReader:
             own: The colour of the player on roll, who sits below: "light" or "dark".
             home: The side where this player bears off: "right" or "left".
             off: Numbers of checkers that this player and the other player have borne off. If
-                ``None``, a side with a checker outside its home board has most likely borne off
-                none.
+                ``None``, a side with checkers outside its home board has most likely borne off 0.
 
         Raises:
             InputError: The image is missing, damaged, too small or too large, or does not show a

@@ -22,9 +22,9 @@ Box = tuple[float, float, float, float]
 #: Width and height of the landmark network's input, in pixels.
 VIEW = (160, 128)
 #: Lengths of a rectified board, in pixels: width of a point, height of half the field, margin.
-UNIT, HALF_HEIGHT, MARGIN = 20, 84, 8
+UNIT, HALF, MARGIN = 20, 84, 8
 #: Width and height of a rectified board.
-RECTIFIED = (13 * UNIT + 2 * MARGIN, 2 * HALF_HEIGHT + 2 * MARGIN)
+RECTIFIED = (13 * UNIT + 2 * MARGIN, 2 * HALF + 2 * MARGIN)
 #: Width and height of the checker network's input: a slice with a margin.
 SLICE = (24, 96)
 #: Margin of a slice on both sides, and outside the edge of the field.
@@ -85,7 +85,7 @@ def rectify_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
         image = image.resize(size, Image.Resampling.BOX, reducing_gap=None)
     edges = [MARGIN, MARGIN + 6 * UNIT, MARGIN + 7 * UNIT, MARGIN + 13 * UNIT]
     starts = [0, *edges[1:3], RECTIFIED[0]]
-    low, high = MARGIN, MARGIN + 2 * HALF_HEIGHT
+    low, high = MARGIN, MARGIN + 2 * HALF
     board = Image.new("RGB", (2 * RECTIFIED[0], 2 * RECTIFIED[1]))
     # The field left of the bar, the bar, and the field right of the bar are transformed separately.
     for part in range(3):
@@ -113,17 +113,10 @@ def slice_starts() -> list[tuple[int, int, bool]]:
     starts = []
     for index in range(SLICE_COUNT):
         column = index % ROW_SLICES
-        # The bar is between the columns of the points.
-        if index >= POINTS:
-            column = 6
-        elif column >= 6:
-            column += 1
+        # The bar is the middle column of 13.
+        column = 6 if index >= POINTS else column + int(column >= 6)
         is_upper = ROW_SLICES <= index < POINTS or index == UPPER_BAR
-        top = (
-            MARGIN - _EDGE_MARGIN
-            if is_upper
-            else MARGIN + 2 * HALF_HEIGHT + _EDGE_MARGIN - SLICE[1]
-        )
+        top = MARGIN - _EDGE_MARGIN if is_upper else MARGIN + 2 * HALF + _EDGE_MARGIN - SLICE[1]
         starts.append((MARGIN + UNIT * column - _SIDE_MARGIN, top, is_upper))
     return starts
 

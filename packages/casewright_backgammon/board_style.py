@@ -104,7 +104,7 @@ def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,))
         perspective=tuple(rng.uniform(-0.02, 0.02, 8).tolist())
         if rng.random() < 0.15
         else (0.0,) * 8,
-        margins=_four_between(rng, 0, 0.25) if rng.random() < 0.4 else _four_between(rng, 0, 0.03),
+        margins=_four(rng, 0, 0.25) if rng.random() < 0.4 else _four(rng, 0, 0.03),
         font=fonts[int(rng.integers(len(fonts)))] if fonts else None,
         seed=int(rng.integers(2**31)),
     )
@@ -114,9 +114,7 @@ def _between(rng: np.random.Generator, low: float, high: float) -> float:
     return float(rng.uniform(low, high))
 
 
-def _four_between(
-    rng: np.random.Generator, low: float, high: float
-) -> tuple[float, float, float, float]:
+def _four(rng: np.random.Generator, low: float, high: float) -> tuple[float, float, float, float]:
     left, top, right, bottom = rng.uniform(low, high, 4).tolist()
     return left, top, right, bottom
 
@@ -135,11 +133,11 @@ def _with_random_shapes(rng: np.random.Generator, style: BoardStyle) -> BoardSty
     rim = _between(rng, 0.04, 0.25) if tall != "number" or rng.random() < 0.75 else 0.0
     if _has_low_contrast(style):
         rim = max(rim, 0.06)
-    frames = _four_between(rng, 0.05, 0.9)
+    frames = _four(rng, 0.05, 0.9)
     if rng.random() < 0.4:
         frames = (*frames[:2], *frames[:2])
     elif rng.random() < 0.2:
-        frames = _four_between(rng, 0.6, 2.2)
+        frames = _four(rng, 0.6, 2.2)
     return replace(
         style,
         diameter=_between(rng, 0.75, 1.0),

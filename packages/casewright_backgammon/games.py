@@ -32,10 +32,7 @@ class Split:
 
 
 def read_split(folder: Path) -> Split:
-    """Return the split of a folder's decisions.
-
-    Raise ``InputError`` if a file is missing or invalid.
-    """
+    """Return the split of a folder's decisions; raise ``InputError`` for a missing or bad file."""
     if missing := [name for name in (DECISIONS, POOL) if not (folder / name).is_file()]:
         raise InputError(
             f"{folder} lacks {' and '.join(missing)}. Give the folder that has both files."

@@ -20,7 +20,7 @@ from casewright_backgammon.moves import Dice, Play, legal_plays
 from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import Position
 
-#: Number of the best plays that an analysis lists in any case.
+#: Number of the best plays that every analysis lists, if there are so many.
 LISTED_COUNT = 5
 #: Plies of the engine's look-ahead.
 PLIES = 2
@@ -39,20 +39,18 @@ class PlayJudge(ABC):
 
         The position is from the side of the player on roll. Raise ``ToolError`` if an engine fails.
         """
-        required_texts = {play.text for play in (*more_plays, played) if play}
-        candidates = self._candidates(position, dice, required_texts)
+        required = {play.text for play in (*more_plays, played) if play}
+        candidates = self._candidates(position, dice, required)
         ranked = sorted(candidates, key=lambda candidate: -candidate.equity)
         listed, others = ranked[:LISTED_COUNT], ranked[LISTED_COUNT:]
-        listed += [candidate for candidate in others if candidate.play in required_texts]
+        listed += [candidate for candidate in others if candidate.play in required]
         plays = [candidate.play for candidate in listed]
         rank = None if played is None else plays.index(played.text)
         return Decision("asked", position, dice, tuple(listed), rank)
 
     @abstractmethod
-    def _candidates(
-        self, position: Position, dice: Dice, required_texts: set[str]
-    ) -> list[AnalysedPlay]:
-        """Return the analysed best plays, and those whose texts are in ``required_texts``."""
+    def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
+        """Return the analysed best plays, and those whose texts are in ``required``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +61,7 @@ class NetworkJudge(PlayJudge):
     name = "the network that ships, without look-ahead"
     is_trusted = False
 
-    def _candidates(
-        self, position: Position, dice: Dice, required_texts: set[str]
-    ) -> list[AnalysedPlay]:
+    def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
         plays = legal_plays(position, dice)
         equities = self.network.after_equities([play.after for play in plays])
         chances = self.network.chances([play.after.flipped for play in plays])
@@ -83,16 +79,14 @@ class EngineJudge(PlayJudge):
     name = "GNU Backgammon, 2 plies ahead"
     is_trusted = True
 
-    def _candidates(
-        self, position: Position, dice: Dice, required_texts: set[str]
-    ) -> list[AnalysedPlay]:
+    def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
         texts = {play.after: play.text for play in legal_plays(position, dice)}
         # The program may write a play in another way than ``Play.text``.
         listed = [
             replace(candidate, play=texts[parse_play(position, candidate.play)[0]])
             for candidate in self.engine.analyse([(position, dice)], PLIES, LISTED_COUNT)[0]
         ]
-        for text in sorted(required_texts - {candidate.play for candidate in listed}):
+        for text in sorted(required - {candidate.play for candidate in listed}):
             listed.append(self.engine.equity_of_play(position, dice, text, PLIES))
         return listed
 

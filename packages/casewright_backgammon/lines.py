@@ -55,13 +55,8 @@ def json_of(answer: BoardAnswer) -> dict[str, Any]:
         "cases": [_hit_json(hit) for hit in answer.hits],
         "answered_by": answer.answered_by,
         "attempts": [
-            {
-                "play": attempt.play,
-                "lost": attempt.equity_loss,
-                "text": attempt.text,
-                "why": attempt.flaw,
-            }
-            for attempt in answer.attempts
+            {"play": a.play, "lost": a.equity_loss, "text": a.text, "why": a.flaw}
+            for a in answer.attempts
         ],
         "judged_by": answer.judged_by,
         "analysis": answer.analysis,

@@ -26,8 +26,7 @@ class Play:
     def text(self) -> str:
         """The play in the players' notation: ``24/18 13/11``, ``bar/20*``, ``6/off(2)``.
 
-        The steps of a checker are joined. A point between two steps is named only if there the
-        checker hits.
+        The steps of a checker are joined; a point between two steps is named only after a hit.
         """
         if not self.steps:
             return "cannot move"
@@ -44,8 +43,7 @@ class Play:
             else:
                 chains.append([step])
         counts = Counter(sorted((_chain_key(chain) for chain in chains), reverse=True))
-        texts = {text: count for (_, _, text), count in counts.items()}
-        return " ".join(f"{text}({n})" if n > 1 else text for text, n in texts.items())
+        return " ".join(f"{text}({n})" if n > 1 else text for (_, _, text), n in counts.items())
 
 
 def legal_plays(position: Position, dice: Dice) -> list[Play]:

@@ -59,9 +59,8 @@ def _scene(rng: np.random.Generator) -> Image.Image:
             case 1:
                 pen.rectangle(box, fill=_colour(rng), outline=_colour(rng), width=2)
             case 2:
-                pen.polygon(
-                    [(x, y), (x + width, y), (x + width / 2, y + height)], fill=_colour(rng)
-                )
+                corners = [(x, y), (x + width, y), (x + width / 2, y + height)]
+                pen.polygon(corners, fill=_colour(rng))
             case _:
                 pen.line(box, fill=_colour(rng), width=int(rng.integers(1, 12)))
     return image
@@ -107,10 +106,7 @@ def _squares(rng: np.random.Generator) -> Image.Image:
     cells = int(rng.choice([3, 6, 7, 8, 8, 8, 10, 12, 19]))
     side = min(image.size) * rng.uniform(0.7, 1) / cells
     left, top = (image.width - cells * side) / 2, (image.height - cells * side) / 2
-    colours, pieces = (
-        (_colour(rng), _colour(rng)),
-        (_colour(rng), _colour(rng)),
-    )
+    colours, pieces = (_colour(rng), _colour(rng)), (_colour(rng), _colour(rng))
     is_chequered, piece_share = rng.random() < 0.6, rng.uniform(0, 0.7)
     for row in range(cells):
         for column in range(cells):

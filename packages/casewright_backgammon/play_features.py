@@ -165,13 +165,13 @@ def hitting_rolls(position: Position, beyond: int = 0) -> int:
     if not blots:
         return 0
     # True for points to which a checker may move.
-    is_free = [False, *(count < 2 for count in reversed(other[:POINTS]))]
+    free = [False, *(count < 2 for count in reversed(other[:POINTS]))]
     pair_count = sum(
-        _hits_in_order(large, small, own, blots, is_free)
-        or _hits_in_order(small, large, own, blots, is_free)
+        _hits_in_order(large, small, own, blots, free)
+        or _hits_in_order(small, large, own, blots, free)
         for large, small in combinations(range(6, 0, -1), 2)
     )
-    return 2 * pair_count + sum(_hits_double(die, own, blots, is_free) for die in range(1, 7))
+    return 2 * pair_count + sum(_hits_double(die, own, blots, free) for die in range(1, 7))
 
 
 def _points(own: Side) -> list[int]:
@@ -179,27 +179,25 @@ def _points(own: Side) -> list[int]:
     return [point for point in range(1, BAR + 1) if own[point - 1]]
 
 
-def _hits_in_order(
-    first: int, second: int, own: Side, blots: set[int], is_free: list[bool]
-) -> bool:
+def _hits_in_order(first: int, second: int, own: Side, blots: set[int], free: list[bool]) -> bool:
     """Return True if two dice, played in this order, hit a blot."""
     for start in [BAR + 1] if own[BAR] else _points(own):
         end = start - first
-        if end < 1 or not is_free[end]:
+        if end < 1 or not free[end]:
             continue
         if end in blots or (own[BAR] < 2 and end - second in blots):
             return True
     # After the only checker on the bar has entered, any checker may play the second die.
-    all_entered = own[BAR] == 1 and is_free[BAR + 1 - first]
+    all_entered = own[BAR] == 1 and free[BAR + 1 - first]
     return all_entered and any(point - second in blots for point in _points(own))
 
 
-def _hits_double(die: int, own: Side, blots: set[int], is_free: list[bool]) -> bool:
+def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool:
     """Return True if the double of a die hits a blot."""
     starts = _points(own)
     if own[BAR]:
         entry = BAR + 1 - die
-        if not is_free[entry]:
+        if not free[entry]:
             return False
         if entry in blots:
             return True
@@ -207,7 +205,7 @@ def _hits_double(die: int, own: Side, blots: set[int], is_free: list[bool]) -> b
     steps = 4 - own[BAR]  # each checker on the bar uses one of the four steps
     for point in starts:
         for end in range(point - die, max(point - steps * die, 1) - 1, -die):
-            if not is_free[end]:
+            if not free[end]:
                 break
             if end in blots:
                 return True

@@ -22,10 +22,7 @@ def dice_of(text: str) -> Dice:
 
 
 def legal_play(position: Position, dice: Dice, text: str) -> Play:
-    """Return the legal play that a text describes.
-
-    For another text, raise an ``InputError`` that names legal plays.
-    """
+    """Return the legal play that a text describes; raise ``InputError`` for any other text."""
     plays = legal_plays(position, dice)
     try:
         after, steps = parse_play(position, text)
@@ -66,8 +63,7 @@ def parse_play(position: Position, text: str) -> tuple[Position, list[Step]]:
 def _point(text: str) -> int:
     """Return the number of a point: 25 for the bar, 0 for off."""
     point_by_name = {"bar": BAR + 1, "off": 0}
-    name = text.lower()
-    point = point_by_name[name] if name in point_by_name else int(text)
+    point = point_by_name[text.lower()] if text.lower() in point_by_name else int(text)
     if not 0 <= point <= BAR + 1:
         raise InputError(f"there is no point {point}; they are 1 to {POINTS}")
     return point

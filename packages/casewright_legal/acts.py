@@ -49,9 +49,8 @@ def act_keys(names: Iterable[str]) -> list[str]:
 def matching_keys(text: str, keys: Collection[str]) -> list[str]:
     """Return the keys of the Acts that a text may mean.
 
-    The text may mean the Act with this name. If there is none, it may mean the Acts whose full
-    names are in the text, or else the Acts whose names have all distinctive words of the text. A
-    year in the text must also match.
+    It may mean the Act with this name; if there is none, Acts whose full names are in the text; if
+    there are none, Acts with all distinctive words of the text. A year in it must also match.
     """
     key = act_key(text)
     if key in keys:

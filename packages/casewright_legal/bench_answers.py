@@ -30,7 +30,7 @@ from casewright_legal.cases import QA_COMPONENTS, context_text, entities_text, q
 from casewright_legal.published import published_table
 
 #: The numbers of cases in a prompt, and their formats (see ``context_text``).
-CASE_COUNTS = (1, 3)
+COUNTS = (1, 3)
 FORMATS = {"support": "support only", "full": "full case", "qsa": "question, support, answer"}
 #: Maximum difference of two cosines that is a rounding error.
 ROUNDING_ERROR = 1e-9
@@ -54,9 +54,7 @@ class Setting:
 
 
 SETTINGS = [Setting(NO_CASES)]
-SETTINGS += [
-    Setting(f"{n} × {words}", n, name) for n in CASE_COUNTS for name, words in FORMATS.items()
-]
+SETTINGS += [Setting(f"{n} × {words}", n, name) for n in COUNTS for name, words in FORMATS.items()]
 #: The nearest cases merged into one (the paper proposes aggregation in section 7).
 MERGED = Setting("3 × full case, merged into one", 3, "merged")
 #: The control: the nearest cases of another question.
@@ -169,18 +167,15 @@ def measure_answers(
     for name, cosine in paper.items():
         context = f"paper: {name}" if name == NO_CASES else f"paper, {name}"
         rows.append({"context": context, "cosine": cosine, "difference": cosine - paper[NO_CASES]})
-    sizes = {
-        qa_set.name: {"cases": len(qa_set.cases), "questions": len(qa_set.questions)}
-        for qa_set in sets
-    }
+    sizes = {s.name: {"cases": len(s.cases), "questions": len(s.questions)} for s in sets}
     settings = {"sets": sizes, "encoder": encoder.name, "generator": answerer.name}
     notes = [
         f"Answers by {answerer.name}; cosine to the reference answer by {encoder.name}. "
         "difference, t and p: compared with no cases, or with another encoder's cases; paired "
         f"one-tailed t-test. anova: one-way, over all contexts but {OTHERS} and the merged cases. "
         "paper: CBR-RAG, Table 4: Mistral-7B on ALQA with three encoders, cosines by Mistral. Its "
-        "published tests: AnglEBERT's three full cases are better than none and than LegalBERT's "
-        "at 95 %, and than BERT's single full case at 90 %.",
+        "published tests: AnglEBERT's three full cases are better than no cases and LegalBERT's "
+        "three full cases at 95 %, and better than BERT's single full case at 90 %.",
         *answerer.notes,
     ]
     return Report("legal answers", settings, figures, rows, notes, partial(_draw, rows=rows))
@@ -232,7 +227,7 @@ def _cosines(
     questions = qa_set.questions
     with CaseStore(qa_schema(retriever, "bench_legal")) as store:
         store.add(qa_set.cases)
-        nearest = [[hit.case for hit in store.search(q.text, max(CASE_COUNTS))] for q in questions]
+        nearest = [[hit.case for hit in store.search(q.text, max(COUNTS))] for q in questions]
     other_indices = other_question_indices(len(questions))[0]
     answers: dict[str, list[str]] = {}
     total = len(questions) * (len(SETTINGS) + 2)
@@ -242,15 +237,14 @@ def _cosines(
             for number, question in enumerate(questions):
                 index = other_indices[number] if setting is CONTROL else number
                 cases = nearest[index][: setting.count]
-                texts = [context_text(case, setting.format) for case in cases]
-                texts = [merged_text(cases)] if setting is MERGED else texts
+                if setting is MERGED:
+                    texts = [merged_text(cases)]
+                else:
+                    texts = [context_text(case, setting.format) for case in cases]
                 answers[setting.name].append(answerer.answer(question.text, texts))
                 advance(1)
-    references = _unit_rows(encoder, [question.reference for question in questions])
-    return {
-        name: (_unit_rows(encoder, texts) * references).sum(axis=1)
-        for name, texts in answers.items()
-    }
+    targets = _unit_rows(encoder, [question.reference for question in questions])
+    return {n: (_unit_rows(encoder, texts) * targets).sum(axis=1) for n, texts in answers.items()}
 
 
 def merged_text(cases: Sequence[Case]) -> str:

@@ -121,10 +121,10 @@ def _grid_search(
         agreements += [trial.agreement(weights, similarities) for weights in (*WEIGHTINGS, best)]
     best_f1, papers_f1 = (float(np.mean([f1.mean() for f1 in sets])) for sets in (ours, papers))
     difference = paired_difference(ours, papers)
-    development_at_k, test_at_k = (
-        np.mean([trial.scores(PAPERS_BEST)[half].mean(axis=0) for trial, half in pairs], axis=0)
-        for pairs in (zip(trials, half, strict=True) for half in zip(*halves, strict=True))
-    )
+    scores = [trial.scores(PAPERS_BEST) for trial in trials]
+    parts = [(f1[dev], f1[test]) for f1, (dev, test) in zip(scores, halves, strict=True)]
+    development_at_k = np.mean([part.mean(axis=0) for part, _ in parts], axis=0)
+    test_at_k = np.mean([part.mean(axis=0) for _, part in parts], axis=0)
     best_k = int(np.argmax(development_at_k))
     figures = {
         **{f"best_here_weight_of_{n}": w for n, w in zip(QA_COMPONENTS, best, strict=True)},
@@ -148,10 +148,8 @@ def _with_mean(rows_by_set: dict[str, Rows]) -> dict[str, Rows]:
     """Return the rows by set; for several sets, also the means over the sets."""
     if len(rows_by_set) < 2:
         return rows_by_set
-    means = {
-        label: np.mean([rows[label] for rows in rows_by_set.values()], axis=0)
-        for label in next(iter(rows_by_set.values()))
-    }
+    sets = list(rows_by_set.values())
+    means = {label: np.mean([rows[label] for rows in sets], axis=0) for label in sets[0]}
     return {**rows_by_set, ALL: means}
 
 

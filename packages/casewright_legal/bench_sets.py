@@ -101,7 +101,7 @@ SHIPPED, ALQA = "shipped", "alqa"
 SEED = 0
 #: The minimum number of questions in a set.
 MIN_QUESTIONS = 4
-_FOLDER_ADVICE = (
+_ADVICE = (
     "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, with "
     "ALQA's qa.jsonl and a pairs.jsonl, or the word shipped."
 )
@@ -144,7 +144,7 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
         readers.append((SHIPPED, partial(read_pairs, SHIPPED, cases, pairs)))
     else:
         if not data.is_dir():
-            raise InputError(f"--data {data}: there is no such folder. {_FOLDER_ADVICE}")
+            raise InputError(f"--data {data}: there is no such folder. {_ADVICE}")
         for name, file_name in FILES.items():
             for folder in (data, data / "multihop"):
                 if (file := folder / file_name).is_file():
@@ -154,8 +154,7 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
                 readers.append((ALQA, partial(read_pairs, ALQA, file, folder / "pairs.jsonl")))
         if not readers:
             raise InputError(
-                f"--data {data}: it holds no set of questions with two parent cases. "
-                f"{_FOLDER_ADVICE}"
+                f"--data {data}: it holds no set of questions with two parent cases. {_ADVICE}"
             )
     sets = [read() for name, read in readers if only in (None, name)]
     if not sets:
@@ -196,7 +195,6 @@ def read_multihop(file: Path, name: str) -> QaSet:
 def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
     """Return a set whose questions name their parents by unique citations, or by indices from 0."""
     cases = read_alqa(cases_file)
-    # The indices of the cases that a parent may be, by index and by citation.
     indices_by_key: dict[str | int, list[int]] = {index: [index] for index in range(len(cases))}
     for index, case in enumerate(cases):
         indices_by_key.setdefault(cited_as(case), []).append(index)

@@ -1,4 +1,4 @@
-"""F1@k of retrieval with weightings of the facets, of controls, and a grid search of weightings.
+"""F1@k of retrieval with any weighting of the facets, F1@k of controls, and a grid search.
 
 If h of a question's two parents are among the first k cases, precision is h/k and recall is h/2, so
 F1 is 2h/(k + 2) (CBR-RAG, section 6). Ranks count from 1.

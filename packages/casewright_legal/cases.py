@@ -17,9 +17,9 @@ from casewright.stores.facet import component_text
 QA_COMPONENTS = ("question", "support", "entities")
 #: The components that a context form shows with labels, before the answer. A form without
 #: components shows only the text of the support.
-_COMPONENTS_BY_FORM: dict[str, tuple[str, ...]]
-_COMPONENTS_BY_FORM = {"full": QA_COMPONENTS, "qsa": ("question", "support"), "support": ()}
-CONTEXT_FORMS = tuple(_COMPONENTS_BY_FORM)
+_FORMS: dict[str, tuple[str, ...]]
+_FORMS = {"full": QA_COMPONENTS, "qsa": ("question", "support"), "support": ()}
+CONTEXT_FORMS = tuple(_FORMS)
 
 
 def qa_case(
@@ -84,7 +84,7 @@ def context_text(case: Case, form: str = "support") -> str:
         form: ``"support"`` is only the support. ``"full"`` has question, support, entities and
             answer (CBR-RAG, equation 4b). ``"qsa"`` has question, support and answer (Table 3).
     """
-    names = _COMPONENTS_BY_FORM[_checked_form(form)]
+    names = _FORMS[_checked_form(form)]
     if not names:
         return component_text(case.problem.get("support", ""))
     problem = case.problem
@@ -100,8 +100,6 @@ def entities_text(entities: Any) -> str:
 
 
 def _checked_form(form: str) -> str:
-    if form not in _COMPONENTS_BY_FORM:
-        raise InputError(
-            f"A case has no context form {form!r}. Forms are: {', '.join(_COMPONENTS_BY_FORM)}."
-        )
+    if form not in _FORMS:
+        raise InputError(f"A case has no context form {form!r}. Forms are: {', '.join(_FORMS)}.")
     return form

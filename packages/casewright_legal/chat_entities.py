@@ -31,8 +31,7 @@ Answer with a JSON list of strings and nothing else."""
 
 #: The name of the extractor without a chat model.
 OFFLINE = "offline"
-#: Number of texts, the first ones, after which extraction ends with an error if the model gave no
-#: usable answer to any of them.
+#: Number of first texts without a usable answer of the model after which extraction fails.
 MAX_FAILED_TEXTS = 5
 #: Maximum number of characters of an entity; a longer text is the model's own sentence.
 MAX_ENTITY_LENGTH = 160
@@ -95,7 +94,7 @@ def _without_model(text: str, reason: str) -> Extraction:
 
 
 def read_entities(reply: str) -> list[str] | None:
-    """Return the entities in an answer (JSON, lines or commas); ``None`` if there are none."""
+    """Return the entities in an answer (JSON, lines or commas); ``None`` if it is unreadable."""
     unfenced = _FENCE.sub("", reply).strip()
     if unfenced.casefold().rstrip(".") in _NO_ENTITIES:
         return []

@@ -27,16 +27,14 @@ class Names:
 
     def __init__(self, text: str) -> None:
         self._tokens = TextTokens(text)
-        self._is_used = bytearray(len(self._tokens))
+        self._used = bytearray(len(self._tokens))
 
     def cases(self) -> Iterator[Span]:
         """Yield names of cases: ``X v Y``, ``Re X``, ``Ex parte X``, ``In the matter of X``."""
         for start, token in enumerate(self._tokens):
             if token.folded in ("v", "vs"):
                 yield from self._case_at_versus(start)
-            elif not token.is_capitalised or self._is_used[start]:
-                continue
-            elif count := self._opening_length(start):
+            elif token.is_capitalised and not self._used[start] and (count := self._opening(start)):
                 last = self._name_end(start + count, entity_words.PARTY_JOINERS)
                 if last >= start + count:
                     yield self._use_as_name(start, self._with_case_number(last))
@@ -60,7 +58,7 @@ class Names:
     def _starts(self) -> Iterator[int]:
         """Yield the indices of the capitalised words that are in no name yet."""
         for index, token in enumerate(self._tokens):
-            if token.is_capitalised and not self._is_used[index]:
+            if token.is_capitalised and not self._used[index]:
                 yield index
 
     def _case_at_versus(self, index: int) -> Iterator[Span]:
@@ -76,7 +74,7 @@ class Names:
         if first <= left and last >= right:
             yield self._use_as_name(first, self._with_case_number(last))
 
-    def _opening_length(self, start: int) -> int:
+    def _opening(self, start: int) -> int:
         """Return the number of words, such as ``In re``, that begin a case's name here; or 0."""
         folded = self._tokens.folded_words
         return next((len(words) for words in _OPENINGS if folded(start, len(words)) == words), 0)
@@ -88,7 +86,7 @@ class Names:
         while index < end and last - start < MAX_WORDS:
             token = self._tokens[index]
             is_far = index - last > MAX_DISTANCE
-            if self._is_used[index] or (index > start and token.begins_line) or is_far:
+            if self._used[index] or (index > start and token.begins_line) or is_far:
                 break
             if token.is_capitalised and (index == start or not self._begins_new_name(index)):
                 last = index
@@ -129,7 +127,7 @@ class Names:
     def _party_start(self, end: int) -> int:
         """Return the first index of the party that ends at ``end``, or ``end + 1``."""
         start, index = end + 1, end
-        while index >= 0 and end - index < 2 * MAX_WORDS and not self._is_used[index]:
+        while index >= 0 and end - index < 2 * MAX_WORDS and not self._used[index]:
             token = self._tokens[index]
             if token.is_capitalised:
                 start = index
@@ -173,11 +171,8 @@ class Names:
             return last
         end = self._name_end(last + 2, entity_words.CONNECTORS)
         is_company = self._tokens[last].folded in entity_words.COMPANY_ENDS
-        return (
-            end
-            if self._tokens[end].folded in entity_words.LAST_WORDS_AFTER_AND and not is_company
-            else last
-        )
+        is_name_end = self._tokens[end].folded in entity_words.LAST_WORDS_AFTER_AND
+        return end if is_name_end and not is_company else last
 
     def _instrument_end(self, first: int, last: int) -> int | None:
         """Return the last index of an instrument's name without its year."""
@@ -193,8 +188,7 @@ class Names:
     def _act_start(self, first: int, last: int) -> int:
         """Return the index of the first word of an Act's name between two indices."""
         for index in range(last - 1, first, -1):
-            # The name begins after "the" in "Smith and the Sale Act", but not in "Protection of
-            # the Sea Act".
+            # "the" is before the name in "Smith and the Sale Act", not in "Law of the Sea Act".
             previous, word = self._tokens[index - 1], self._tokens[index]
             if word.folded == "the" and previous.folded not in ("of", "for"):
                 return index + 1
@@ -224,7 +218,6 @@ class Names:
         return start
 
     def _is_name(self, first: int, last: int) -> bool:
-        """Return ``True`` if capitalised words are a name, and not generic words."""
         if last > first:
             words = self._tokens[first : last + 1]
             return any(word.folded not in entity_words.GENERIC for word in words)
@@ -238,4 +231,4 @@ class Names:
         return self._tokens[first].start, self._tokens[last].end
 
     def _use(self, first: int, last: int) -> None:
-        self._is_used[first : last + 1] = b"\1" * (last + 1 - first)
+        self._used[first : last + 1] = b"\1" * (last + 1 - first)

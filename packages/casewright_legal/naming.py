@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 from casewright_legal.entity_words import COMPANY_ENDS, GENERIC, OPENERS
 
-#: Levels at which a question names a case: not at all; by one party; by both parties in any order;
-#: by both parties in order, or by a name without parties; by the case's neutral citation. A higher
-#: level is more certain.
+#: Levels at which a question names a case, the least certain first: not at all; by one party; by
+#: both parties; by both parties in order, or by a name without parties; by its neutral citation.
 NOT_NAMED, ONE_PARTY, BOTH_PARTIES, FULL_NAME, CITATION = range(5)
 #: Maximum number of cases of a party whose name alone identifies the cases.
 MAX_CASES_OF_PARTY = 2
@@ -33,9 +32,7 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
     normalised = " ".join(question.split())
     parties = [_parties(citation) for citation in citations]
     case_counts = Counter(party for case_parties in parties for party in set(case_parties))
-    identifying_parties = {
-        party for party, count in case_counts.items() if count <= MAX_CASES_OF_PARTY
-    }
+    rare_parties = {party for party, count in case_counts.items() if count <= MAX_CASES_OF_PARTY}
 
     def level(citation: str, case_parties: Sequence[Party]) -> int:
         if _neutral_citation(citation) in normalised:
@@ -47,8 +44,7 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
             positions = [folded.index(word) for word in first_words]
             return FULL_NAME if positions == sorted(positions) else BOTH_PARTIES
         names = capitalised - OPENERS - GENERIC
-        parties_to_name = identifying_parties.intersection(case_parties)
-        named = [party for party in parties_to_name if party[0] in names]
+        named = [party for party in rare_parties.intersection(case_parties) if party[0] in names]
         return ONE_PARTY if any(set(party) <= set(folded) for party in named) else NOT_NAMED
 
     levels = [level(*item) for item in zip(citations, parties, strict=True)]

@@ -139,16 +139,13 @@ def read_puzzles(folder: Path) -> Puzzles:
         labels = [frozenset((n, i, j) for n, i, j in row["classes"]) for row in rows]
         indices = {problem: index for index, problem in enumerate(problems)}
         splits = json.loads((folder / SPLITS).read_text(encoding="utf-8"))["splits"]
-        tests_by_run = {
-            run: [indices[problem_of(numbers)] for numbers in split]
-            for run, split in enumerate(splits)
-        }
+        tests = {run: [indices[problem_of(p)] for p in split] for run, split in enumerate(splits)}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder} does not hold the puzzles of Math-24 as {CASES} and {SPLITS}: "
             f"{type(error).__name__}. Give the folder that has both."
         ) from error
-    return Puzzles(problems, labels, tests_by_run)
+    return Puzzles(problems, labels, tests)
 
 
 def measure_math24(

@@ -2,8 +2,7 @@
 
 Drawing a card takes milliseconds, which is too long for a training step. So a pool of cells is
 drawn once. Each batch combines cells to cards; torch rotates, stretches and blurs these cards, and
-varies the width of their strokes. A batch also has cards that were drawn whole, and images without
-a card.
+varies their strokes. A batch also has cards that were drawn whole, and images without a card.
 """
 
 from __future__ import annotations
@@ -110,14 +109,11 @@ def draw_batch(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     # Augmentation changes margins. Whole cards and half of the non-cards are not augmented, so that
     # margins do not show whether an image is a card.
     images = np.concatenate([combined, non_cards, pools.cards[indices]])
-    labels = np.concatenate(
-        [numbers, np.full((OTHER_COUNT, NUMBER_COUNT), NONE), pools.numbers[indices]]
-    )
+    no_numbers = np.full((OTHER_COUNT, NUMBER_COUNT), NONE)
+    labels = np.concatenate([numbers, no_numbers, pools.numbers[indices]])
     inputs = torch.from_numpy(images).float() / 255
-    augmented = _augment(inputs[: COMBINED_COUNT + OTHER_COUNT // 2], rng)
-    return torch.cat([augmented, inputs[COMBINED_COUNT + OTHER_COUNT // 2 :]]), torch.from_numpy(
-        labels
-    )
+    end = COMBINED_COUNT + OTHER_COUNT // 2
+    return torch.cat([_augment(inputs[:end], rng), inputs[end:]]), torch.from_numpy(labels)
 
 
 def _augment(images: Tensor, rng: np.random.Generator) -> Tensor:

@@ -31,11 +31,10 @@ def measure(
         plain: Number of cards in the plain style.
 
     Returns:
-        ``plain``, ``training_fonts`` and ``unseen_fonts`` are the shares of cards that are accepted
-        with all four numbers right; the cards in these fonts are rotated by up to 15°. The other
-        shares are of refused images in unseen fonts: ``cards_refused`` of cards,
-        ``non_cards_refused`` of trained kinds of images without a card, and
-        ``unseen_kinds_refused`` of other kinds. ``threshold`` is the confidence threshold.
+        ``plain``, ``training_fonts`` and ``unseen_fonts``: shares of cards that are accepted with
+        all numbers right; the last two are of cards rotated by up to 15°. ``cards_refused``,
+        ``non_cards_refused`` (of trained kinds) and ``unseen_kinds_refused``: shares of refused
+        images in unseen fonts. ``threshold``: the confidence threshold.
     """
     reader = CardReader(target)
     rng = np.random.default_rng(seed)

@@ -34,7 +34,7 @@ def _evidence(store: CaseStore, question: str) -> list[str]:
     if len(numbers) > 4 and 24 in numbers:
         numbers.remove(24)
     answer = CardAnswerer(store, shipped_reader()).answer(card_image(problem_of(numbers)))
-    # Without the first line: it shows the numbers read from an image, and a question has no image.
+    # The first line is left out: it shows the numbers read from an image, which a question lacks.
     return sorted(lines_of(answer)[1:], key=lambda line: line.startswith("Case"))
 
 
