@@ -22,7 +22,7 @@ from casewright.finetune.evaluation import Evaluation, EvaluationItem, Figure, e
 from casewright.finetune.evaluation.figures import share
 from casewright.finetune.evaluation.outcome import PlanOutcome
 from casewright.finetune.tool_sets.registry import tool_queries
-from casewright.finetune.tool_sets.sealtools import FILES
+from casewright.finetune.tool_sets.sealtools import QUERY_FILES
 from casewright.planner import AnnotatedQuery, Planner, plan_store
 from casewright.planner.named import ModelSettings
 from casewright.stores import CachedEncoder, CaseStore, default_encoder
@@ -30,7 +30,7 @@ from casewright.stores.encoders.cache import UncachedQuestions
 
 CORPUS, SEALTOOLS, BFCL = "corpus", "sealtools", "bfcl"
 #: The out-of-domain file of Seal-Tools, and its in-domain files.
-OUT_OF_DOMAIN, IN_DOMAIN = FILES[2], FILES[:2]
+OUT_OF_DOMAIN, IN_DOMAIN = QUERY_FILES[2], QUERY_FILES[:2]
 #: The class of messages whose tools are in no in-domain file.
 NEW_TOOLS = "no tool of the in-domain files"
 ALL, DIFFERENCES, CONFIDENCE = "all", "differences", "confidence"
