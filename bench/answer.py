@@ -1,4 +1,4 @@
-"""The time of an answer in a running process, and with the start of a new process."""
+"""Measure the time of an answer in a running process, and in a process that starts for it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.stores import CaseStore
 
 #: Number of cold starts of each timed command.
-COLD_STARTS = 5
-#: The stages of an answer; its ``usage`` has the milliseconds of each.
+COLD_START_COUNT = 5
+#: The stages of an answer; an answer's ``usage`` has the milliseconds of each stage.
 STAGES = ("planning", "execution", "generation")
 NOTES = (
     "Medians in milliseconds by the number of a plan's steps. cpu: the CPU time of all threads of "
     "the process.",
     "vectors: for the same questions, tools encode all texts anew, or take vectors from the cache.",
-    "layers: the stacks of all threads that do not wait are sampled; a sample counts for its "
-    "innermost layer, a package of Casewright or a library; NumPy counts for its caller.",
+    "layers: shares of samples of the stacks of all threads that do not wait. A layer is a package "
+    "of Casewright or a library. A sample counts for the innermost layer of its stack, and a "
+    "sample in NumPy for the layer that called NumPy.",
 )
 
 
@@ -51,34 +52,34 @@ def measure_answer(domain_name: str, count: int) -> Report:
         plans.add(tested.opened.plan_cases.all())
         planner = make_planner(CASE_PLANNER, plans, domain.open_reader())
         graph = build_graph(tested.toolbox, planner, ExtractiveGenerator(tested.encoder))
-        questions: list[Any] = [{"question": q.query, "context": q.record.context} for q in sample]
+        inputs: list[Any] = [{"question": q.query, "context": q.record.context} for q in sample]
         ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
-        ask(questions[0])  # the first answer loads the models
-        for question in tracked("Answering", questions):
-            rows.append(_row(ask, question))
+        ask(inputs[0])  # the first answer loads the models
+        for graph_input in tracked("Answering", inputs):
+            rows.append(_row(ask, graph_input))
         with open_domain(domain_name, cached=False) as without_cache:
             generator = ExtractiveGenerator(without_cache.uncached_encoder)
             graph = build_graph(without_cache.toolbox, planner, generator)
             ask_anew = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
             systems = {"encoded anew": partial(_row, ask_anew), "cached": partial(_row, ask)}
-            by_system = take_turns(systems, questions, 1, "Answering with and without the cache")
+            rows_by_system = take_turns(systems, inputs, 1, "Answering with and without the cache")
         with sampler:
-            # The questions are asked again, since the sampler slows the answers.
-            for question in tracked("Sampling", questions):
-                ask(question)
+            # The sampler slows the answers, so the answers to the same questions are not timed.
+            for graph_input in tracked("Sampling", inputs):
+                ask(graph_input)
     ask_command = ("ask", "--domain", domain_name, domain.questions[0])
-    # The first start is left out: it may compile modules, which an installation has compiled.
-    start_seconds = [_process_seconds(*ask_command) for _ in range(COLD_STARTS + 1)][1:]
-    help_seconds = [_process_seconds("--help") for _ in range(COLD_STARTS)]
+    # The first start is not counted: it may compile modules, which are compiled when installed.
+    start_seconds = [_process_seconds(*ask_command) for _ in range(COLD_START_COUNT + 1)][1:]
+    help_seconds = [_process_seconds("--help") for _ in range(COLD_START_COUNT)]
     times = [row["ms"] for row in rows]
     rows.sort(key=itemgetter("steps"))
-    by_steps = {steps: list(group) for steps, group in groupby(rows, itemgetter("steps"))}
+    rows_by_steps = {steps: list(group) for steps, group in groupby(rows, itemgetter("steps"))}
     step_rows: list[dict[str, Any]] = []
-    for steps, group in by_steps.items():
+    for steps, group in rows_by_steps.items():
         counts = {"steps": steps, "answers": len(group)}
         step_rows.append({"table": "steps", **counts, **_medians(group)})
-    medians_of = {name: _medians(group) for name, group in by_system.items()}
-    vector_rows = [{"table": "vectors", "vectors": n, **row} for n, row in medians_of.items()]
+    medians = {name: _medians(group) for name, group in rows_by_system.items()}
+    vector_rows = [{"table": "vectors", "vectors": n, **row} for n, row in medians.items()]
     layer_rows = [
         {"table": "layers", "layer": layer, "share": samples / sampler.counts.total()}
         for layer, samples in sampler.counts.most_common()
@@ -86,25 +87,25 @@ def measure_answer(domain_name: str, count: int) -> Report:
     settings = {"domain": domain.name, "planner": CASE_PLANNER, "queries": len(sample)}
     figures = {"answer_warm_ms_p50": p50(times), "answer_warm_ms_p95": p95(times)}
     figures["answer_warm_cpu_ms_p50"] = p50([row["cpu"] for row in rows])
-    anew_ms, cached_ms = (medians["ms"] for medians in medians_of.values())
+    anew_ms, cached_ms = (row["ms"] for row in medians.values())
     figures |= {"answer_warm_ms_p50_encoded_anew": anew_ms, "answer_warm_ms_p50_cached": cached_ms}
     figures["ratio_answer_ms_encoded_anew_over_cached"] = anew_ms / cached_ms
     figures |= {"ask_cold_s_p50": p50(start_seconds), "ask_cold_s_max": max(start_seconds)}
     figures["help_cold_s_p50"] = p50(help_seconds)
-    draw = partial(_draw, by_steps=by_steps)
+    draw = partial(_draw, rows_by_steps=rows_by_steps)
     titles = {"steps": "answer by number of steps", "vectors": "vectors", "layers": "layers"}
     all_rows = [*step_rows, *vector_rows, *layer_rows]
     return Report("answer", settings, figures, all_rows, NOTES, draw, titles)
 
 
-def _row(ask: Callable[[Any], Any], question: Any) -> dict[str, Any]:
-    """Ask a question; return its row: steps, wall and CPU milliseconds, milliseconds by stage."""
+def _row(ask: Callable[[Any], Any], graph_input: Any) -> dict[str, Any]:
+    """Ask a question; return the count of steps, and the wall, CPU and stages' milliseconds."""
     cpu_start = time.process_time()
-    state, milliseconds = timed(partial(ask, question))
-    cpu = (time.process_time() - cpu_start) * 1000
+    state, milliseconds = timed(partial(ask, graph_input))
+    cpu_ms = (time.process_time() - cpu_start) * 1000
     answer = state["answer"]
     stages = {name: answer["usage"][f"{name}_ms"] for name in STAGES}
-    return {"steps": len(answer["steps"]), "ms": milliseconds, "cpu": cpu, **stages}
+    return {"steps": len(answer["steps"]), "ms": milliseconds, "cpu": cpu_ms, **stages}
 
 
 def _medians(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -113,13 +114,14 @@ def _medians(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 def _process_seconds(*arguments: str) -> float:
     command = [sys.executable, "-m", "casewright", *arguments]
-    environment = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
+    environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a later start then compiles no modules
     run = partial(subprocess.run, command, check=True, capture_output=True, env=environment)
     return timed(run)[1] / 1000
 
 
-def _draw(axes: Any, by_steps: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-    times = [[row["ms"] for row in group] for group in by_steps.values()]
-    axes.boxplot(times, tick_labels=list(by_steps))
+def _draw(axes: Any, rows_by_steps: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
+    times = [[row["ms"] for row in group] for group in rows_by_steps.values()]
+    axes.boxplot(times, tick_labels=list(rows_by_steps))
     labels = {"xlabel": "steps of the plan", "ylabel": "ms per answer", "title": "Warm answers"}
     axes.set(ylim=(0, None), **labels)

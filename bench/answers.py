@@ -1,4 +1,4 @@
-"""The quality of generated answers from numbered evidence: support, facts, length and time.
+"""Measure answers that are generated from numbered evidence: support, facts, length and time.
 
 The questions are from HotpotQA, 2WikiMultihopQA and MuSiQue. The evidence is the paragraphs that
 support the answer, filled up with other paragraphs of the same question.
@@ -35,8 +35,8 @@ from casewright.stores.documents.quotable import quotables
 EVIDENCE_COUNT = 4
 #: Minimum cosine of a sentence and a part of its evidence that supports the sentence by meaning.
 MIN_COSINE = 0.6
-#: Limits of tokens and seconds of a chat model's answer.
-TOKENS, SECONDS = 120, 900.0
+#: Limits of a chat model's answer.
+MAX_TOKENS, MAX_SECONDS = 120, 900.0
 #: Suffix of the name of a local model that generates under ``CITATION_GRAMMAR``.
 GRAMMAR_SUFFIX = "+grammar"
 CITATION_GRAMMAR = r"""
@@ -47,10 +47,10 @@ TEXT: /([^\[\]\n.!?]|[.!?][^\[\]\s]){8,240}[.!?]/
 """
 NOTES = (
     "quoted: number of answers that quote the evidence, because the model failed or was late. "
-    "cited: share of the sentences with a citation; by_words and by_meaning: share that the cited "
-    "evidence supports (a sentence without a citation: any evidence), by the check of answers and "
-    "by the encoder's cosine, which the check does not use. facts: share of the answers that "
-    "contain the right answer. letters, ms: medians.",
+    "cited: share of the sentences with a citation. by_words, by_meaning: share of the sentences "
+    "that their cited evidence supports, or any evidence if they cite none; by_words is the check "
+    "of answers, by_meaning the encoder's cosine, which this check does not use. facts: share of "
+    "the answers that contain the right answer. letters, ms: medians.",
 )
 
 
@@ -111,9 +111,9 @@ def find_generator(name: str, encoder: Encoder) -> Generator:
         return make_generator(name, encoder)
     model_name = name.removesuffix(GRAMMAR_SUFFIX)
     if model_name == name:
-        return ChatGenerator(chat_model(name, max_tokens=TOKENS), seconds=SECONDS)
+        return ChatGenerator(chat_model(name, max_tokens=MAX_TOKENS), seconds=MAX_SECONDS)
     local = local_chat(model_name.removeprefix("local:"))
-    return ChatGenerator(CitingChat(model=local.model, tokens=2 * TOKENS), seconds=SECONDS)
+    return ChatGenerator(CitingChat(model=local.model, tokens=2 * MAX_TOKENS), seconds=MAX_SECONDS)
 
 
 def measure_answers(
@@ -130,25 +130,25 @@ def measure_answers(
     ``keep`` is the file of a ``ResultCache``. In the file, a person may add a list
     ``supported`` to an answer, with true or false for each sentence.
     """
-    questions, cached = read_questions(data, limit), ResultCache(keep)
+    questions, result_cache = read_questions(data, limit), ResultCache(keep)
     rows: list[dict[str, Any]] = []
-    agreements: list[dict[str, Any]] = []
+    agreement_rows: list[dict[str, Any]] = []
     for name in generators:
         # Cached answers need no generator, so it is loaded for the first new answer.
         load_generator = cache(partial(find_generator, name, encoder))
         judged = []
         for question in tracked(name, questions):
             key = (name, question.request.question)
-            answer = cached.get(key, partial(_generate, question, load_generator))
+            answer = result_cache.get(key, partial(_generate, question, load_generator))
             judged.append((question, answer, _sentence_verdicts(question, answer, encoder)))
         if all("quoted" in answer for _, answer, _ in judged):
             raise CasewrightError(f"No question was answered: {judged[0][1]['quoted']}.")
         rows.append(_row(name, judged))
-        agreements += _agreement(name, judged)
-    names = ("by_words", "by_meaning", "facts")
-    figures = {f"{row['generator']}.{name}": row[name] for row in rows for name in names}
+        agreement_rows += _agreement_rows(name, judged)
+    columns = ("by_words", "by_meaning", "facts")
+    figures = {f"{row['generator']}.{column}": row[column] for row in rows for column in columns}
     settings = {"data": str(data), "questions": len(questions), "evidence": EVIDENCE_COUNT}
-    rows += agreements + ([] if claims is None else measure_claims(claims))
+    rows += agreement_rows + ([] if claims is None else measure_claims(claims))
     titles = {"answers": "answers", "read": "sentences that a person has read"}
     titles["claims"] = "the check on SciFact's claims"
     return Report("answers", settings, figures, rows, NOTES, titles=titles)
@@ -159,18 +159,19 @@ def measure_claims(folder: Path) -> list[dict[str, Any]]:
 
     The columns are labels of a cited abstract: it supports the claim, contradicts it, or neither.
     """
-    abstracts = {item["doc_id"]: item["abstract"] for _, _, item in read_values(folder / CORPUS)}
+    abstract_by_id = {item["doc_id"]: item["abstract"] for *_, item in read_values(folder / CORPUS)}
     rows = []
     for file in sorted(folder.glob(CLAIMS)):
-        accepted: dict[str, list[bool]] = {"SUPPORT": [], "CONTRADICT": [], "NONE": []}
-        for _, _, item in read_values(file):
-            labels = {entry["doc_id"]: entry["label"] for entry in item["evidence"]}
-            for cited in item["cited_doc_ids"]:
-                share = groundedness.adjacent_share(item["claim"], abstracts[cited])
-                accepted[labels.get(cited, "NONE")].append(share >= groundedness.MIN_SUPPORT)
-        counts = {f"{label.lower()}_kept": mean(values) for label, values in accepted.items()}
-        pairs = sum(map(len, accepted.values()))
-        rows.append({"table": "claims", "file": file.stem, "pairs": pairs, **counts})
+        accepted_by_label: dict[str, list[bool]] = {"SUPPORT": [], "CONTRADICT": [], "NONE": []}
+        for *_, item in read_values(file):
+            label_by_id = {entry["doc_id"]: entry["label"] for entry in item["evidence"]}
+            for cited_id in item["cited_doc_ids"]:
+                share = groundedness.adjacent_share(item["claim"], abstract_by_id[cited_id])
+                is_accepted = share >= groundedness.MIN_SUPPORT
+                accepted_by_label[label_by_id.get(cited_id, "NONE")].append(is_accepted)
+        shares = {f"{name.lower()}_kept": mean(v) for name, v in accepted_by_label.items()}
+        pair_count = sum(map(len, accepted_by_label.values()))
+        rows.append({"table": "claims", "file": file.stem, "pairs": pair_count, **shares})
     return rows
 
 
@@ -178,18 +179,19 @@ def _generate(question: Question, load_generator: Callable[[], Generator]) -> di
     generation, milliseconds = timed(lambda: load_generator().generate(question.request))
     text, _ = checked_citations(generation.text, question.request.evidence)
     answer = {"text": text, "ms": round(milliseconds)}
+    # A chat generator that quoted the evidence states why in ``generator``.
     return answer | ({"quoted": generation.generator} if "failed" in generation.generator else {})
 
 
 def _sentence_verdicts(
     question: Question, answer: Mapping[str, Any], encoder: Encoder
 ) -> list[tuple[bool, bool]]:
-    """Return two flags for each sentence: its evidence supports it by words, and by meaning."""
+    """Return for each sentence whether evidence supports it by words, and by meaning."""
     evidence = question.request.evidence
     verdicts = []
     for sentence in groundedness.sentences(answer["text"]):
-        cited = EVIDENCE_ID.findall("".join(groundedness.CITATIONS.findall(sentence)))
-        texts = [item.text for item in evidence if not cited or item.id in cited]
+        cited_ids = EVIDENCE_ID.findall("".join(groundedness.CITATIONS.findall(sentence)))
+        texts = [item.text for item in evidence if not cited_ids or item.id in cited_ids]
         quotes = [part.text for text in texts for part in quotables(text)]
         vectors = encoder.embed([groundedness.CITATIONS.sub("", sentence), *quotes])
         by_meaning = float((vectors[1:] @ vectors[0]).max()) >= MIN_COSINE
@@ -217,7 +219,7 @@ def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -
     }
 
 
-def _agreement(
+def _agreement_rows(
     name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]
 ) -> Iterator[dict[str, Any]]:
     """Yield a row about the sentences that a person has labelled, if there are any."""

@@ -43,13 +43,13 @@ from casewright.tools import Toolbox
 NEAREST_COUNT = 3
 #: Maximum number of tokens that the local model SmolLM2 generates: the length of a long plan.
 SMOLLM2_MAX_TOKENS = 64
-#: Numbers of timed completions of one token, and of untimed ones before: the first are slow.
-ROUND_TRIPS, WARM_UP = 20, 2
-#: Number of streamed answers, and of tokens in each.
-STREAMS, STREAMED_TOKENS = 5, 8
-#: The additional packages that `transformers serve` needs, and the server's code. The server ends
-#: when its standard input closes, as happens if the parent process dies.
+#: Numbers of timed completions of one token, and of untimed ones before (the first are slow).
+ROUND_TRIP_COUNT, WARM_UP_COUNT = 20, 2
+#: Number of streamed answers, and maximum number of tokens in each.
+STREAM_COUNT, MAX_STREAMED_TOKENS = 5, 8
+#: The packages that `transformers serve` needs besides transformers.
 SERVER_PACKAGES = ("fastapi", "openai", "uvicorn")
+#: The server's code. The server ends when its standard input closes: if the parent process dies.
 SERVER = """\
 import os, sys, threading
 threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
@@ -57,25 +57,25 @@ from transformers.cli.transformers import main
 main()
 """
 NOTE = (
-    "calls and tokens are means of a plan, tokens by the server's count. Shares of all plans: "
-    "valid_at_first, valid_repaired: by the chat model; fallback: by the case planner; no_answer: "
-    "by the case planner, because a call failed or was late; tools: with the right tools; "
-    "tools_own: with the right tools, by the chat model. "
+    "calls, tokens_in, tokens_out: means per plan; the server counts the tokens. "
+    "Shares of all plans: valid_at_first, valid_repaired: by the chat model; fallback: by the case "
+    "planner; no_answer: by the case planner, because a call failed or was late; tools: with the "
+    "right tools; tools_own: with the right tools, by the chat model. "
     "one_token_ms is a whole round trip with the same client; chat_ms_outside_calls is a plan's "
     "time outside of its calls: plan cases, prompt, checks, fallback. Generator and judge read the "
-    "nearest plan cases; cut: share of calls that the limit of tokens ended; usable: share of "
+    "nearest plan cases. cut: share of calls that the limit of tokens ended. usable: share of "
     "answers that cite evidence, or of judgements with a verdict on every candidate."
 )
 
 
 @dataclass(slots=True)
 class _Call:
-    """A call of a chat model, timed by ``perf_counter``; ``ended`` is ``None`` for a late call."""
+    """A call of a chat model; the times are seconds of ``perf_counter``."""
 
     started: float
-    ended: float | None = None
-    answered: bool = False
-    cut: bool = False  # True if the limit of tokens ended the answer
+    ended: float | None = None  # ``None`` until the call ends
+    is_answered: bool = False
+    is_cut: bool = False  # True if the limit of tokens ended the answer
 
 
 class _CallLog(BaseCallbackHandler):
@@ -93,9 +93,9 @@ class _CallLog(BaseCallbackHandler):
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **options: Any) -> None:
         call = self._calls[run_id]
-        call.ended, call.answered = time.perf_counter(), True
+        call.ended, call.is_answered = time.perf_counter(), True
         metadata = response.generations[0][0].message.response_metadata
-        call.cut = metadata.get("finish_reason") == "length"
+        call.is_cut = metadata.get("finish_reason") == "length"
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **options: Any) -> None:
         self._calls[run_id].ended = time.perf_counter()
@@ -105,12 +105,12 @@ class ChatOutcome(NamedTuple):
     """The outcome and the costs of planning one query."""
 
     milliseconds: float
-    calls: int
-    call_ms: float
-    tokens: Mapping[str, int]
-    fallback: str  # why the fallback planner planned; empty if the chat model did
-    unanswered: bool  # True if the last call failed or timed out
-    right: bool  # True if the plan calls the tools of the gold plan
+    call_count: int
+    call_ms: float  # the time of all calls, in milliseconds
+    tokens: Mapping[str, int]  # the numbers of tokens by kind: "input" and "output"
+    fallback_reason: str  # why the fallback planner planned; empty if the chat model planned
+    is_unanswered: bool  # True if the last call failed or timed out
+    is_right: bool  # True if the plan calls the tools of the gold plan
 
 
 class ServedModel(NamedTuple):
@@ -128,18 +128,18 @@ class ServedModel(NamedTuple):
         """Return the milliseconds of completions of one token; ``InputError`` if one fails."""
         client = self.client(1)
         call = partial(ask, client, [HumanMessage("Hello")], seconds)
-        return self._timed(client, call, WARM_UP + ROUND_TRIPS)[WARM_UP:]
+        return self._times(client, call, WARM_UP_COUNT + ROUND_TRIP_COUNT)[WARM_UP_COUNT:]
 
     def first_tokens(self) -> list[float]:
         """Return the milliseconds to first tokens; ``InputError`` if the server does not stream."""
-        client = self.client(STREAMED_TOKENS)
+        client = self.client(MAX_STREAMED_TOKENS)
 
         def wait_for_token() -> None:
             next(chunk for chunk in client.stream("Count from 1 to 20.") if chunk.text)
 
-        return self._timed(client, wait_for_token, STREAMS)
+        return self._times(client, wait_for_token, STREAM_COUNT)
 
-    def _timed(self, client: BaseChatModel, call: Callable[[], Any], count: int) -> list[float]:
+    def _times(self, client: BaseChatModel, call: Callable[[], Any], count: int) -> list[float]:
         try:
             return timings(call, count)
         except Exception as error:  # a server may fail in any way
@@ -210,41 +210,44 @@ def measure_chat(
     The chat model also answers each query from the nearest plan cases, and judges their relevance.
     """
     tested = load_domain(domain_name)
-    known, held_out = tested.domain.queries(), tested.held_out_queries(query_count)
+    known_queries, held_out = tested.domain.queries(), tested.held_out_queries(query_count)
+    # The sample is spread evenly over the held-out queries.
     sample = [held_out[index * len(held_out) // query_count] for index in range(query_count)]
-    limit = SMOLLM2_MAX_TOKENS if tokens is None and url is None else tokens
+    max_tokens = SMOLLM2_MAX_TOKENS if tokens is None and url is None else tokens
     log = _CallLog()
     with served(url, model) as server:
-        chat, one_token_ms = server.client(limit, callbacks=[log]), server.round_trips(seconds)
+        chat, one_token_ms = server.client(max_tokens, callbacks=[log]), server.round_trips(seconds)
         first_token_ms = server.first_tokens()
-        with plan_store(known, tested.uncached_encoder) as cases:
+        with plan_store(known_queries, tested.uncached_encoder) as cases:
             case_planner = make_planner(CASE_PLANNER, cases, tested.domain.open_reader())
             planner = ChatPlanner(chat, fallback=case_planner, plan_cases=cases, seconds=seconds)
-            planned = {
+            outcomes_of = {
                 name: _plan_all(candidate, sample, tested.toolbox, log)
                 for name, candidate in (("chat", planner), ("case", case_planner))
             }
-            nearest = [cases.search(query.query, NEAREST_COUNT) for query in sample]
-        pairs = list(zip(sample, nearest, strict=True))
+            pairs = [(query.query, cases.search(query.query, NEAREST_COUNT)) for query in sample]
         role_rows = []
-        for name, call in (("generator", _generate), ("judge", _judge)):
-            runs = (call(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs))
-            role_rows.append(_role_row(name, log, runs))
-    reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
-    rows = [{"table": "plans", "planner": name, **_plan_cells(p)} for name, p in planned.items()]
+        for name, run in (("generator", _generate), ("judge", _judge)):
+            results = (run(chat, query, hits, seconds) for query, hits in tracked(name, pairs))
+            role_rows.append(_role_row(name, log, results))
+    chat_outcomes = outcomes_of["chat"]
+    unanswered = [o.fallback_reason for o in chat_outcomes if o.is_unanswered]
+    reason_counts = Counter(filter(None, unanswered))
+    plan_cells = {name: _plan_cells(outcomes) for name, outcomes in outcomes_of.items()}
+    rows = [{"table": "plans", "planner": name, **cells} for name, cells in plan_cells.items()]
     address = url or "transformers serve, on this machine"
     settings: dict[str, Any]
     settings = {"domain": tested.domain.name, "server": address, "model": server.name}
-    settings |= {"tokens": limit, "seconds": seconds}
+    settings |= {"tokens": max_tokens, "seconds": seconds}
     figures = {
         "queries": float(len(sample)),
         "one_token_ms_p50": p50(one_token_ms),
         "one_token_ms_p95": p95(one_token_ms),
         "streamed_first_token_ms_p50": p50(first_token_ms),
-        "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
+        "chat_ms_outside_calls_p50": p50([o.milliseconds - o.call_ms for o in chat_outcomes]),
     }
-    notes = [NOTE, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
-    draw = partial(_draw, planned=planned, one_token_ms=one_token_ms)
+    notes = [NOTE, *(f"{count} × {why}" for why, count in reason_counts.most_common(3))]
+    draw = partial(_draw, outcomes_of=outcomes_of, one_token_ms=one_token_ms)
     titles = {"plans": "plans", "roles": "answers and verdicts"}
     return Report("chat", settings, figures, [*rows, *role_rows], notes, draw, titles)
 
@@ -252,7 +255,7 @@ def measure_chat(
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: _CallLog
 ) -> list[ChatOutcome]:
-    """Plan each query, and return the outcomes, after planning the first query untimed."""
+    """Plan each query, and return the outcomes; before, the first query is planned untimed."""
     planner.plan(queries[0].record.request(toolbox))
     outcomes = []
     for query in queries:
@@ -261,7 +264,7 @@ def _plan_all(
         now, calls = time.perf_counter(), log.calls[earlier_count:]
         call_ms = sum(((call.ended or now) - call.started) * 1000 for call in calls)
         costs = (result.milliseconds, len(calls), call_ms, result.tokens)
-        is_unanswered = bool(calls) and not calls[-1].answered
+        is_unanswered = bool(calls) and not calls[-1].is_answered
         is_right = compare_with_gold(query, result.plan).tools
         outcomes.append(ChatOutcome(*costs, result.fallback, is_unanswered, is_right))
     return outcomes
@@ -270,7 +273,7 @@ def _plan_all(
 def _generate(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Answer from the hits; return whether the model replied, if it cites a hit, and the tokens."""
+    """Answer from the hits; return has_replied, has_cited_a_hit, and the numbers of tokens."""
     evidence = [
         Evidence(f"E{number}", "s1", "cases", _hit_text(hit), "", {}, final=True)
         for number, hit in enumerate(hits, 1)
@@ -285,7 +288,7 @@ def _generate(
 def _judge(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Judge the hits; return whether the model replied, if it judged every hit, and the tokens."""
+    """Judge the hits; return has_replied, has_judged_every_hit, and the numbers of tokens."""
     candidates = [Candidate(hit, _hit_text(hit), 0.0, 1) for hit in hits]
     verdicts = ChatJudge(chat, seconds=seconds).judge(JudgeRequest(query, (), candidates))
     return not verdicts.failed, not verdicts.note, verdicts.tokens
@@ -306,7 +309,7 @@ def _role_row(
         "tokens_out": round(mean([count.get("output", 0) for count in tokens]), 1),
         "ms_p50": round(p50(times or [0]), 2),
         "no_answer": mean(np.logical_not(replied)),
-        "cut": mean([call.cut for call in calls]),
+        "cut": mean([call.is_cut for call in calls]),
         "usable": mean(usable),
     }
 
@@ -315,31 +318,31 @@ def _hit_text(hit: Hit) -> str:
     return f"{hit.case.problem['question']}\n{hit.case.solution}"
 
 
-def _plan_cells(plans: Sequence[ChatOutcome]) -> dict[str, Any]:
-    times = [plan.milliseconds for plan in plans]
-    shares = {
-        "valid_at_first": [not plan.fallback and plan.calls < 2 for plan in plans],
-        "valid_repaired": [not plan.fallback and plan.calls >= 2 for plan in plans],
-        "fallback": [bool(plan.fallback) for plan in plans],
-        "no_answer": [bool(plan.fallback) and plan.unanswered for plan in plans],
-        "tools_own": [not plan.fallback and plan.right for plan in plans],
-        "tools": [plan.right for plan in plans],
+def _plan_cells(outcomes: Sequence[ChatOutcome]) -> dict[str, Any]:
+    times = [outcome.milliseconds for outcome in outcomes]
+    flags = {
+        "valid_at_first": [not o.fallback_reason and o.call_count < 2 for o in outcomes],
+        "valid_repaired": [not o.fallback_reason and o.call_count >= 2 for o in outcomes],
+        "fallback": [bool(o.fallback_reason) for o in outcomes],
+        "no_answer": [bool(o.fallback_reason) and o.is_unanswered for o in outcomes],
+        "tools_own": [not o.fallback_reason and o.is_right for o in outcomes],
+        "tools": [o.is_right for o in outcomes],
     }
     return {
-        "plans": len(plans),
-        "calls": round(mean([plan.calls for plan in plans]), 3),
-        "tokens_in": round(mean([plan.tokens.get("input", 0) for plan in plans]), 1),
-        "tokens_out": round(mean([plan.tokens.get("output", 0) for plan in plans]), 1),
+        "plans": len(outcomes),
+        "calls": round(mean([outcome.call_count for outcome in outcomes]), 3),
+        "tokens_in": round(mean([outcome.tokens.get("input", 0) for outcome in outcomes]), 1),
+        "tokens_out": round(mean([outcome.tokens.get("output", 0) for outcome in outcomes]), 1),
         "ms_p50": round(p50(times), 2),
         "ms_p95": round(p95(times), 2),
-        **{name: round(mean(values), 4) for name, values in shares.items()},
+        **{name: round(mean(values), 4) for name, values in flags.items()},
     }
 
 
 def _draw(
-    axes: Any, planned: Mapping[str, Sequence[ChatOutcome]], one_token_ms: Sequence[float]
+    axes: Any, outcomes_of: Mapping[str, Sequence[ChatOutcome]], one_token_ms: Sequence[float]
 ) -> None:
-    times = {name: [plan.milliseconds for plan in plans] for name, plans in planned.items()}
+    times = {name: [o.milliseconds for o in outcomes] for name, outcomes in outcomes_of.items()}
     for name, milliseconds in {**times, "a call of one token": one_token_ms}.items():
         axes.ecdf(milliseconds, label=name)
     finish(axes, "Time to a plan", xscale="log", xlabel="milliseconds", ylabel="share of plans")

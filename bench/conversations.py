@@ -1,4 +1,4 @@
-"""The accuracy of planners on follow-up questions, with their own history, another, or none."""
+"""Measure planners on follow-up questions with their history, another history, or none."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from casewright.tools import Toolbox
 
 NOTES = (
     "Follow-ups are all turns but the first of conversations that took no part in training, tuning "
-    "or plan cases. Tools and arguments as in bench frozen. another's history: that of the next "
-    "conversation of the same length. share_unchanged: share of bench frozen's queries, which need "
-    "no history, whose plan an unrelated history does not change.",
+    "or plan cases. tools, arguments: shares of right ones, as in bench frozen. another's history: "
+    "the history of the next conversation of the same length. share_unchanged: share of the "
+    "queries of bench frozen (they need no history) whose plan stays with an unrelated history.",
 )
 
 
@@ -35,29 +35,32 @@ def measure_conversations(domain_name: str) -> Report:
             f"Domain {domain_name!r} has no test conversations. Give --domain shopping."
         )
     follow_ups = [turn for conversation in conversations for turn in conversation.follow_ups]
-    kinds, queries = [kind for kind, _ in follow_ups], [query for _, query in follow_ups]
-    standalone = [query for query in domain.measuring_queries() if not query.record.tools_extra]
+    kinds = [kind for kind, _ in follow_ups]
+    queries = [query for _, query in follow_ups]
+    standalone_queries = [
+        query for query in domain.measuring_queries() if not query.record.tools_extra
+    ]
     rows: list[dict[str, Any]] = []
     figures = {"conversations": float(len(conversations)), "follow_ups": float(len(follow_ups))}
-    figures["questions_that_stand_alone"] = float(len(standalone))
+    figures["questions_that_stand_alone"] = float(len(standalone_queries))
     with plan_store(domain.queries(), tested.uncached_encoder) as store:
         reader = domain.open_reader()
         for name in shipped_planners():
             planner = make_planner(name, store, reader)
             for label, histories in _histories(conversations).items():
                 verdicts = verdicts_of(planner, queries, toolbox, f"{name}, {label}", histories)
-                rows += _rows({"planner": name, "history": label}, kinds, verdicts)
+                rows += _kind_rows({"planner": name, "history": label}, kinds, verdicts)
                 suffix = f"{name}_{label}".replace(" ", "_").replace("'", "")
                 figures[f"tool_accuracy_{suffix}"] = rows[-1]["tools"]
                 figures[f"argument_accuracy_{suffix}"] = rows[-1]["arguments"]
                 figures[f"plan_ms_p50_{suffix}"] = p50([v.milliseconds for v in verdicts])
-            unchanged = _share_unchanged(planner, standalone, toolbox, conversations)
-            figures[f"share_unchanged_{name}_standing_alone"] = unchanged
+            unchanged_share = _share_unchanged(planner, standalone_queries, toolbox, conversations)
+            figures[f"share_unchanged_{name}_standing_alone"] = unchanged_share
     return Report("conversations", {"domain": domain.name}, figures, rows, NOTES)
 
 
 def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence[Turn]]]:
-    """Return histories for all follow-ups by label: their own, none, and another conversation's."""
+    """Return a history for each follow-up, by label: its own, none, and another conversation's."""
     own, unrelated = list[Sequence[Turn]](), list[Sequence[Turn]]()
     for number, conversation in enumerate(conversations):
         length = len(conversation.turns)
@@ -69,7 +72,7 @@ def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence
     return {"own history": own, "no history": empty, "another's history": unrelated}
 
 
-def _rows(
+def _kind_rows(
     labels: dict[str, str], kinds: Sequence[str], verdicts: Sequence[Verdict]
 ) -> Iterator[dict[str, Any]]:
     for kind in [*sorted(set(kinds)), "all"]:
@@ -89,10 +92,10 @@ def _share_unchanged(
     conversations: Sequence[Conversation],
 ) -> float:
     """Return the share of queries whose plan is the same after an unrelated conversation."""
-    equal = []
+    are_equal = []
     for number, query in enumerate(tracked("Questions that need no history", queries)):
         request = query.record.request(toolbox)
         unrelated = conversations[number % len(conversations)].turns[-1].record.turns()
         plans = [planner.plan(r).plan for r in (request, replace(request, history=unrelated))]
-        equal.append(plans[0] == plans[1])
-    return mean(equal)
+        are_equal.append(plans[0] == plans[1])
+    return mean(are_equal)

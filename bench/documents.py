@@ -1,8 +1,8 @@
-"""Questions about trees of documents: right answers, right citations, and right refusals.
+"""Measure answers to questions about trees of documents: facts, citations and refusals.
 
 The data folder has a subfolder for each tree and a file ``questions.jsonl``. Each line is an object
 with a ``tree`` and a ``question``. If the tree answers the question, the object also has a ``file``
-(a path in the tree) and the ``words`` that a right answer contains; otherwise it is off-topic.
+(a path in the tree) and the ``words`` that a right answer contains; else the question is off-topic.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from casewright.stores.feedback.sufficiency import FEATURES, SufficiencyJudge
 from casewright.stores.passages.search import PassageSearch
 from casewright.stores.paths import data_folder
 
-FILE = "questions.jsonl"
+QUESTIONS_FILE = "questions.jsonl"
 #: Share of off-topic questions that the trained judge refuses; the kinds "near" (the tree's own
 #: off-topic questions) and "far" (questions about other trees) have equal weights.
-REFUSED = 0.9
+REFUSED_SHARE = 0.9
 NOTES = (
-    "right: the answer has all words; right_and_cited: it also cites the file; refused: share of "
-    "the off-topic questions; letters and ms: medians over the answered questions. Figures are "
-    "means over the trees.",
+    "right: share of the questions whose answer has all words. right_and_cited: share of those "
+    "whose answer also cites the file. refused: share of the off-topic questions. letters, ms: "
+    "medians over the answered questions. Figures are means over the trees.",
 )
 
 
@@ -56,11 +56,11 @@ def read_questions(data: Path) -> list[DocumentQuestion]:
     """Return a folder's questions, sorted by tree; ``InputError`` for a missing tree or file."""
     line_format = 'A line is {"tree": "…", "question": "…", "file": "…", "words": ["…"]}.'
     questions = []
-    for number, record in read_records(data / FILE, DocumentQuestion, line_format):
+    for number, record in read_records(data / QUESTIONS_FILE, DocumentQuestion, line_format):
         file = data / record.tree / record.file
         if not file.exists() or bool(record.file) != bool(record.words):
             problem = "the tree or the file does not exist, or only one of file and words is given."
-            raise InputError(f"{data / FILE}, line {number}: {problem} {line_format}")
+            raise InputError(f"{data / QUESTIONS_FILE}, line {number}: {problem} {line_format}")
         questions.append(record)
     return sorted(questions, key=lambda question: question.tree)
 
@@ -98,8 +98,9 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of sufficient evidence on all questions of a folder.
 
-    For each tree, as many questions about other trees are off-topic too. Each kind of a tree's
-    questions counts the same. The threshold refuses a share of ``REFUSED`` of off-topic questions.
+    The questions of each tree are joined by as many questions about other trees, as off-topic ones.
+    The kinds of a tree's questions have equal weights. The threshold refuses ``REFUSED_SHARE`` of
+    the off-topic questions.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -115,20 +116,20 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
             for question in tracked(tree, [*tree_questions, *far]):
                 hits = search.best(question.question)
                 feature_rows.append(search.features(question.question, hits))
-                near = "answerable" if question.file else "near"
-                labels.append((tree, near if question.tree == tree else "far"))
+                kind = "answerable" if question.file else "near"
+                labels.append((tree, kind if question.tree == tree else "far"))
     rows, kinds = np.array(feature_rows), np.array([kind for _, kind in labels])
     counts = Counter(labels)
     weights = np.array([1 / counts[label] for label in labels])
     model = LogisticRegression(C=10_000.0).fit(rows, kinds == "answerable", sample_weight=weights)
-    weights_of_features = [round(float(weight), 3) for weight in model.coef_[0]]
+    feature_weights = [round(float(weight), 3) for weight in model.coef_[0]]
     names = FEATURES[: rows.shape[1]]
-    coefficients = dict(zip(names, weights_of_features, strict=True))
+    coefficients = dict(zip(names, feature_weights, strict=True))
     regression = Regression(coefficients, round(float(model.intercept_[0]), 3), 0.5)
     probabilities = regression.probabilities(rows, names)
     off_topic = kinds != "answerable"
     highest_refused = np.quantile(
-        probabilities[off_topic], REFUSED, weights=weights[off_topic], method="inverted_cdf"
+        probabilities[off_topic], REFUSED_SHARE, weights=weights[off_topic], method="inverted_cdf"
     )
     # Half a unit of the last decimal is added, since an equal probability is not refused.
     threshold = round(float(highest_refused) + 0.0005, 3)
@@ -196,5 +197,5 @@ def _is_right(question: DocumentQuestion, answer: Answer) -> bool:
 
 def _cites_file(question: DocumentQuestion, answer: Answer) -> bool:
     cited = [item["source"] for item in answer.evidence if item["id"] in answer.citations]
-    # In a source, lines, a page or headings follow the file.
+    # A source is the file's path, and then lines, a page or headings.
     return any(f"/{question.file}{end}" in f"{source}," for source in cited for end in (",", " ("))

@@ -1,4 +1,4 @@
-"""The outcomes of gold plans: for how many steps a domain's stores have results."""
+"""Count for how many steps of gold plans a domain's stores have results."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from casewright.domains.gold_plans import complete_share, run_gold_plans, step_c
 
 NOTES = (
     "Outcomes of the steps of gold plans. Each plan runs for the user for whom most of its steps "
-    "have results. elsewhere: empty steps that have results for another user, since some queries "
-    "ask about several customers. Whole plans: every step has results. Left out: queries that "
-    "declare tools of their own.",
+    "have results. elsewhere: steps without results for this user, but with results for another, "
+    "since some queries are about several customers. In a whole plan, every step has results. "
+    "Queries that declare tools of their own are left out.",
 )
 
 
@@ -18,7 +18,8 @@ def measure_evidence(domain_name: str) -> Report:
     """Run the gold plan of every annotated query, and count the outcomes of each tool's steps."""
     with open_domain(domain_name) as tested:
         runs = run_gold_plans(tested.domain, tested.opened, tested.encoder)
-    rows, excluded_count = step_counts_by_tool(runs), len(tested.domain.queries()) - len(runs)
+    rows = step_counts_by_tool(runs)
+    excluded_count = len(tested.domain.queries()) - len(runs)
     settings = {"domain": tested.domain.name, "queries": len(runs), "left_out": excluded_count}
     shares = {"empty_share": rows[-1]["empty_share"], "whole_plans_share": complete_share(runs)}
     figures = {**shares, "queries": len(runs), "queries_left_out": excluded_count}

@@ -1,4 +1,4 @@
-"""Run times of plans, divided by their critical paths: our executor and LangGraph's ``Send``."""
+"""Measure run times of plans over their critical paths: our executor and LangGraph's ``Send``."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from casewright.planner.fixed import FixedPlanner
 
 NOTES = (
     "The three systems ran each plan in turn, in one process. Columns: median of wall time over "
-    "critical path, with the async executor, the blocking executor, and waves of Send.",
+    "critical path, with the async executor, the blocking executor, and waves of ``Send``.",
 )
 
 
-def measure_executor(dags: int, seed: int) -> Report:
+def measure_executor(plan_count: int, seed: int) -> Report:
     """Time random plans of 1 to 12 steps of 50 to 150 ms in three systems.
 
     These are the async executor, the blocking executor, and ``send_waves``. The times are those of
     the whole graph, with LangGraph's overhead and without planning.
     """
     rng = random.Random(seed)
-    plans = [random_dag(rng) for _ in range(dags)]
-    times = asyncio.run(_time_all(plans))
-    paths = np.array([dag.critical_path() for dag in plans])
-    ratios = np.array(times) / paths[:, None]
+    dags = [random_dag(rng) for _ in range(plan_count)]
+    seconds = asyncio.run(_time_all(dags))
+    path_seconds = np.array([dag.critical_path() for dag in dags])
+    ratios = np.array(seconds) / path_seconds[:, None]
     async_ratios, blocking_ratios, wave_ratios = ratios.T
     rows = [
         {
             "steps": f"{low}–{high}",
             "plans": int(in_range.sum()),
-            "path_ms": p50(paths[in_range] * 1000),
+            "path_ms": p50(path_seconds[in_range] * 1000),
             "casewright": p50(async_ratios[in_range]),
             "blocking": p50(blocking_ratios[in_range]),
             "send_waves": p50(wave_ratios[in_range]),
         }
         for low, high in ((1, 1), (2, 4), (5, 8), (9, 12))
-        if (in_range := np.array([low <= len(dag.seconds) <= high for dag in plans])).any()
+        if (in_range := np.array([low <= len(dag.seconds) <= high for dag in dags])).any()
     ]
     figures = {
         "ratio_casewright_over_critical_path_p50": p50(async_ratios),
@@ -58,16 +58,16 @@ def measure_executor(dags: int, seed: int) -> Report:
         "ratio_casewright_blocking_over_critical_path_p50": p50(blocking_ratios),
         "ratio_send_waves_over_critical_path_p50": p50(wave_ratios),
         "ratio_send_waves_over_casewright_p50": p50(wave_ratios / async_ratios),
-        "share_of_plans_with_a_costly_barrier": mean([_is_costly(dag) for dag in plans]),
+        "share_of_plans_with_a_costly_barrier": mean([_is_costly(dag) for dag in dags]),
     }
-    settings = {"dags": dags, "seed": seed, "step_ms": [50, 150], "steps": [1, 12]}
+    settings = {"dags": plan_count, "seed": seed, "step_ms": [50, 150], "steps": [1, 12]}
     return Report("executor", settings, figures, rows, NOTES, partial(_draw, ratios=ratios))
 
 
-async def _time_all(plans: Sequence[Dag]) -> list[NDArray[np.float64]]:
-    """Return the seconds of each plan with the three systems."""
-    times = []
-    for dag in tracked("Running plans", plans):
+async def _time_all(dags: Sequence[Dag]) -> list[NDArray[np.float64]]:
+    """Return the seconds of each plan with the three systems, in the order of the columns."""
+    seconds = []
+    for dag in tracked("Running plans", dags):
         limits = Limits(steps=len(dag.seconds), concurrency=len(dag.seconds))
         graph = build_graph(work_toolbox(), FixedPlanner(dag.plan()), limits=limits)
         question: Any = {"question": "how long"}
@@ -79,18 +79,18 @@ async def _time_all(plans: Sequence[Dag]) -> list[NDArray[np.float64]]:
         stamps.append(time.perf_counter())
         await waves.ainvoke({})
         stamps.append(time.perf_counter())
-        times.append(np.diff(stamps))
-    return times
+        seconds.append(np.diff(stamps))
+    return seconds
 
 
 def _is_costly(dag: Dag) -> bool:
-    """Return true if waves, each as long as its slowest step, outlast the critical path."""
+    """Return true if the waves, each as long as its slowest step, outlast the critical path."""
     wave_seconds = sum(max(dag.seconds[step] for step in wave) for wave in dag.waves())
     return wave_seconds > dag.critical_path() + 1e-9
 
 
 class _State(TypedDict, total=False):
-    wave: int
+    wave: int  # the index of the running wave
     done: Annotated[list[int], operator.add]
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-#: Lines of a failed server's log that are printed; seconds between a server's SIGTERM and SIGKILL.
-LOG_LINES, GRACE_SECONDS = 30, 5.0
+#: Number of printed lines of a failed server's log; time between a server's SIGTERM and SIGKILL.
+LOG_LINE_COUNT, GRACE_SECONDS = 30, 5.0
 
 
 class TestedDomain(NamedTuple):
@@ -120,8 +120,8 @@ def take_turns(
 ) -> dict[str, list[Result]]:
     """Return each system's results on all items, in the order of ``items``, ``repeats`` times.
 
-    All systems run on an item before the next one, in rotating order, so that other load affects
-    all alike. To warm up, a system runs on the first item, or on all if it is in ``fully_warmed``.
+    All systems run on one item, in rotating order, and then on the next, so that other load affects
+    all alike. To warm up, each runs on the first item, and those in ``fully_warmed`` on all items.
     """
     names = list(systems)
     results: dict[str, list[Result]] = {name: [] for name in names}
@@ -142,7 +142,7 @@ def take_turns(
 
 
 def timed(call: Callable[[], Result], device: torch.device | None = None) -> tuple[Result, float]:
-    """Return a call's result and milliseconds, which include the work that it queues on a GPU."""
+    """Return a call's result and its milliseconds, with the work that the call queues on a GPU."""
     synchronize(device)
     started = time.perf_counter()
     result = call()
@@ -224,7 +224,7 @@ def running(
                 if (code := process.poll()) is not None and not may_end:
                     raise CasewrightError(f"The server ended by itself, with code {code}.")
             except CasewrightError:
-                lines = log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:]
+                lines = log.read_text("utf-8", "replace").splitlines()[-LOG_LINE_COUNT:]
                 note("The end of the server's log:\n" + "\n".join(lines))
                 raise
             finally:

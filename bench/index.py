@@ -17,9 +17,9 @@ from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.stores.encoders.onnx_graph import fitting_bits
 
 NOTES = (
-    "again: indexing once more when nothing has changed. question: the median time to encode "
-    "one of the domain's example questions and search. cpu: the CPU time of this process, without "
-    "that of the processes that read files.",
+    "again: time to index once more when nothing has changed. question: the median time to encode "
+    "one of the domain's example questions, and to search. cpu: the CPU time of this process, "
+    "without the CPU time of the processes that read files.",
 )
 
 
@@ -29,20 +29,22 @@ def measure_index(source: Path) -> Report:
     Raise ``InputError`` if the source is not a folder or has no readable source code, and
     ``DependencyError`` if the packages that read source code are not installed.
     """
-    tree, rows = source_tree(source), list[dict[str, Any]]()
+    tree = source_tree(source)
+    rows: list[dict[str, Any]] = []
     for name, bits in (("fp32", 32), ("int8", fitting_bits())):
         encoder = CachedEncoder(MiniLMEncoder(bits))
-        encoder.embed(["Load the weights first."])
+        encoder.embed(["This first text loads the weights."])
         with TemporaryDirectory() as folder:
             index = partial(_index, Path(folder), encoder, tree)
             cpu_start = time.process_time()
-            cases, index_ms = timed(index)
-            cpu = time.process_time() - cpu_start
+            case_count, index_ms = timed(index)
+            cpu_seconds = time.process_time() - cpu_start
             _, reopening_ms = timed(index)
             with open_tree(Path(folder), encoder, tree) as store:
                 search_ms = [timed(partial(store.search, text, 10))[1] for text in QUESTIONS]
-        row = {"encoder": name, "cases": cases, "index s": index_ms / 1000, "index cpu s": cpu}
-        row |= {"cases a cpu s": cases / cpu, "again s": reopening_ms / 1000}
+        row = {"encoder": name, "cases": case_count, "index s": index_ms / 1000}
+        row |= {"index cpu s": cpu_seconds, "cases a cpu s": case_count / cpu_seconds}
+        row["again s"] = reopening_ms / 1000
         rows.append({**row, "question ms": p50(search_ms)})
     ratio = rows[1]["index cpu s"] / rows[0]["index cpu s"]
     figures = {"ratio_index_cpu_int8_over_fp32": ratio}

@@ -1,4 +1,4 @@
-"""The time of a plan from one call of a model, and from an agent with a call for each step."""
+"""The time of a plan from one call of a model, and from an agent that calls it for each step."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from casewright.tools import Toolbox
 ONE_CALL, AGENT, STATELESS = "one call", "step agent", "step agent, stateless"
 THINKING = "step agent with thoughts"
 #: The systems' names in figures.
-NAMES = {ONE_CALL: "one_call", AGENT: "step_agent"}
-NAMES |= {STATELESS: "stateless_agent", THINKING: "thinking_agent"}
+FIGURE_NAMES = {ONE_CALL: "one_call", AGENT: "step_agent"}
+FIGURE_NAMES |= {STATELESS: "stateless_agent", THINKING: "thinking_agent"}
 #: The numbers of steps in the measured plans.
-STEPS = (1, 2, 3, 4)
+STEP_COUNTS = (1, 2, 3, 4)
 #: The runs by system, in the order of the questions, ``repeats`` times.
 Runs = Mapping[str, Sequence[AgentRun]]
 _NOTES = (
@@ -43,10 +43,10 @@ _NOTES = (
     "agent writes that it is done; it caches its conversation's key/value states. Stateless: every "
     "call reads all tokens after the head again. With thoughts: the model itself writes a line of "
     "at most 200 characters before each scripted step.",
-    "prompt_tokens are those after the head; model_ms includes the grammars; over_one_call: median "
-    "of the ratios by question. For one call the graph runs the tools in parallel where possible; "
-    "the agent's tools run one after the other. memory_limit_ms: the bytes of weights that the "
-    "model steps read, over the measured bandwidth.",
+    "prompt_tokens: the tokens after the head. model_ms includes the grammars. over_one_call: "
+    "median of the ratios by question. For one call the graph runs tools in parallel where "
+    "possible; the agent's tools run one after the other. memory_limit_ms: the bytes of weights "
+    "that the model steps read, over the measured bandwidth.",
 )
 
 
@@ -57,11 +57,11 @@ class Question(NamedTuple):
     request: PlanRequest
     scope: Mapping[str, str]  # the scope of a user for whom every step of the plan has results
     script: Script  # the script of the whole plan, for one call
-    steps: Sequence[Script]  # the scripts of the agent's calls: one for each step, one for the end
+    step_scripts: Sequence[Script]  # the scripts of the agent's calls: each step, and the end
 
 
 def measure_latency(trial: GenerationTrial) -> Report:
-    """Time one call and the agents on ``trial.plans`` questions for each number of steps.
+    """Time one call and the agents with ``trial.plans`` questions for each number of steps.
 
     Raise ``InputError`` if the model cannot be loaded, or the domain has no suitable query.
     """
@@ -78,20 +78,22 @@ def measure_latency(trial: GenerationTrial) -> Report:
         fully_warmed = list(systems) if measured.needs_warmup else ()
         runs = take_turns(systems, questions, trial.repeats, "Asking", fully_warmed)
     measured.measure_bandwidth_again()
-    steps = [len(question.query.plan.steps) for question in questions]
-    by_steps: dict[int, Runs] = {
-        count: {
-            name: [run for run, n in zip(system_runs, cycle(steps), strict=False) if n == count]
-            for name, system_runs in runs.items()
+    step_counts = [len(question.query.plan.steps) for question in questions]
+    runs_by_steps: dict[int, Runs] = {
+        steps: {
+            name: [run for run, n in zip(group, cycle(step_counts), strict=False) if n == steps]
+            for name, group in runs.items()
         }
-        for count in sorted(set(steps))
+        for steps in sorted(set(step_counts))
     }
     settings = {"domain": tested.domain.name, **measured.settings}
     settings["plans_of_each_number_of_steps"] = trial.plans
     settings["results_shown_to_the_agent"] = {"rows": MAX_ROWS, "characters": MAX_CHARACTERS}
-    figures = {**dict(_figures(questions, runs, by_steps)), **measured.figures}
-    rows = _rows(by_steps, measured.min_step_ms)
-    return Report("latency", settings, figures, rows, _NOTES, partial(_draw, by_steps=by_steps))
+    figures = {**dict(_figures(questions, runs, runs_by_steps)), **measured.figures}
+    rows = _rows(runs_by_steps, measured.min_step_ms)
+    return Report(
+        "latency", settings, figures, rows, _NOTES, partial(_draw, runs_by_steps=runs_by_steps)
+    )
 
 
 def _questions(
@@ -103,10 +105,10 @@ def _questions(
 ) -> Iterator[Question]:
     """Yield ``trial.plans`` questions for each number of steps, in the order of the queries.
 
-    The grammar allows a question's plan, and every step has results in the question's scope.
+    The grammar allows each question's plan, and every step has results in the question's scope.
     """
     scripts, grammar = ScriptWriter(model), PlanGrammar(model.grammar_tokenizer)
-    remaining = dict.fromkeys(STEPS, trial.plans)
+    remaining = dict.fromkeys(STEP_COUNTS, trial.plans)
     for query in queries:
         steps = query.plan.steps
         if not remaining.get(len(steps)):
@@ -165,51 +167,51 @@ def _systems(
             question.request,
             model.encode(agent_prompt(render_prompt(question.request))),
             question.scope,
-            [script.choose() for script in question.steps],
+            [script.choose() for script in question.step_scripts],
         )
 
     agents = {STATELESS: step_agent(stateless=True), THINKING: step_agent(thoughts=True)}
     return {ONE_CALL: one_call, AGENT: step_agent(), **agents}
 
 
-def _rows(by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
-    """Return a row by number of steps and system; ``min_step_ms`` is the shortest model step."""
-    means = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
+def _rows(runs_by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
+    """Return a row by number of steps and system; a model step takes at least ``min_step_ms``."""
+    mean_columns = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
         {
             "steps": count,
             "system": name,
             "plans": len(runs),
-            **{column: mean(_values(runs, column)) for column in means},
+            **{column: mean(_values(runs, column)) for column in mean_columns},
             "model_ms_p50": p50(_values(runs, "model_ms")),
             "model_ms_p95": p95(_values(runs, "model_ms")),
             "memory_limit_ms": p50(_values(runs, "model_steps") * min_step_ms),
             "tools_ms_p50": p50(_values(runs, "tools_ms")),
             "total_ms_p50": p50(_values(runs, "total_ms")),
-            "over_one_call": _ratio(runs, systems[ONE_CALL], "model_ms"),
+            "over_one_call": _ratio(runs, runs_by_system[ONE_CALL], "model_ms"),
         }
-        for count, systems in by_steps.items()
-        for name, runs in systems.items()
+        for count, runs_by_system in runs_by_steps.items()
+        for name, runs in runs_by_system.items()
     ]
 
 
 def _figures(
-    questions: Sequence[Question], runs: Runs, by_steps: Mapping[int, Runs]
+    questions: Sequence[Question], runs: Runs, runs_by_steps: Mapping[int, Runs]
 ) -> Iterator[tuple[str, float]]:
-    groups = {**{f"{count}_steps": group for count, group in by_steps.items()}, "all": runs}
-    for label, systems in groups.items():
-        one_call = systems[ONE_CALL]
+    groups = {**{f"{count}_steps": group for count, group in runs_by_steps.items()}, "all": runs}
+    for label, runs_of in groups.items():
+        one_call = runs_of[ONE_CALL]
         yield f"one_call_model_ms_p50_{label}", p50(_values(one_call, "model_ms"))
         for name in (AGENT, STATELESS, THINKING):
-            ratio = f"ratio_{NAMES[name]}_over_one_call"
+            ratio = f"ratio_{FIGURE_NAMES[name]}_over_one_call"
             for column in ("model_ms", "total_ms"):
-                yield f"{ratio}_{column}_{label}", _ratio(systems[name], one_call, column)
-            tokens = [mean(_values(r, "prompt_tokens")) for r in (systems[name], one_call)]
+                yield f"{ratio}_{column}_{label}", _ratio(runs_of[name], one_call, column)
+            tokens = [mean(_values(r, "prompt_tokens")) for r in (runs_of[name], one_call)]
             yield f"{ratio}_prompt_tokens_{label}", tokens[0] / tokens[1]
     for name, system_runs in runs.items():
         gold = cycle(str(question.query.plan) for question in questions)
         right = [run.plan == plan for run, plan in zip(system_runs, gold, strict=False)]
-        yield f"scripted_plans_right_{NAMES[name]}", mean(right)
+        yield f"scripted_plans_right_{FIGURE_NAMES[name]}", mean(right)
 
 
 def _values(runs: Sequence[AgentRun], column: str) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -223,13 +225,13 @@ def _ratio(runs: Sequence[AgentRun], base_runs: Sequence[AgentRun], column: str)
     return p50(_values(runs, column) / _values(base_runs, column))
 
 
-def _draw(axes: Any, by_steps: Mapping[int, Runs]) -> None:
-    counts = list(by_steps)
+def _draw(axes: Any, runs_by_steps: Mapping[int, Runs]) -> None:
+    counts = list(runs_by_steps)
     styles = {THINKING: "v-", STATELESS: "^-", AGENT: "s-", ONE_CALL: "o-"}
     for name, style in styles.items():
-        times = [p50(_values(by_steps[count][name], "total_ms")) for count in counts]
+        times = [p50(_values(runs_by_steps[count][name], "total_ms")) for count in counts]
         axes.plot(counts, times, style, label=f"{name}, with its tools")
-    tools = [p50(_values(by_steps[count][ONE_CALL], "tools_ms")) for count in counts]
+    tools = [p50(_values(runs_by_steps[count][ONE_CALL], "tools_ms")) for count in counts]
     axes.plot(counts, tools, ":", color="grey", label=f"the tools of {ONE_CALL}")
     labels = {"xlabel": "steps of the plan", "ylabel": "milliseconds, median"}
     finish(axes, "From the question to the last look-up", xticks=counts, ylim=(0, None), **labels)

@@ -7,10 +7,9 @@ import threading
 from collections import Counter
 from types import FrameType
 
-#: Seconds between samples.
-INTERVAL = 0.002
+INTERVAL_SECONDS = 0.002
 #: Layers by a part of their files' paths.
-LAYERS = {
+LAYER_BY_PATH = {
     "/onnxruntime/": "ONNX Runtime",
     "/qdrant": "Qdrant",
     **dict.fromkeys(("/langgraph/", "/langchain_core/", "/langsmith/"), "LangGraph and LangChain"),
@@ -26,9 +25,9 @@ _WAIT_FILES = ("threading.py", "selectors.py", "queue.py", "futures/thread.py", 
 class LayerSampler:
     """A context manager that samples the stacks of all other threads, and counts them by layer.
 
-    A sample counts for the layer of the innermost frame that belongs to one of ``LAYERS``, so
-    NumPy's time counts for its caller. A thread that waits is not counted, unless it waits
-    for the interpreter's lock (GIL). ``counts`` has the number of samples by layer.
+    A sample counts for the layer of the innermost frame in a layer of ``LAYER_BY_PATH``, so NumPy's
+    time counts for the layer that called NumPy. A thread that waits is not counted, unless it
+    waits for the interpreter's lock (GIL). ``counts`` is the number of samples by layer.
     """
 
     def __init__(self) -> None:
@@ -47,7 +46,7 @@ class LayerSampler:
         self._thread.join()
 
     def _sample(self) -> None:
-        while not self._ended.wait(INTERVAL):
+        while not self._ended.wait(INTERVAL_SECONDS):
             for thread, frame in sys._current_frames().items():
                 if thread != threading.get_ident() and (layer := _layer_of(frame)):
                     self.counts[layer] += 1
@@ -59,7 +58,7 @@ def _layer_of(frame: FrameType | None) -> str | None:
         return None
     while frame is not None:
         path = frame.f_code.co_filename
-        for part, layer in LAYERS.items():
+        for part, layer in LAYER_BY_PATH.items():
             if part in path:
                 return layer
         frame = frame.f_back

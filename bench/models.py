@@ -33,7 +33,7 @@ def _mistral_config(*sizes: int, **overrides: Any) -> dict[str, Any]:
     return {"max_position_embeddings": 8192, **dict(settings), **overrides}
 
 
-#: Settings of Mistral networks by size; the largest is that of Mistral-7B v0.3.
+#: Settings of Mistral networks by size; the largest network is Mistral-7B v0.3.
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "tiny": _mistral_config(8192, 32, 2, 4, 2, 64),
     "100m": _mistral_config(32_000, 768, 12, 12, 4, 3072),
@@ -108,7 +108,7 @@ def weight_bytes(model: LanguageModel) -> int:
 
 
 def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
-    """Return a device's memory bandwidth in bytes per second: the higher of reading and copying.
+    """Return a device's memory bandwidth in bytes per second: the higher rate of reads and copies.
 
     ``size`` is the number of bytes that are read; by default, more than any cache holds.
     """
@@ -131,8 +131,8 @@ class GenerationTrial:
 
     domain: str = "shopping"
     model: ModelChoice = field(default_factory=ModelChoice)
-    plans: int = 5
-    repeats: int = 1
+    plans: int = 5  # the number of plans
+    repeats: int = 1  # the number of times that each plan is generated
     seed: int = 0
 
     def no_queries_error(self) -> InputError:
@@ -160,7 +160,7 @@ class MeasuredModel:
 
     @property
     def needs_warmup(self) -> bool:
-        """True on a GPU, where the first step of each width is slow, because kernels are chosen."""
+        """True on a GPU, where the first step with each number of tokens is slow."""
         return self.model.device.type == "cuda"
 
     @property

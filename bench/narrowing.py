@@ -31,16 +31,16 @@ from casewright.tools import NO_EVIDENCE, Toolbox
 NOTES = (
     "The toolbox of each message is joined with random ones of the training split. kept: share of "
     f"messages for which the {MAX_TOOLS} tools after narrowing include all tools of the gold plan. "
-    "right tools: share of right plans with the narrowed toolbox; alone: with only the message's "
-    "toolbox. ms: median time of narrowing. kept counts all messages, right tools only the first "
-    "messages of each toolbox.",
+    "right tools: share of plans with the right tools, from the narrowed toolbox; alone: this "
+    "share from the message's toolbox alone. ms: median time of narrowing. kept counts all "
+    "messages, right tools only the first messages of each toolbox.",
     "A joined toolbox holds several applications with similar tools, and no message names its "
     "application. One application with as many tools is easier.",
 )
 
 
 def measure_narrowing(
-    joins: Sequence[int],
+    union_sizes: Sequence[int],
     *,
     planner: str = CASE_PLANNER,
     split: Split = "validation",
@@ -50,13 +50,13 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan messages with their toolbox, and with a union of n toolboxes for each n in ``joins``.
+    """Plan messages with their toolbox, and with a union of n toolboxes for n in ``union_sizes``.
 
     Args:
         cases: The number of each toolbox's messages that become plan cases, and are not measured.
         messages: The number of each toolbox's messages to plan; ``None`` for all.
         first_plan_tools: The size of a toolbox whose first plan is timed with empty caches, with
-            and without narrowing; 0 times no first plan.
+            and without narrowing; if it is 0, no first plan is timed.
 
     Raises:
         InputError: A toolbox has too few messages for ``cases``, or the planner does not exist.
@@ -64,58 +64,60 @@ def measure_narrowing(
     factory = planner_factory(planner, ModelSettings())
     encoder, boxes = encoder or default_encoder(), read_corpus(split)
     training_boxes = read_corpus("training")
-    measured: dict[int, list[Mapping[str, float]]] = defaultdict(list)
+    rows_by_size: dict[int, list[Mapping[str, float]]] = defaultdict(list)
     for number, box in enumerate(tracked("Planning", boxes)):
         shuffled = random.Random(f"{seed}:{number}").sample(training_boxes, len(training_boxes))
         # The messages' own toolbox is in the union twice: first, so that its tools come first, and
         # last, so that they replace tools of the same names.
-        joined = {count: _union([box, *reversed(shuffled[: count - 1]), box]) for count in joins}
+        unions = {n: _union([box, *reversed(shuffled[: n - 1]), box]) for n in union_sizes}
         plan_cases = draw_cases(box, cases, seed)
-        for count, row in _measure_messages(box, joined, plan_cases, encoder, factory, messages):
-            measured[count].append(row)
+        for size, row in _measure_messages(box, unions, plan_cases, encoder, factory, messages):
+            rows_by_size[size].append(row)
     settings = {"planner": planner, "split": split, "cases": cases, "messages": messages}
     settings |= {"seed": seed, "most": MAX_TOOLS}
-    figures = {"messages": float(len(measured[joins[0]]))}
+    figures = {"messages": float(len(rows_by_size[union_sizes[0]]))}
     if first_plan_tools:
         figures |= _first_plans(first_plan_tools, training_boxes, factory)
-    rows = [{"toolboxes": count, **_row(measured[count])} for count in joins]
+    rows = [{"toolboxes": size, **_mean_row(rows_by_size[size])} for size in union_sizes]
     return Report("narrowing", settings, figures, rows, NOTES)
 
 
 def _measure_messages(
     box: CorpusToolbox,
-    joined: Mapping[int, Toolbox],
+    unions: Mapping[int, Toolbox],
     plan_cases: Sequence[AnnotatedQuery],
     encoder: CachedEncoder,
     factory: PlannerFactory,
     messages: int | None,
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield a count of toolboxes and the figures, for each message and each joined toolbox."""
+    """Yield the size of a union and the figures, for each message and each union of toolboxes."""
     with plan_store(plan_cases, encoder) as store:
         planner = factory(store)
         cases = store if plan_cases else None
-        narrowing = {count: NarrowingPlanner(planner, encoder, cases) for count in joined}
-        queries = [query for query in box.queries if query not in plan_cases and _needed(query)]
+        narrowing = {size: NarrowingPlanner(planner, encoder, cases) for size in unions}
+        queries = [
+            query for query in box.queries if query not in plan_cases and _needed_tools(query)
+        ]
         for number, query in enumerate(queries):
             is_planned = messages is None or number < messages
             alone = _right_tools(planner, query, box.toolbox) if is_planned else 0.0
-            for count, toolbox in joined.items():
+            for size, toolbox in unions.items():
                 request = query.record.request(toolbox)
-                narrowing[count].index(toolbox)
-                narrowed, milliseconds = timed(partial(narrowing[count].narrowed, request))
-                is_kept = _needed(query) <= set(narrowed.toolbox.names)
+                narrowing[size].index(toolbox)
+                narrowed, milliseconds = timed(partial(narrowing[size].narrowed, request))
+                is_kept = _needed_tools(query) <= set(narrowed.toolbox.names)
                 row = {"tools": float(len(toolbox)), "kept": float(is_kept), "ms": milliseconds}
                 if is_planned:
                     right = _right_tools(planner, query, narrowed.toolbox)
                     row |= {"right tools": right, "alone": alone}
-                yield count, row
+                yield size, row
 
 
 def _union(boxes: Sequence[CorpusToolbox]) -> Toolbox:
     return Toolbox({tool.name: tool for box in boxes for tool in box.toolbox}.values())
 
 
-def _needed(query: AnnotatedQuery) -> set[str]:
+def _needed_tools(query: AnnotatedQuery) -> set[str]:
     return set(query.plan.tools) - {NO_EVIDENCE.name}
 
 
@@ -123,7 +125,7 @@ def _right_tools(planner: Planner, query: AnnotatedQuery, toolbox: Toolbox) -> f
     return float(judge(query, planner.plan(query.record.request(toolbox)).plan).tools)
 
 
-def _row(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def _mean_row(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     names = ("tools", "kept", "right tools", "alone")
     means = {name: mean([row[name] for row in rows if name in row]) for name in names}
     return {**means, "tools": round(means["tools"]), "ms": p50([row["ms"] for row in rows])}

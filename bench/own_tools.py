@@ -26,8 +26,8 @@ from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.progress import show_progress
 from casewright.tools import Toolbox
 
-#: The files of a folder with a user's own tools.
-TOOLS, LEARN, TEST = "tools.py", "learn.jsonl", "test.jsonl"
+#: The files in a folder with a user's own tools.
+TOOLS_FILE, LEARN_FILE, TEST_FILE = "tools.py", "learn.jsonl", "test.jsonl"
 #: The default numbers of plan cases.
 CASE_COUNTS = (0, 5, 20, 60)
 NOTES = (
@@ -61,7 +61,7 @@ def own_folder(folder: Path) -> OwnFolder:
     ``toolbox`` in ``tools.py`` is a ``Toolbox``, or a function that returns one. Raise
     ``InputError`` if a file is missing or cannot be read, or a plan is not valid for the tools.
     """
-    name = f"{folder / TOOLS}:toolbox"
+    name = f"{folder / TOOLS_FILE}:toolbox"
     toolbox: Any = load_object(name, "--data", "a Toolbox, or a function that returns one")
     if not isinstance(toolbox, Toolbox):
         with running_user_code(f"--data {name}"):
@@ -69,26 +69,26 @@ def own_folder(folder: Path) -> OwnFolder:
     if not isinstance(toolbox, Toolbox):
         raise InputError(f"--data {name} is a {type(toolbox).__name__}. Make it a Toolbox.")
     splits = []
-    for file in (folder / LEARN, folder / TEST):
+    for file in (folder / LEARN_FILE, folder / TEST_FILE):
         try:
             splits.append(items_of(read_annotated(file), toolbox))
         except InputError as error:
             raise InputError(f"--data {file}: {error}") from error
     learn, test = splits
     if not test:
-        raise InputError(f"--data {folder / TEST} has no message. Add annotated messages.")
+        raise InputError(f"--data {folder / TEST_FILE} has no message. Add annotated messages.")
     return OwnFolder(folder.resolve().name, toolbox, [item.query for item in learn], test)
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
     """Return a stratified sample; with the same seed, a larger sample contains a smaller one."""
     rng = random.Random(seed)
-    by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
+    queries_by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
-        by_class[query.label or plan_class(query.plan)].append(query)
-    # Queries of a class get evenly spaced positions from 0 to 1; the sample has the lowest ones.
+        queries_by_class[query.label or plan_class(query.plan)].append(query)
+    # The queries of a class get evenly spaced positions from 0 to 1; the lowest are sampled.
     positioned = []
-    for members in by_class.values():
+    for members in queries_by_class.values():
         rng.shuffle(members)
         offset = rng.random()
         positioned += [((n + offset) / len(members), query) for n, query in enumerate(members)]
@@ -104,7 +104,7 @@ class OwnToolsTrial:
     case_counts: Sequence[int] = CASE_COUNTS  # the numbers of plan cases, measured in turn
     seeds: int = 5  # the number of draws of plan cases
     split: Split | None = "measuring"  # the split of the corpus; None measures only on data
-    limit: int | None = None
+    limit: int | None = None  # the maximum number of messages of a test set
     settings: ModelSettings = field(default_factory=ModelSettings)
 
 
@@ -120,7 +120,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     factories = {name: toolbox_planners.planner_factory(name, trial.settings) for name in names}
     encoder = encoder or default_encoder()
     rows: list[dict[str, Any]] = []
-    # The fallback plan uses no cases, so it runs once.
+    # The fallback plan uses no cases, so it runs with only one number of cases.
     runs = [
         (name, table, case_count, sets)
         for name, (table, case_count, sets) in product(factories, measurements)
@@ -146,7 +146,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     figures = {
         f"{column}, {row['table']}, {row['planner']}, {row['cases']} cases": row[column]
         for row in rows
-        for column in unseen.COLUMNS.values()
+        for column in unseen.COLUMN_BY_FIGURE.values()
     }
     titles = {row["table"]: f"{row['table']}, by number of annotated messages" for row in rows}
     cells = unseen.with_intervals
@@ -166,7 +166,7 @@ def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.
         case_counts = _case_counts(trial, available)
         set_of = partial(unseen.corpus_set, trial.split)
         for case_count in case_counts:
-            # All counts are tested on the messages that are no plan case at the largest count.
+            # Each test set has the messages that are not plan cases at the largest case count.
             sets = [
                 replace(
                     set_of(case_counts[-1], seed), plan_cases=set_of(case_count, seed).plan_cases

@@ -29,9 +29,10 @@ from casewright.tools import Toolbox
 #: Kinds of questions and their shares of the stream. as_is: an annotated question. reworded: this
 #: question in lower case, or with another beginning, ending or spacing. neighbour: the annotated
 #: question most similar to it. swapped: the question and its plan with another value of a literal.
-KINDS = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
+KIND_SHARES = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
 #: The assumed costs of a chat model's call: seconds without output, and output tokens per second.
 CALL_SECONDS, TOKENS_PER_SECOND = 0.5, 50.0
+#: The kind of the questions that have the same words as an earlier question.
 ASKED_BEFORE = "asked before"
 REWORDINGS: Sequence[Callable[[str], str]] = (
     str.lower,
@@ -42,11 +43,11 @@ REWORDINGS: Sequence[Callable[[str], str]] = (
     lambda text: text.replace(" ", "  ", 1),
 )
 NOTES = (
-    "wrong_reuse: share of the reused plans with a wrong tool or argument; wrong: share of such "
-    "plans over all questions. A question without a reused plan costs a call of a chat model: "
+    "wrong_reuse: share of the reused plans with a wrong tool or argument; wrong: share of all "
+    "questions with such a plan. A question without a reused plan costs a call of a chat model: "
     f"{CALL_SECONDS:g} s, and 1 s for {TOKENS_PER_SECOND:g} tokens of output. The model writes the "
     "gold plan, so only a reused plan can be wrong. ms_search: the median time of a search in the "
-    "cache. asked before: in the same words.",
+    "cache. asked before: an earlier question has the same words.",
 )
 
 
@@ -71,7 +72,7 @@ OpenCache = Callable[[Encoder], Cache]
 
 
 class StreamQuestion(NamedTuple):
-    """A question of the stream; its kind is "asked before" if an earlier one has the same words."""
+    """A question of the stream, and its kind: one of ``KIND_SHARES``, or ``ASKED_BEFORE``."""
 
     query: AnnotatedQuery
     kind: str
@@ -86,7 +87,7 @@ class _PricedGoldPlanner:
 
     toolbox: Toolbox
     cases: CaseStore
-    gold: dict[str, Plan]
+    gold_plans: dict[str, Plan]  # by question
     name: str = "chat"
     _results: dict[str, PlanResult] = field(default_factory=dict)
 
@@ -94,7 +95,7 @@ class _PricedGoldPlanner:
         question = request.question
         if question not in self._results:
             prompt = render_prompt(request, similar_plans(self.cases, request, EXAMPLES))
-            plan = self.gold[question]
+            plan = self.gold_plans[question]
             tokens = {
                 name: count_tokens_approximately([HumanMessage(text)])
                 for name, text in (("input", f"{prompt.head}{prompt.tail}"), ("output", str(plan)))
@@ -112,8 +113,8 @@ class Result(NamedTuple):
     """The outcome of a question, and its costs; ``milliseconds`` includes the search."""
 
     question: StreamQuestion
-    reused: bool
-    right: bool  # the tools and arguments are those of the gold plan
+    is_reused: bool  # the plan comes from the cache
+    is_right: bool  # the tools and arguments are those of the gold plan
     milliseconds: float
     tokens: int
     search_ms: float
@@ -127,32 +128,32 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
     nearest gold plan. Raise ``InputError`` if too few queries of the domain need no context.
     """
     tested = load_domain(domain_name)
-    known = tested.domain.queries()
-    standalone = [query for query in known if _needs_no_context(query)]
+    known_queries = tested.domain.queries()
+    standalone = [query for query in known_queries if _needs_no_context(query)]
     if len(standalone) < 2:
         raise InputError(f"{domain_name!r} has too few queries without context. Give shopping.")
     stream = list(_stream(standalone, length, random.Random(seed), tested.encoder))
     gold = {question.query.query: question.query.plan for question in stream}
-    with plan_store(known, tested.encoder) as cases:
+    with plan_store(known_queries, tested.encoder) as cases:
         chat = _PricedGoldPlanner(tested.toolbox, cases, gold)
         results = {
-            name: list(_results(name, stream, chat, tested, open_cache))
+            name: list(_stream_results(name, stream, chat, tested, open_cache))
             for name in ("always misses", "kept answers", "always hits")
         }
     rows = [
         {"table": "caches", **_row(name, outcomes, results["always misses"])}
         for name, outcomes in results.items()
     ]
-    for kind in (ASKED_BEFORE, *KINDS):
+    for kind in (ASKED_BEFORE, *KIND_SHARES):
         of_kind = [result for result in results["kept answers"] if result.question.kind == kind]
-        reused = [result for result in of_kind if result.reused]
+        reused = [result for result in of_kind if result.is_reused]
         counts = {"questions": len(of_kind), "reused": len(reused)}
-        wrong = sum(not result.right for result in reused)
+        wrong = sum(not result.is_right for result in reused)
         rows.append({"table": "kinds", "kind": kind, **counts, "wrong": wrong})
-    kept_answers = rows[1]
-    settings = {"domain": domain_name, "questions": length, "seed": seed, "kinds": KINDS}
+    kept_row = rows[1]
+    settings = {"domain": domain_name, "questions": length, "seed": seed, "kinds": KIND_SHARES}
     names = ("hit_rate", "wrong_reuse", "time_saved", "tokens_saved")
-    figures = {name: float(kept_answers[name]) for name in names}
+    figures = {name: float(kept_row[name]) for name in names}
     titles = {"caches": "plan-cache", "kinds": "kept answers, by kind of question"}
     return Report("plan-cache", settings, figures, rows, NOTES, titles=titles)
 
@@ -166,24 +167,24 @@ def _needs_no_context(query: AnnotatedQuery) -> bool:
 def _stream(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random, encoder: Encoder
 ) -> Iterator[StreamQuestion]:
-    """Yield ``count`` questions, drawn by Zipf's law; their kinds have the shares in ``KINDS``."""
+    """Yield ``count`` questions, drawn by Zipf's law, with the shares of ``KIND_SHARES``."""
     vectors = unit_embeddings(encoder, [query.query for query in queries])
     literals: dict[tuple[str, str], list[str]] = defaultdict(list)  # by tool and parameter
     for query in queries:
         for index, parameter, text in text_literals(query.plan):
             literals[query.plan.tools[index], parameter].append(text)
-    order = rng.sample(range(len(queries)), len(queries))
+    ranked_indices = rng.sample(range(len(queries)), len(queries))
     weights = [1 / rank for rank in range(1, len(queries) + 1)]
     asked: set[str] = set()
     for _ in range(count):
-        number = rng.choices(order, weights)[0]
-        (kind,) = rng.choices([*KINDS], [*KINDS.values()])
-        query = queries[number]
+        index = rng.choices(ranked_indices, weights)[0]
+        (kind,) = rng.choices([*KIND_SHARES], [*KIND_SHARES.values()])
+        query = queries[index]
         if kind == "reworded":
             query = _with_question(query, rng.choice(REWORDINGS)(query.query))
         elif kind == "neighbour":
-            similarities = vectors @ vectors[number]
-            similarities[number] = -np.inf
+            similarities = vectors @ vectors[index]
+            similarities[index] = -np.inf
             query = queries[int(similarities.argmax())]
         elif kind == "swapped":
             query = _with_other_value(query, literals, rng)
@@ -213,7 +214,7 @@ def _with_other_value(
     return query
 
 
-def _results(
+def _stream_results(
     name: str,
     stream: Sequence[StreamQuestion],
     chat: _PricedGoldPlanner,
@@ -250,8 +251,8 @@ def _results(
 
 def _row(name: str, results: Sequence[Result], uncached: Sequence[Result]) -> dict[str, Any]:
     """Return the row of a cache; ``uncached`` are the results of the cache that always misses."""
-    reused = [result for result in results if result.reused]
-    wrong = sum(not result.right for result in reused)
+    reused = [result for result in results if result.is_reused]
+    wrong = sum(not result.is_right for result in reused)
 
     def saved(cost: str) -> float:
         with_cache, without = (sum(getattr(r, cost) for r in rs) for rs in (results, uncached))
@@ -261,7 +262,7 @@ def _row(name: str, results: Sequence[Result], uncached: Sequence[Result]) -> di
         "cache": name,
         "hit_rate": round(len(reused) / len(results), 4),
         "wrong_reuse": round(wrong / max(len(reused), 1), 4),
-        "wrong": round(sum(not r.right for r in results) / len(results), 4),
+        "wrong": round(sum(not r.is_right for r in results) / len(results), 4),
         "seconds": round(mean([r.milliseconds for r in results]) / 1000, 3),
         "tokens": round(mean([r.tokens for r in results]), 1),
         "time_saved": saved("milliseconds"),

@@ -27,13 +27,14 @@ from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
 Queries = Sequence[AnnotatedQuery]
-#: A point of a learning curve: known queries; tool accuracy for one task, and for several tasks.
+#: A point of a learning curve: the number of known queries, and the tool accuracies on queries
+#: with one task and with several tasks.
 Point = tuple[int, float, float]
-#: The number of queries at the curve's first point; it doubles at each further point.
+#: The number of known queries at a curve's first point, which doubles from point to point.
 FIRST_SIZE = 125
 NOTES = (
     "tools: share of plans with the right tool sequence; arguments: share whose arguments are all "
-    "right too; arguments_paper: the same of the plans with prod_search or shipment_status. "
+    "right too; arguments_paper: this share of the plans that use prod_search or shipment_status. "
     "Precision, recall and F1 of “all” are means over the classes. Milliseconds include the "
     f"encoding of the question. Queries with a similarity above {NEAR_DUPLICATE_SIMILARITY} are in "
     "one fold, so that no planner knows a neighbour.",
@@ -86,17 +87,18 @@ class Trial(NamedTuple):
 
     def cross_validated(self, name: str) -> list[Verdict]:
         """Return a verdict for each query, by a planner that does not know the query's fold."""
-        verdicts_at: dict[int, Verdict] = {}
+        verdict_by_position: dict[int, Verdict] = {}
         for number, fold in enumerate(self.folds, 1):
             with self._planner(name, self._queries_outside(fold)) as planner:
                 verdicts = self._verdicts(planner, fold, f"Planner {name}, fold {number}")
-            verdicts_at |= zip(fold, verdicts, strict=True)
-        return [verdict for _, verdict in sorted(verdicts_at.items())]
+            verdict_by_position |= zip(fold, verdicts, strict=True)
+        return [verdict for _, verdict in sorted(verdict_by_position.items())]
 
     def learning_curve(self, name: str, verdicts: Sequence[Verdict]) -> list[Point]:
         """Return the accuracy on the first fold by the number of known queries.
 
-        At the last point all other queries are known, so ``verdicts`` contains its verdicts.
+        At the last point, all queries outside the first fold are known. ``verdicts`` are those of
+        the cross-validation, which contain the verdicts of this point.
         """
         fold = self.folds[0]
         known = self._queries_outside(fold)

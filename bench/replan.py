@@ -20,8 +20,8 @@ from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.tools import NO_EVIDENCE, CallContext, Toolbox, ToolSpec
 
-Fault = Literal["none", "miss", "failure"]  # of one tool; a miss is an empty result
-#: Each system's mode of replanning: "failure" after failures, "empty" also after empty results.
+Fault = Literal["none", "miss", "failure"]  # the fault of one tool; a miss is an empty result
+#: The mode of replanning by system: "failure" after failures, "empty" also after empty results.
 SYSTEMS: dict[str, Mend] = {"off": "off", "failure": "failure", "empty": "empty"}
 SYSTEMS |= {"any tool": "empty", "same tool": "empty"}  # controls
 NOTES = (
@@ -33,7 +33,7 @@ NOTES = (
 
 
 class _Question(NamedTuple):
-    """A query, a scope in which the gold plan has results, and its final steps' first results."""
+    """A query, a scope in which its gold plan has results, and the final steps' first results."""
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
@@ -86,10 +86,11 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
                 ]
                 means = {column: mean([r[column] for r in results]) for column in results[0]}
                 rows.append({"fault": fault, "mend": name, "runs": len(results), **means})
-    answered = {(row["fault"], row["mend"]): row["answered"] for row in rows}
+    answered_shares = {(row["fault"], row["mend"]): row["answered"] for row in rows}
     settings = {"domain": domain_name, "questions": len(questions), "seeds": seeds}
     figures = {
-        f"gain_{fault}_{name.replace(' ', '_')}": answered[fault, name] - answered[fault, "off"]
+        f"gain_{fault}_{name.replace(' ', '_')}": answered_shares[fault, name]
+        - answered_shares[fault, "off"]
         for fault in get_args(Fault)
         for name in list(SYSTEMS)[1:]
     }
@@ -116,10 +117,10 @@ def _run(
     """Answer a question with a faulty tool; return the values of the row's columns."""
     record = question.query.record
     tools = planner.plan(record.request(toolbox)).plan.tools
-    faulty = random.Random(f"{record.id} {seed}").choice(tools)
+    faulty_name = random.Random(f"{record.id} {seed}").choice(tools)
     calls: list[str] = []
     faulty_toolbox = Toolbox(
-        _faulty_tool(tool, calls, fault if tool.name == faulty else "none")
+        _faulty_tool(tool, calls, fault if tool.name == faulty_name else "none")
         for tool in toolbox
         if tool.name != NO_EVIDENCE.name
     )

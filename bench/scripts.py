@@ -33,7 +33,7 @@ class Script(NamedTuple):
     choices: tuple[int, ...]  # the tokens that the grammar does not force, and the end token
 
     def choose(self) -> Choose:
-        """Return a function that chooses these tokens in turn, and takes as long as ``greedy``."""
+        """Return a function that returns the choices in turn, and takes as long as ``greedy``."""
         choices: Iterator[int] = iter(self.choices)
 
         def choose_next(logits: NDArray[np.float32], matcher: Matcher) -> int:
@@ -94,7 +94,7 @@ class ScriptWriter:
 
 
 class Task(NamedTuple):
-    """A query, and two scripts of its plan: in ``masked``, every token is a choice."""
+    """A query, and two scripts of its plan: with forced tokens, and for masked ``generate``."""
 
     query: AnnotatedQuery
     request: PlanRequest
@@ -110,22 +110,23 @@ def make_tasks(
     count: int,
 ) -> tuple[list[Task], int]:
     """Return up to ``count`` tasks, and the number of plans that the grammar cannot write."""
-    scripts, tasks, refused = ScriptWriter(model), list[Task](), 0
+    writer = ScriptWriter(model)
+    tasks, refused_count = list[Task](), 0
     for query in queries:
         if len(tasks) == count:
             break
         request, text = query.record.request(toolbox), str(query.plan)
         try:
-            forced = scripts.script(grammar.plan_matcher(request), text)
-            masked = scripts.script(grammar.plan_matcher(request), text, forced=False)
+            forced = writer.script(grammar.plan_matcher(request), text)
+            masked = writer.script(grammar.plan_matcher(request), text, forced=False)
             tasks.append(Task(query, request, forced, masked))
         except GrammarError:
-            refused += 1
-    return tasks, refused
+            refused_count += 1
+    return tasks, refused_count
 
 
 def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[AnnotatedQuery]:
-    """Return the queries that change no tool, whose prompts start alike, in random order."""
+    """Return, in random order, the queries with the domain's tools: their prompts start alike."""
     unchanged = [q for q in queries if not (q.record.tools_extra or q.record.tools_removed)]
     random.Random(seed).shuffle(unchanged)
     return unchanged
@@ -135,9 +136,9 @@ def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[Annot
 def other_plan_cases(
     queries: Sequence[AnnotatedQuery], measured: Sequence[AnnotatedQuery], encoder: Encoder
 ) -> Iterator[CaseStore]:
-    """Open a store of plan cases from the ``queries`` that are similar to no ``measured`` query."""
+    """Open a store of those ``queries`` as plan cases that are similar to no ``measured`` query."""
     groups = similarity_groups([query.query for query in (*queries, *measured)], encoder)
-    excluded = set(groups[len(queries) :])
-    others = [q for q, group in zip(queries, groups, strict=False) if group not in excluded]
+    excluded_groups = set(groups[len(queries) :])
+    others = [q for q, group in zip(queries, groups, strict=False) if group not in excluded_groups]
     with plan_store(others, encoder) as store:
         yield store

@@ -19,27 +19,28 @@ from casewright.stores.hit import DECIMALS
 
 Floats = NDArray[np.float64]
 SYSTEMS = ("casewright", "naive", "langchain")
+#: The weights of relevance; the weight of diversity is 1 minus this weight.
 LAMBDAS = (0.5, 0.75, 0.95)
 #: Dimension, number of clusters, and deviation within a cluster, of the synthetic vectors.
-DIMENSION, CLUSTERS, DEVIATION = 384, 100, 1.0
-#: The number of picks, and of the candidates of an uncertified selection.
-PICKS, CANDIDATES = 8, 20
+DIMENSION, CLUSTER_COUNT, DEVIATION = 384, 100, 1.0
+#: The numbers of picks, and of candidates of a selection that need not be certified.
+K, CANDIDATE_COUNT = 8, 20
 NOTES = (
     "Median milliseconds in one process to select from the same hits. Naive: RAGSys's Algorithm 1 "
     "as published, in NumPy, which computes all similarities at every pick. LangChain: "
     "maximal_marginal_relevance, whose relevance is a cosine without quality.",
-    f"Certified: {PICKS} of the domain's annotated queries are picked for each test query, first "
-    f"from {CANDIDATES} candidates, then from as many as a certified selection needs. Exact: the "
-    "picks are those of the naive algorithm from all cases.",
+    f"Certified: {K} of the domain's annotated queries are picked for each test query, "
+    f"first from {CANDIDATE_COUNT} candidates, then from as many as a certified selection needs. "
+    "Exact: the picks are those of the naive algorithm from all cases.",
 )
 
 
 def measure_selection(
-    domain_name: str, sizes: Sequence[tuple[int, int]], queries: int | None, repeats: int, seed: int
+    domain_name: str, sizes: Sequence[tuple[int, int]], limit: int | None, repeats: int, seed: int
 ) -> Report:
     """Time selections from synthetic vectors, and certified selections from a domain's queries."""
     tested = load_domain(domain_name)
-    questions = [query.query for query in tested.held_out_queries()[:queries]]
+    questions = [query.query for query in tested.held_out_queries()[:limit]]
     rows, figures = [], {}
     for (count, k), lambda_d in tracked("Timing selections", list(product(sizes, LAMBDAS))):
         row = _time_systems(count, k, lambda_d, repeats, seed)
@@ -49,12 +50,12 @@ def measure_selection(
             figures[f"selection_{system}_ms_{name}"] = row[f"{system}_ms"]
         figures[f"ratio_langchain_over_casewright_{name}"] = row["langchain_over"]
         figures[f"same_picks_as_naive_{name}"] = float(row["same_as_naive"])
-    known = [query.query for query in tested.domain.queries()[:queries]]
-    figures |= _certify(tested.encoder, known, questions)
-    certified = {"domain": domain_name, "queries": queries}
-    certified |= {"picks": PICKS, "first_candidates": CANDIDATES}
+    known_queries = [query.query for query in tested.domain.queries()[:limit]]
+    figures |= _certify(tested.encoder, known_queries, questions)
+    certified_settings = {"domain": domain_name, "queries": limit}
+    certified_settings |= {"picks": K, "first_candidates": CANDIDATE_COUNT}
     settings = {"sizes": [list(size) for size in sizes], "dimension": DIMENSION}
-    settings |= {"repeats": repeats, "seed": seed, "certified": certified}
+    settings |= {"repeats": repeats, "seed": seed, "certified": certified_settings}
     return Report("selection", settings, figures, rows, NOTES, partial(_draw, rows=rows))
 
 
@@ -76,6 +77,7 @@ def naive(
     vectors: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[int]:
     """Return the rows that RAGSys's Algorithm 1 picks; every pick computes all similarities."""
+    # The rank by score and id decides between equal values.
     order = np.lexsort((np.array(ids), -scores.round(DECIMALS)))
     rank = np.argsort(order)
     picked: list[int] = []
@@ -100,9 +102,9 @@ def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) 
     casewright = partial(select, hits, k, schema, lambda_d=lambda_d)
     naive_call = partial(naive, np.array(candidates), scores, ids, k, lambda_d)
     langchain = partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k)
-    casewright_ms, picks = _median_time(casewright, repeats)
-    naive_ms, naive_rows = _median_time(naive_call, max(1, repeats // 3))
-    langchain_ms, langchain_rows = _median_time(langchain, 1)
+    casewright_ms, picks = _median_ms(casewright, repeats)
+    naive_ms, naive_rows = _median_ms(naive_call, max(1, repeats // 3))
+    langchain_ms, langchain_rows = _median_ms(langchain, 1)
     picked = [pick.hit.case.id for pick in picks]
     return {
         "candidates": count,
@@ -121,8 +123,8 @@ def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) 
 def _clustered_vectors(count: int, seed: int) -> tuple[Floats, Floats]:
     """Return a query and unit vectors in clusters, like embeddings of texts."""
     rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(CLUSTERS, DIMENSION))
-    vectors = centres[rng.integers(CLUSTERS, size=count)]
+    centres = rng.normal(size=(CLUSTER_COUNT, DIMENSION))
+    vectors = centres[rng.integers(CLUSTER_COUNT, size=count)]
     vectors = vectors + DEVIATION * rng.normal(size=(count, DIMENSION))
     query = centres[0] + 0.5 * centres[1] + DEVIATION * rng.normal(size=DIMENSION)
     return query / np.linalg.norm(query), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -141,7 +143,7 @@ def _search_hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]
     return CaseSchema("given", (facet,)), hits
 
 
-def _median_time(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+def _median_ms(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     """Return the median milliseconds of a call, and its result."""
     results, times = zip(*(timed(call) for _ in range(repeats)), strict=True)
     return p50(times), results[-1]
@@ -161,26 +163,26 @@ def _certify(encoder: Encoder, known: Sequence[str], queries: Sequence[str]) -> 
             rows = []
             pairs = list(zip(queries, query_vectors, strict=True))
             for question, vector in tracked(f"Certifying, λ_d {lambda_d}", pairs):
-                exact = [ids[row] for row in naive(vectors, vectors @ vector, ids, PICKS, lambda_d)]
+                exact = [ids[row] for row in naive(vectors, vectors @ vector, ids, K, lambda_d)]
                 select_certified = partial(
-                    store.select, question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES
+                    store.select, question, K, lambda_d=lambda_d, candidates=CANDIDATE_COUNT
                 )
-                for call in (partial(select_certified, most=CANDIDATES), select_certified):
+                for call in (partial(select_certified, most=CANDIDATE_COUNT), select_certified):
                     selected, ms = timed(call)
                     is_exact = [hit.case.id for hit in selected.hits] == exact
                     rows.append((selected.certified, is_exact, selected.candidates, ms))
-            # Even rows are of the first call, odd rows of the second.
+            # Even rows are of the first call (with ``most``), odd rows of the second.
             table = np.array(rows, dtype=np.float64)
             first_certified, first_exact, _, first_ms = table[::2].T
             certified, is_exact, candidates, certified_ms = table[1::2].T
             values = {
-                f"certified_from_{CANDIDATES}_candidates": mean(first_certified),
-                f"exact_from_{CANDIDATES}_candidates": mean(first_exact),
+                f"certified_from_{CANDIDATE_COUNT}_candidates": mean(first_certified),
+                f"exact_from_{CANDIDATE_COUNT}_candidates": mean(first_exact),
                 "certified": mean(certified),
                 "exact_where_certified": mean(is_exact[certified == 1]),
                 "candidates_p50": p50(candidates),
                 "candidates_p95": p95(candidates),
-                f"ms_p50_from_{CANDIDATES}_candidates": p50(first_ms),
+                f"ms_p50_from_{CANDIDATE_COUNT}_candidates": p50(first_ms),
                 "ms_p50_certified": p50(certified_ms),
             }
             figures |= {f"{name}_lambda_{lambda_d}": value for name, value in values.items()}

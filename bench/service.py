@@ -25,11 +25,13 @@ from casewright.graph.named import EXTRACTIVE
 from casewright.stores.progress import progress_bar
 
 #: The numbers of concurrent clients.
-CLIENTS = (1, 8, 32)
+CLIENT_COUNTS = (1, 8, 32)
+MAX_CLIENTS = max(CLIENT_COUNTS)
 #: Share of the requests before the first measurement of memory; by then, the caches are full.
 WARM_UP_SHARE = 0.1
 #: Asks a question; returns the milliseconds of the graph's stages, or ``None`` on an error.
 Ask = Callable[[str], Awaitable[float | None]]
+OpenSession = Callable[[str], Any]
 NOTES = (
     "The clients and the bare graph run in this process, the service in another one on the same "
     "cores. The order of questions is the same. cpu_ms: the CPU time per answer of the process "
@@ -38,7 +40,7 @@ NOTES = (
     "and concurrent questions share runs of the encoder. service, own runs: without these shared "
     "runs (--own-runs). service, 1 thread: one thread plans (--compute-threads 1).",
 )
-#: The compared systems, and the options of the service for each.
+#: The compared systems: the graph without a service, and services with their options.
 BARE, SERVICE = "bare graph", "service"
 OWN_RUNS, ONE_THREAD = "service, own runs", "service, 1 thread"
 SERVICES = {OWN_RUNS: ("--own-runs",), ONE_THREAD: ("--compute-threads", "1"), SERVICE: ()}
@@ -49,9 +51,9 @@ class Load(NamedTuple):
 
     milliseconds: Sequence[float]  # response time of each answer
     seconds: float  # duration of the load
-    errors: int
+    error_count: int
     cpu_seconds: float = 0.0  # CPU time of the process that answers
-    stages: Sequence[float] = ()  # for each answer, the milliseconds in the graph's stages
+    stages_ms: Sequence[float] = ()  # for each answer, the milliseconds in the graph's stages
 
     @property
     def per_second(self) -> float:
@@ -70,10 +72,10 @@ class Load(NamedTuple):
     @property
     def outside_milliseconds(self) -> float:
         """Median milliseconds of an answer outside the graph's stages; 0 if these are unknown."""
-        return p50(np.subtract(self.milliseconds, self.stages)) if self.stages else 0.0
+        return p50(np.subtract(self.milliseconds, self.stages_ms)) if self.stages_ms else 0.0
 
 
-async def load(
+async def measure_load(
     ask: Ask,
     questions: Sequence[str],
     clients: int,
@@ -115,34 +117,35 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def measure_service(
-    domain: str, each: int, requests: int, open_session: Callable[[str], Any], seed: int = 0
+    domain: str, question_count: int, request_count: int, open_session: OpenSession, seed: int = 0
 ) -> Report:
     """Measure the response times for each number of clients, and the service's memory.
 
-    ``each`` is the number of questions for each number of clients. Memory is measured during
-    ``requests`` other requests. ``open_session`` opens a domain by name, as a service does, for the
-    graph in this process. Raise ``InputError`` without annotated queries.
+    For each number of clients, there are ``question_count`` questions. Memory is measured during
+    ``request_count`` other requests. ``open_session`` opens a domain by name, as a service does,
+    for the graph in this process. Raise ``InputError`` without annotated queries.
     """
     from casewright.domains import find_domain
 
-    known = [query.query for query in find_domain(domain).queries()]
-    if not known:
+    known_queries = [query.query for query in find_domain(domain).queries()]
+    if not known_queries:
         raise InputError(f"The domain {domain!r} has no annotated queries. Choose shopping.")
-    random.Random(seed).shuffle(known)
-    questions = list(islice(cycle(known), each))
+    random.Random(seed).shuffle(known_queries)
+    questions = list(islice(cycle(known_queries), question_count))
     loads_by_system = {BARE: asyncio.run(_load_graph(open_session(domain), questions))}
     memory: dict[str, float] = {}
     for system, options in SERVICES.items():
         with serving(domain, *options) as (url, pid):
-            measured = requests if system == SERVICE else 0
-            loads, memory = asyncio.run(_load_service(url, pid, questions, known, measured))
+            count = request_count if system == SERVICE else 0
+            loads, memory = asyncio.run(_load_service(url, pid, questions, known_queries, count))
             loads_by_system[system] = loads
     rows = [
         {"way": system, "clients": clients, **_cells(loads[clients])}
-        for clients in CLIENTS
+        for clients in CLIENT_COUNTS
         for system, loads in loads_by_system.items()
     ]
-    settings = {"domain": domain, "questions": each, "requests": requests, "seed": seed}
+    counts = {"questions": question_count, "requests": request_count}
+    settings = {"domain": domain, **counts, "seed": seed}
     figures = {**_figures(loads_by_system), **memory}
     draw = partial(_draw, loads_by_system=loads_by_system)
     return Report("serve", settings, figures, rows, NOTES, draw)
@@ -166,9 +169,9 @@ async def _load_by_clients(
     ask: Ask, questions: Sequence[str], label: str, cpu: Callable[[], float]
 ) -> dict[int, Load]:
     # These untimed questions load the models, and fill the cache of vectors.
-    await load(ask, questions, max(CLIENTS))
-    with progress_bar(label, len(CLIENTS) * len(questions), show=None) as advance:
-        return {n: await load(ask, questions, n, advance, cpu) for n in CLIENTS}
+    await measure_load(ask, questions, MAX_CLIENTS)
+    with progress_bar(label, len(CLIENT_COUNTS) * len(questions), show=None) as advance:
+        return {n: await measure_load(ask, questions, n, advance, cpu) for n in CLIENT_COUNTS}
 
 
 async def _load_service(
@@ -189,15 +192,15 @@ async def _memory(ask: Ask, pid: int, known: Sequence[str], requests: int) -> di
     with progress_bar("Watching memory", requests, show=None) as advance:
         for start, end in pairwise((0, first, middle, requests)):
             batch = list(islice(questions, end - start))
-            errors += (await load(ask, batch, max(CLIENTS), advance)).errors
-            memory = (resident_bytes(pid) or 0) / 2**20
-            figures[f"service_memory_mb_after_{end}_requests"] = memory
+            errors += (await measure_load(ask, batch, MAX_CLIENTS, advance)).error_count
+            memory_mb = (resident_bytes(pid) or 0) / 2**20
+            figures[f"service_memory_mb_after_{end}_requests"] = memory_mb
     return {**figures, f"errors_in_{requests}_requests": float(errors)}
 
 
 @asynccontextmanager
 async def _http_client(url: str) -> AsyncIterator[Ask]:
-    limits = httpx.Limits(max_connections=max(CLIENTS), max_keepalive_connections=max(CLIENTS))
+    limits = httpx.Limits(max_connections=MAX_CLIENTS, max_keepalive_connections=MAX_CLIENTS)
     async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits) as client:
 
         async def ask(question: str) -> float | None:
@@ -223,14 +226,14 @@ def _cells(measured: Load) -> dict[str, Any]:
         **{f"p{percent}_ms": measured.percentile(percent) for percent in (50, 95, 99)},
         "outside_ms": measured.outside_milliseconds,
         "cpu_ms": measured.cpu_milliseconds,
-        "errors": measured.errors,
+        "errors": measured.error_count,
     }
 
 
 def _figures(loads: Mapping[str, dict[int, Load]]) -> dict[str, float]:
     bare, over_http = loads[BARE], loads[SERVICE]
     figures: dict[str, float] = {}
-    for clients in CLIENTS:
+    for clients in CLIENT_COUNTS:
         service, suffix = over_http[clients], f"{clients}_clients"
         figures[f"service_requests_per_second_{suffix}"] = service.per_second
         figures[f"service_ms_p95_{suffix}"] = service.percentile(95)
@@ -245,7 +248,7 @@ def _figures(loads: Mapping[str, dict[int, Load]]) -> dict[str, float]:
         "overhead_cpu_ms_1_client": service.cpu_milliseconds - graph.cpu_milliseconds,
         "overhead_outside_ms_1_client": service.outside_milliseconds - graph.outside_milliseconds,
         "overhead_ms_p50_1_client": service.percentile(50) - graph.percentile(50),
-        f"errors_{max(CLIENTS)}_clients": float(over_http[max(CLIENTS)].errors),
+        f"errors_{MAX_CLIENTS}_clients": float(over_http[MAX_CLIENTS].error_count),
     }
 
 
@@ -254,9 +257,9 @@ def _draw(axes: Any, loads_by_system: Mapping[str, dict[int, Load]]) -> None:
 
     for system, marker in ((BARE, "o"), (SERVICE, "s")):
         for percent, line in ((50, "-"), (95, "--")):
-            values = [loads_by_system[system][clients].percentile(percent) for clients in CLIENTS]
-            axes.plot(CLIENTS, values, line, marker=marker, label=f"{system}, p{percent}")
+            values = [loads_by_system[system][n].percentile(percent) for n in CLIENT_COUNTS]
+            axes.plot(CLIENT_COUNTS, values, line, marker=marker, label=f"{system}, p{percent}")
     axes.set(xscale="log", yscale="log", xlabel="clients at once", ylabel="milliseconds an answer")
-    axes.set(xticks=CLIENTS, title="An answer over HTTP, and by the graph in one process")
+    axes.set(xticks=CLIENT_COUNTS, title="An answer over HTTP, and by the graph in one process")
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.legend()

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
 FALLBACK = "fallback plan"
-#: Seconds until a model's call times out; on a slow machine too, no call takes so long.
-SECONDS = 600.0
-#: Messages of a toolbox that a model decodes in one batch.
-BATCH = 8
+#: Seconds until a model's call times out; no call takes so long, even on a slow machine.
+MAX_SECONDS = 600.0
+#: Number of messages of a toolbox that a model decodes in one batch.
+BATCH_SIZE = 8
+#: A function from a store of plan cases to a planner.
 PlannerFactory = Callable[[CaseStore], Planner]
 
 
@@ -102,13 +103,13 @@ def planner_factory(name: str, settings: named.ModelSettings) -> PlannerFactory:
         return lambda store: named.make_planner(name, store, settings=example_settings)
     model = named.local_model(name, settings)
     examples = example_count(name) if settings.examples is None else settings.examples
-    options = {"examples": examples, "batch": BATCH}
+    options = {"examples": examples, "batch": BATCH_SIZE}
     return lambda store: model_planner(model, store, fallback=CasePlanner(store), **options)
 
 
 def model_planner(model: LanguageModel, store: CaseStore, **options: Any) -> ModelPlanner:
     """Return a ``ModelPlanner`` with these plan cases and options, and a long time limit."""
-    return ModelPlanner(model, plan_cases=store, seconds=SECONDS, **options)
+    return ModelPlanner(model, plan_cases=store, seconds=MAX_SECONDS, **options)
 
 
 def names_with_controls(names: Sequence[str], *, base: bool) -> list[str]:

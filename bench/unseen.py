@@ -1,4 +1,4 @@
-"""The accuracy and the confidence of planners with toolboxes on which none was trained."""
+"""The accuracy and the confidence of planners with toolboxes on which no planner was trained."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ CORPUS, SEALTOOLS, BFCL = "corpus", "sealtools", "bfcl"
 OUT_OF_DOMAIN, IN_DOMAIN = QUERY_FILES[2], QUERY_FILES[:2]
 #: The class of messages whose tools are in no in-domain file.
 NEW_TOOLS = "no tool of the in-domain files"
+#: The class of all messages, and the names of two tables.
 ALL, DIFFERENCES, CONFIDENCE = "all", "differences", "confidence"
-#: The names of the table's columns by the evaluation's figure.
-COLUMNS = {"tools": "right tools", "graph_arguments": "whole plans"}
+#: The table's columns by the name of the evaluation's figure.
+COLUMN_BY_FIGURE = {"tools": "right tools", "graph_arguments": "whole plans"}
 #: Shares of the messages, counted from the most confident plan.
 COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
 #: Number of bins for the calibration error, each with equally many plans.
-BINS = 8
+BIN_COUNT = 8
 COLUMNS_NOTE = (
     "right tools: the plan's tool sequence is that of the gold plan. whole plans: tools, "
     "references and every argument are those of the gold plan. An argument that the gold plan "
@@ -48,8 +49,8 @@ COLUMNS_NOTE = (
 NOTES = (
     f"{COLUMNS_NOTE} invalid: number of messages without a valid plan, for which the fallback's "
     "plan is scored. ms: median; for plans of one batch, a plan's share of the batch's time.",
-    "Brackets are 95 % intervals: Wilson's for shares, over messages; of a paired Bayesian "
-    "bootstrap for differences, over toolboxes. Messages about an open page are also a class of "
+    "Brackets are 95 % intervals: for shares, Wilson's over messages; for differences, those of a "
+    "paired Bayesian bootstrap over toolboxes. Messages about an open page are also a class of "
     "their own.",
 )
 PUBLIC_NOTE = (
@@ -76,8 +77,8 @@ class UnseenSet:
         if limit is None or limit >= len(self.items):
             return self
         indices = sorted(random.Random(seed).sample(range(len(self.items)), limit))
-        names = ("items", "classes", "groups")
-        sampled: Any = {name: [getattr(self, name)[i] for i in indices] for name in names}
+        fields = ("items", "classes", "groups")
+        sampled: Any = {name: [getattr(self, name)[i] for i in indices] for name in fields}
         return replace(self, **sampled)
 
 
@@ -140,11 +141,11 @@ class UnseenTrial:
     """The options of ``casewright bench unseen``."""
 
     planners: Sequence[str]
-    split: Split = "measuring"
-    cases: int = 0
-    limit: int | None = None
-    data: Path | None = None
-    base: bool = True
+    split: Split = "measuring"  # of the corpus
+    cases: int = 0  # the number of each toolbox's messages that become plan cases
+    limit: int | None = None  # the maximum number of messages of a set
+    data: Path | None = None  # the folder of the public sets
+    base: bool = True  # whether the untrained SmolLM2 is a control
     settings: ModelSettings = field(default_factory=ModelSettings)
     seed: int = 0
 
@@ -157,9 +158,9 @@ def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> 
     sets = [data.limited(trial.limit, trial.seed) for data in sets]
     # The models are loaded first: if one cannot be loaded, the user learns it at once.
     factories = {name: planner_factory(name, trial.settings) for name in names}
-    with stores_of(sets, encoder or default_encoder()) as (stores, empty):
+    with stores_of(sets, encoder or default_encoder()) as (stores, empty_store):
         planners: dict[str, Planner] = {
-            name: ToolboxPlanner(name, factory, stores, empty)
+            name: ToolboxPlanner(name, factory, stores, empty_store)
             for name, factory in factories.items()
         }
         evaluations = {
@@ -193,7 +194,7 @@ def _report(
         f"{column}, {data.name}, {planner}": shares[name].value or 0.0
         for data in sets
         for planner, shares in evaluations[data.name].figures.items()
-        for name, column in COLUMNS.items()
+        for name, column in COLUMN_BY_FIGURE.items()
     }
     # Confidence is measured on the corpus only: all its messages are annotated by the same rules.
     outcomes = evaluations[sets[0].name].outcomes
@@ -205,7 +206,7 @@ def _report(
         {"table": DIFFERENCES, "set": name, **row}
         for name, evaluation in evaluations.items()
         for row in evaluation.differences
-        if row["figure"] in COLUMNS
+        if row["figure"] in COLUMN_BY_FIGURE
     ]
     errors = [error for evaluation in evaluations.values() for error in evaluation.errors]
     names = ("planners", "split", "cases", "limit", "seed")
@@ -236,11 +237,11 @@ def figures_of(
     """Return the cells of a row; ``share_of`` computes a share of true values with its interval."""
     times = [o.result.milliseconds for o in outcomes if o.result is not None]
     row: dict[str, Any] = {"messages": len(outcomes)}
-    for name, right in (
+    for name, flags in (
         ("right tools", [o.verdict.right_tools for o in outcomes]),
         ("whole plans", [o.graph_arguments for o in outcomes]),
     ):
-        figure = share_of(right).to_json()
+        figure = share_of(flags).to_json()
         row |= {name: figure["value"], f"{name} low": figure["low"], f"{name} high": figure["high"]}
     invalid = sum(not o.is_own_plan for o in outcomes)
     return {**row, "invalid": invalid, "ms": round(float(np.median(times)), 1) if times else None}
@@ -253,8 +254,8 @@ def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if "difference" in row:
             low, high = row.pop("low"), row.pop("high")
             row["difference"] = f"{row['difference']:+.3f} [{low:+.3f}, {high:+.3f}]"
-            row["figure"] = COLUMNS[row["figure"]]
-        for name in COLUMNS.values() if "whole plans low" in row else ():
+            row["figure"] = COLUMN_BY_FIGURE[row["figure"]]
+        for name in COLUMN_BY_FIGURE.values() if "whole plans low" in row else ():
             low, high = row.pop(f"{name} low"), row.pop(f"{name} high")
             row[name] = f"{row[name]:.3f} [{low:.3f}, {high:.3f}]"
     return table
@@ -262,16 +263,16 @@ def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Confidences:
-    """A planner's confidence in its plans, sorted from high to low."""
+    """A planner's confidence in its plans; the plans are sorted from high confidence to low."""
 
     values: tuple[float, ...]
-    right: tuple[bool, ...]  # true for a plan with the gold plan's graph and arguments
-    asks: tuple[bool, ...]  # true for a plan that the planner asks the user to confirm
+    is_right: tuple[bool, ...]  # true for a plan with the gold plan's graph and arguments
+    asks_back: tuple[bool, ...]  # true for a plan that the planner asks the user to confirm
 
     def bins(self) -> list[tuple[float, float, int]]:
         """Return the mean confidence, the share of right plans and the size of each bin."""
-        count = min(BINS, len(self.values))
-        values, right = (np.array_split(np.array(c), count) for c in (self.values, self.right))
+        count = min(BIN_COUNT, len(self.values))
+        values, right = (np.array_split(np.array(c), count) for c in (self.values, self.is_right))
         pairs = zip(values, right, strict=True)
         return [(float(v.mean()), float(r.mean()), len(v)) for v, r in pairs]
 
@@ -279,21 +280,21 @@ class Confidences:
         """Yield the lowest confidence and the share of right plans at each coverage."""
         for coverage in COVERAGES:
             size = max(1, round(coverage * len(self.values)))
-            lowest, accuracy = self.values[size - 1], sum(self.right[:size]) / size
+            lowest, accuracy = self.values[size - 1], sum(self.is_right[:size]) / size
             row = {"coverage": coverage, "confidence at least": round(lowest, 3)}
             yield {**row, "whole plans": round(accuracy, 3)}
 
     def figures(self) -> dict[str, float]:
-        """Return the expected calibration error, and shares of the plans that ask back.
+        """Return the expected calibration error, and how often the planner asks back.
 
         The error follows Guo et al. (2017), but each bin has equally many plans.
         """
         error = sum(size * abs(value - accuracy) for value, accuracy, size in self.bins())
-        count, asking = len(self.values), sum(self.asks)
-        figures = {"calibration error": error / count, "asked back, share": asking / count}
-        if asking:
-            pairs = zip(self.right, self.asks, strict=True)
-            figures["of these wrong, share"] = sum(a and not r for r, a in pairs) / asking
+        count, asked_count = len(self.values), sum(self.asks_back)
+        figures = {"calibration error": error / count, "asked back, share": asked_count / count}
+        if asked_count:
+            pairs = zip(self.is_right, self.asks_back, strict=True)
+            figures["of these wrong, share"] = sum(a and not r for r, a in pairs) / asked_count
         return figures
 
 

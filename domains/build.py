@@ -52,15 +52,15 @@ def open_built(
         StoreDamagedError: The folder's files cannot be read.
         StoreError: The folder cannot be written to.
     """
-    location, mark_file = folder / "cases", folder / "built.json"
+    cases_folder, mark_file = folder / "cases", folder / "built.json"
     try:
-        location.mkdir(parents=True, exist_ok=True)
+        cases_folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
             f"The stores' folder {folder} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to "
             "a folder that you may write to."
         ) from error
-    key, engine = _acquire(location, domain, rebuild=rebuild)
+    key, engine = _acquire(cases_folder, domain, rebuild=rebuild)
     try:
         is_current = _built_digest(mark_file) == expected_digest and not rebuild
         cases_by_store: dict[str, Sequence[Case]] = {}
@@ -71,7 +71,7 @@ def open_built(
             mark_file.unlink(missing_ok=True)
             for schema, _ in schemas.values():
                 engine.drop(schema.name)
-        stores = {name: _open(schema, location, domain) for name, (schema, _) in schemas.items()}
+        stores = {name: _open(s, cases_folder, domain) for name, (s, _) in schemas.items()}
         if not is_current:
             total = sum(map(len, cases_by_store.values()))
             with show_progress(f"Building the {domain} stores", total, "cases") as advance:

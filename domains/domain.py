@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 #: A function from a store, a strategy and facet weights (by default the schema's) to a search by
-#: relevance feedback. The search returns only hits that the judge confirmed.
+#: relevance feedback. The search returns only hits that the judge marked as relevant.
 MakeSearch = Callable[[CaseStore, Strategy, Mapping[str, float] | None], Search]
 
 
@@ -87,5 +87,5 @@ class Domain:
     answer: Callable[[OpenDomain, OwnRequest], OwnAnswer] | None = None
 
     def open_reader(self) -> Reader | None:
-        """Return the domain's reader; ``None`` if it has none."""
+        """Return the domain's reader; ``None`` if the domain has no reader."""
         return Reader(self.reader) if self.reader is not None else None

@@ -19,21 +19,23 @@ from casewright.tools import CallContext, Toolbox, rows
 
 @dataclass(frozen=True, slots=True)
 class GoldRun:
-    """A run of a gold plan in a scope, with the outcomes of its steps."""
+    """A run of a gold plan in a scope, with the outcomes of the steps."""
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
-    steps: Sequence[Outcome]
-    done_elsewhere: frozenset[str] = frozenset()  # steps that are ``done`` only in another scope
+    outcomes: Sequence[Outcome]
+    done_elsewhere: frozenset[str] = (
+        frozenset()
+    )  # names of steps that are ``done`` only in another scope
 
     @property
     def done_count(self) -> int:
         """The number of steps that ended ``done``."""
-        return sum(step.status == "done" for step in self.steps)
+        return sum(outcome.status == "done" for outcome in self.outcomes)
 
 
 class _WatchedScope(Mapping[str, str]):
-    """A scope that records if it is read: a plan that does not read it needs only one run."""
+    """A scope that records if it is read: a plan that does not read scopes needs only one run."""
 
     def __init__(self, scope: Mapping[str, str]) -> None:
         self._scope, self.is_read = scope, False
@@ -78,8 +80,8 @@ def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) 
 def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list[GoldRun]:
     """Run the gold plans of the domain's queries, except of queries that declare tools.
 
-    A plan runs in each scope until all steps end ``done``; the run with the most such steps counts.
-    ``encoder`` is the stores' encoder.
+    A plan runs in one scope after another until all its steps end ``done``; of these runs, the one
+    with the most ``done`` steps is returned. ``encoder`` is the stores' encoder.
     """
     queries = [query for query in domain.queries() if not query.record.tools_extra]
     # One batch for all texts is faster; the encoder's cache keeps the vectors for the runs.
@@ -101,8 +103,8 @@ def _best_run(toolbox: Toolbox, query: AnnotatedQuery, scopes: Sequence[dict[str
         if runs[-1].done_count == len(query.plan.steps) or not watched_scope.is_read:
             break
     best = max(runs, key=lambda run: run.done_count)
-    done = {step.step for run in runs for step in run.steps if step.status == "done"}
-    empty = {step.step for step in best.steps if step.status == "empty"}
+    done = {outcome.step for run in runs for outcome in run.outcomes if outcome.status == "done"}
+    empty = {outcome.step for outcome in best.outcomes if outcome.status == "empty"}
     return replace(best, done_elsewhere=frozenset(empty & done))
 
 
@@ -117,21 +119,21 @@ def _texts_to_encode(query: AnnotatedQuery) -> Iterator[str]:
 def step_counts_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
     """Return a row for each tool and one for all tools, with the numbers of steps by status."""
     counts: Counter[tuple[str, str]] = Counter(
-        (name, "elsewhere" if step.step in run.done_elsewhere else step.status)
+        (name, "elsewhere" if outcome.step in run.done_elsewhere else outcome.status)
         for run in runs
-        for step in run.steps
-        for name in (step.tool, "all")
+        for outcome in run.outcomes
+        for name in (outcome.tool, "all")
     )
     table_rows = []
     for name in [*sorted({name for name, _ in counts} - {"all"}), "all"]:
         done, skipped, elsewhere = (counts[name, s] for s in ("done", "skipped", "elsewhere"))
         empty = counts[name, "empty"] + elsewhere
-        steps = done + empty + skipped
-        row = {"tool": name, "steps": steps, "done": done, "empty": empty, "skipped": skipped}
-        table_rows.append({**row, "empty_share": empty / max(steps, 1), "elsewhere": elsewhere})
+        count = done + empty + skipped
+        row = {"tool": name, "steps": count, "done": done, "empty": empty, "skipped": skipped}
+        table_rows.append({**row, "empty_share": empty / max(count, 1), "elsewhere": elsewhere})
     return table_rows
 
 
 def complete_share(runs: Sequence[GoldRun]) -> float:
     """Return the share of plans whose steps all ended ``done``."""
-    return sum(run.done_count == len(run.steps) for run in runs) / max(len(runs), 1)
+    return sum(run.done_count == len(run.outcomes) for run in runs) / max(len(runs), 1)

@@ -33,7 +33,7 @@ PLAN_CASE_COUNTS = (0, 1, 2, 4, 8)
 #: The numbers of tools in the larger toolboxes.
 TOOLBOX_SIZES = (30, 100)
 #: The numbers of tokens in timed calls of the network, and the number of calls with each.
-WIDTHS, ROUNDS = (1, 2, 4, 8, 32, 128), 5
+WIDTHS, CALL_COUNT = (1, 2, 4, 8, 32, 128), 5
 #: Plans by system, in the order of the tasks.
 Plans = Mapping[str, Sequence[WrittenPlan]]
 Figures = Iterator[tuple[str, float]]
@@ -43,7 +43,7 @@ Figures = Iterator[tuple[str, float]]
 class DecodingTrial(GenerationTrial):
     """The options of ``casewright bench decoding``."""
 
-    plans: int = 20
+    plans: int = 20  # the number of gold plans to write
     plan_cases: int = 1  # the number of plan cases in the compared prompts
     pool: int | None = None  # the number of queries that may become plan cases; ``None`` for all
     grammar_queries: int = 200  # the number of queries for which the grammar alone is timed
@@ -64,13 +64,13 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
     # The grammar that makes the scripts (tokens of gold plans) caches states, so it is not timed.
     script_grammar, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
-    tasks, refused = make_tasks(model, script_grammar, toolbox, shuffled, trial.plans)
+    tasks, refused_count = make_tasks(model, script_grammar, toolbox, shuffled, trial.plans)
     if not tasks:
         raise trial.no_queries_error()
     test_queries = [] if trial.model.is_random else tested.domain.measuring_queries()
     scored_queries = test_queries[: trial.held_out]
-    unscripted_queries = shuffled_queries(test_queries, trial.seed)[: trial.plans]
-    excluded = [*(task.query for task in tasks), *scored_queries, *unscripted_queries]
+    own_choice_queries = shuffled_queries(test_queries, trial.seed)[: trial.plans]
+    excluded = [*(task.query for task in tasks), *scored_queries, *own_choice_queries]
     prompt_ms: dict[str, float] = {}
     with other_plan_cases(queries[: trial.pool], excluded, tested.uncached_encoder) as store:
 
@@ -92,19 +92,19 @@ def measure_decoding(trial: DecodingTrial) -> Report:
             prompt_ms[f"prompting_ms_{count}_plan_cases"] = milliseconds / len(tasks)
             writers[_with_cases(count)] = writer(model_systems.decode, count_prompts)
         # On a GPU, the first call of each width is slow; the decoder's calls have several widths.
-        decoders = [name for name in writers if name.startswith(systems.CASEWRIGHT)]
-        fully_warmed = decoders if measured.needs_warmup else ()
+        decoder_names = [name for name in writers if name.startswith(systems.CASEWRIGHT)]
+        fully_warmed = decoder_names if measured.needs_warmup else ()
         plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", fully_warmed)
-        requests = [query.record.request(toolbox) for query in unscripted_queries]
-        own_choice = _own_choice_plans(measured, trial, requests, store) if requests else {}
+        requests = [query.record.request(toolbox) for query in own_choice_queries]
+        own_choice_plans = _own_choice_plans(measured, trial, requests, store) if requests else {}
         tool_accuracy: Mapping[int, float] = {}
         if scored_queries:
             tool_accuracy = _tool_accuracy(model, toolbox, scored_queries, store)
-        cases = store.count()
+        case_count = store.count()
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammar_queries], queries)
-    steps = _step_costs(model, prompts[0].head)
+    network_ms = _network_ms_by_width(model, prompts[0].head)
     measured.measure_bandwidth_again()
-    decoded = plans[systems.OWN_ENGINE_WITH_CACHED_HEAD]
+    decoded = plans[systems.CASEWRIGHT_WITH_CACHED_HEAD]
     # The time to read the weights from memory in all model steps of a plan.
     min_plan_ms = measured.min_step_ms * np.array([plan.model_steps for plan in decoded])
     settings = {
@@ -113,20 +113,20 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         "plans": len(tasks),
         "head_tokens": len(prompts[0].head),
         "plan_cases_in_prompts": trial.plan_cases,
-        "plan_cases_to_pick_from": cases,
+        "plan_cases_to_pick_from": case_count,
         "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
         "same_group_above": NEAR_DUPLICATE_SIMILARITY,
-        "queries_refused_by_the_grammar": refused,
+        "queries_refused_by_the_grammar": refused_count,
         "queries_kept_from_the_model": len(scored_queries),
     }
     figures = dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], min_plan_ms))
-    if own_choice:
-        figures |= dict(_own_choice_figures(own_choice))
+    if own_choice_plans:
+        figures |= dict(_own_choice_figures(own_choice_plans))
     figures |= {**dict(_grammar_figures(grammars)), **prompt_ms}
     figures |= {f"tool_accuracy_{n}_plan_cases": share for n, share in tool_accuracy.items()}
-    figures |= {f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()}
+    figures |= {f"network_ms_p50_reading_{width}_tokens": ms for width, ms in network_ms.items()}
     figures |= measured.figures
-    rows = _rows({**plans, **own_choice}, tool_accuracy, min_plan_ms, grammars)
+    rows = _rows({**plans, **own_choice_plans}, tool_accuracy, min_plan_ms, grammars)
     return Report("decoding", settings, figures, rows, _notes(trial), partial(_draw, plans=plans))
 
 
@@ -164,7 +164,7 @@ def _tool_accuracy(
     return shares
 
 
-def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
+def _network_ms_by_width(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
     """Return the median milliseconds of a network call, by the number of tokens after a head.
 
     A call with several tokens may take about as long as a call with one, because both wait for
@@ -175,7 +175,7 @@ def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
     network: Any = model.network
     cache = systems.Generation(model).head_states(head)
     times: dict[int, list[float]] = {width: [] for width in WIDTHS}
-    for _ in range(ROUNDS):
+    for _ in range(CALL_COUNT):
         for width in WIDTHS:
             tokens = torch.full((1, width), head[-1], device=model.device)
             inputs = {"input_ids": tokens, "past_key_values": cache, "logits_to_keep": 1}
@@ -190,8 +190,8 @@ class GrammarCost(NamedTuple):
     """The milliseconds that the grammar of a toolbox takes."""
 
     toolbox: str
-    first: float  # until the grammar is ready for the first request with the toolbox
-    ready: Sequence[float]  # until the grammar is ready, for each further request
+    first_ready: float  # until the grammar is ready for the first request with the toolbox
+    ready: Sequence[float]  # until the grammar is ready for a request, for each request
     complete: Sequence[float]  # ``ready`` plus the time of all masks, for each plan it can write
 
 
@@ -203,15 +203,15 @@ def grammar_costs(
 ) -> list[GrammarCost]:
     """Return the grammar's costs for the toolbox and for enlarged toolboxes."""
     sizes = (len(toolbox), *TOOLBOX_SIZES)
-    boxes = [enlarged_toolbox(toolbox, tool_sources, size) for size in sizes]
-    toolboxes = {f"{len(box)}_tools": box for box in boxes}
+    enlarged = [enlarged_toolbox(toolbox, tool_sources, size) for size in sizes]
+    toolboxes = {f"{len(toolbox)}_tools": toolbox for toolbox in enlarged}
     scripts = ScriptWriter(model)
     costs = []
     with show_progress("Timing grammars", len(toolboxes) * len(queries)) as advance:
-        for name, box in toolboxes.items():
+        for name, sized_toolbox in toolboxes.items():
             grammar, script_grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
-            requests = [query.record.request(box) for query in queries]
-            first = timed(partial(grammar.plan_matcher, requests[0]))[1]
+            requests = [query.record.request(sized_toolbox) for query in queries]
+            first_ready = timed(partial(grammar.plan_matcher, requests[0]))[1]
             ready, complete = [], []
             for query, request in zip(queries, requests, strict=True):
                 advance(1)
@@ -223,29 +223,29 @@ def grammar_costs(
                     continue
                 masks_ms = timed(partial(_follow, matcher, script.choices, model.ends))[1]
                 complete.append(ready_ms + masks_ms)
-            costs.append(GrammarCost(name, first, ready, complete))
+            costs.append(GrammarCost(name, first_ready, ready, complete))
     return costs
 
 
 def enlarged_toolbox(toolbox: Toolbox, queries: Sequence[AnnotatedQuery], size: int) -> Toolbox:
-    """Return the toolbox with tools that the queries' records add, up to ``size`` tools.
+    """Return the toolbox, filled up to ``size`` tools with those that the queries' records declare.
 
-    If these tools are too few, they are added again with numbered names.
+    If the records declare too few tools, these are added again with numbered names.
     """
     records = [record for query in queries for record in query.record.tools_extra]
     tools = {tool.name: tool for tool in map(tool_from_record, records)}
-    box, number = toolbox, 0
-    while tools and len(box) < size:
-        number += 1
+    enlarged, copy_number = toolbox, 0
+    while tools and len(enlarged) < size:
+        copy_number += 1
         for tool in tools.values():
-            name = tool.name if number == 1 else f"{tool.name}_{number}"
-            if name not in box and len(box) < size:
-                box = box.with_(replace(tool, name=name, example=None))
-    return box
+            name = tool.name if copy_number == 1 else f"{tool.name}_{copy_number}"
+            if name not in enlarged and len(enlarged) < size:
+                enlarged = enlarged.with_(replace(tool, name=name, example=None))
+    return enlarged
 
 
 def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
-    """Call the matcher as the decoder does for a script, until the plan ends."""
+    """Call the matcher as the decoder does while it writes the tokens ``choices`` of a script."""
     matcher.consume_forced()
     for token in choices:
         if matcher.finished:
@@ -294,7 +294,7 @@ def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dic
 
 
 def _plan_figures(plans: Plans, gold: Sequence[str], min_plan_ms: np.ndarray[Any, Any]) -> Figures:
-    decoded = plans[systems.OWN_ENGINE_WITH_CACHED_HEAD]
+    decoded = plans[systems.CASEWRIGHT_WITH_CACHED_HEAD]
     times = _times(decoded)
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)
@@ -310,10 +310,10 @@ def _plan_figures(plans: Plans, gold: Sequence[str], min_plan_ms: np.ndarray[Any
         yield f"ratio_{name}_over_casewright_head_kept", p50(_times(cached) / times)
         yield f"ratio_{name}_over_casewright_head_read", p50(_times(uncached) / uncached_times)
         yield f"ratio_{name}_over_casewright_as_called", p50(_times(uncached) / times)
-    repeated = list(gold) * (len(decoded) // len(gold))
+    expected = list(gold) * (len(decoded) // len(gold))  # the tasks were repeated
     masked = plans[systems.MASKED + systems.CACHED_HEAD_SUFFIX]
     for name, written in (("casewright", decoded), ("masked_generate", masked)):
-        pairs = zip(written, repeated, strict=True)
+        pairs = zip(written, expected, strict=True)
         yield f"scripted_plans_right_{name}", mean([plan.text == text for plan, text in pairs])
 
 
@@ -321,7 +321,7 @@ def _grammar_figures(costs: Sequence[GrammarCost]) -> Figures:
     for cost in costs:
         yield f"grammar_ms_p50_{cost.toolbox}", p50(cost.ready)
         yield f"grammar_ms_p95_{cost.toolbox}", p95(cost.ready)
-        yield f"grammar_ms_first_request_{cost.toolbox}", cost.first
+        yield f"grammar_ms_first_request_{cost.toolbox}", cost.first_ready
 
 
 def _own_choice_figures(plans: Plans) -> Figures:

@@ -15,14 +15,15 @@ from casewright.planner.grammar import PlanGrammar, PlanMatcher
 from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.stores import CaseStore
 
+#: Names of the systems: ``generate``, ``generate`` with a grammar, and Casewright's decoder.
 PLAIN, MASKED, CASEWRIGHT = "generate", "generate, masked", "casewright"
-#: The suffix of the name of a system that caches the KV states of the prompt's head.
+#: Suffix of the name of a system that caches the KV states of the prompt's head.
 CACHED_HEAD_SUFFIX = ", head kept"
-OWN_ENGINE_WITH_CACHED_HEAD = CASEWRIGHT + CACHED_HEAD_SUFFIX
+CASEWRIGHT_WITH_CACHED_HEAD = CASEWRIGHT + CACHED_HEAD_SUFFIX
 #: Prefix and names of the systems without a script, where the model chooses the tokens.
 OWN_CHOICE = "own choice: "
 OWN_DRAFTED = f"{OWN_CHOICE}{CASEWRIGHT}, drafted{CACHED_HEAD_SUFFIX}"
-OWN_CASEWRIGHT = f"{OWN_CHOICE}{OWN_ENGINE_WITH_CACHED_HEAD}"
+OWN_CASEWRIGHT = f"{OWN_CHOICE}{CASEWRIGHT_WITH_CACHED_HEAD}"
 OWN_MASKED = f"{OWN_CHOICE}{MASKED}{CACHED_HEAD_SUFFIX}"
 #: The maximum number of tokens that masked ``generate`` writes.
 MAX_TOKENS = 1024
@@ -39,7 +40,7 @@ class WrittenPlan(NamedTuple):
 
 
 class Generation:
-    """Transformers' greedy ``generate``; a ``head`` is ``None`` or a cache from ``head_states``."""
+    """Transformers' greedy ``generate``; ``head`` is a KV cache of ``head_states``, or ``None``."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -75,7 +76,7 @@ class Generation:
         return [token for token in tokens if token not in self._model.ends]
 
     def generate(self, prompt: PromptTokens, head: Any, **settings: Any) -> list[int]:
-        """Return the generated tokens; ``settings`` are settings of transformers."""
+        """Return the generated tokens; ``settings`` are options of transformers' ``generate``."""
         import torch
 
         ids = torch.tensor([[*prompt.head, *prompt.tail]], device=self._model.device)
@@ -97,7 +98,7 @@ class Generation:
 def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
     """Return a logits processor that allows the grammar's tokens, or only the next of ``choices``.
 
-    It maps ids (1, length) and scores (1, vocabulary) to scores, with -infinity for other tokens.
+    It maps ids (1, length) and scores (1, vocabulary) to scores; other tokens get -infinity.
     """
     import torch
 
@@ -124,7 +125,7 @@ class Systems:
         self._model = model
         self._grammar = grammar
         self._generation = Generation(model)
-        self._states = self._generation.head_states(head)
+        self._head_states = self._generation.head_states(head)
         self._decoder, self._uncached_decoder = Decoder(model), Decoder(model, prefix_bytes=0)
 
     def scripted(self) -> dict[str, Callable[[Task, PromptTokens], WrittenPlan]]:
@@ -150,7 +151,7 @@ class Systems:
     ) -> dict[str, Callable[[int], WrittenPlan]]:
         """Return the systems in which a trained model chooses tokens; each takes a request's index.
 
-        The case planner writes the drafts, and its time counts.
+        The case planner writes the drafts; the time of a plan includes that of its draft.
         """
         planner = CasePlanner(store)
 
@@ -165,12 +166,12 @@ class Systems:
 
     def _plain(self, task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
         # The copy is not timed: in another program, the cache could be cropped instead.
-        head = deepcopy(self._states) if cached else None
+        head = deepcopy(self._head_states) if cached else None
         # Without a grammar, the model writes exactly as many tokens as the plan has.
         length = dict.fromkeys(("min_new_tokens", "max_new_tokens"), len(task.masked.tokens))
         work = partial(self._generation.generate, prompt, head, **length)
         tokens, milliseconds = timed(work, self._model.device)
-        return self._plan(tokens, len(tokens), prompt, milliseconds, cached=cached)
+        return self._written_plan(tokens, len(tokens), prompt, milliseconds, cached=cached)
 
     def _masked(
         self,
@@ -180,7 +181,7 @@ class Systems:
         *,
         cached: bool = True,
     ) -> WrittenPlan:
-        head = deepcopy(self._states) if cached else None
+        head = deepcopy(self._head_states) if cached else None
         choices = script.choices if script else None
         tokens, milliseconds = timed(
             lambda: self._generation.masked(
@@ -189,7 +190,7 @@ class Systems:
             self._model.device,
         )
         # The last model step writes the end token.
-        return self._plan(tokens, len(tokens) + 1, prompt, milliseconds, cached=cached)
+        return self._written_plan(tokens, len(tokens) + 1, prompt, milliseconds, cached=cached)
 
     def _decoded(
         self,
@@ -198,7 +199,7 @@ class Systems:
         script: Script | None = None,
         *,
         cached: bool = True,
-        draft: Callable[[], str] = str,
+        draft: Callable[[], str] = str,  # ``str`` returns an empty draft
     ) -> WrittenPlan:
         decoder = self._decoder if cached else self._uncached_decoder
         choose = script.choose() if script else greedy
@@ -209,10 +210,12 @@ class Systems:
 
         written, milliseconds = timed(write, self._model.device)
         tokens, is_cached = list(written.tokens), written.prefix_cached
-        return self._plan(tokens, written.model_steps, prompt, milliseconds, cached=is_cached)
+        return self._written_plan(
+            tokens, written.model_steps, prompt, milliseconds, cached=is_cached
+        )
 
-    def _plan(
+    def _written_plan(
         self, tokens: list[int], steps: int, prompt: PromptTokens, ms: float, *, cached: bool
     ) -> WrittenPlan:
-        uncached = len(prompt.tail) + (0 if cached else len(prompt.head))
-        return WrittenPlan(self._model.decode(tokens), len(tokens), steps, uncached, ms)
+        uncached_count = len(prompt.tail) + (0 if cached else len(prompt.head))
+        return WrittenPlan(self._model.decode(tokens), len(tokens), steps, uncached_count, ms)

@@ -1,4 +1,4 @@
-"""The gain of relevance feedback over one search with as many cases, and over RepoGPT's loop."""
+"""Measure the gain of relevance feedback over one search with as many cases, and RepoGPT's loop."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ from casewright.stores.progress import note, progress_bar
 
 #: Limits that no run reaches, so that the figures do not depend on the machine's speed.
 LIMITS = FeedbackLimits(tokens=1_000_000, seconds=600.0)
+#: For each judge's name, a function that returns the judge for a question.
 JUDGES: Mapping[str, Callable[[LabelledQuestion], feedback.Judge]] = {
     GOLD: searches.GoldJudge,
     OFFLINE: lambda question: feedback.OfflineJudge(),
     SHUFFLED: searches.ShuffledJudge,
     BLIND: lambda question: searches.BlindJudge(),
 }
-#: Facet weights by set, and by a suffix of the set's name; other sets use the schema's weights.
-#: The weights of the code domain suit only questions that name a symbol.
+#: Facet weights for questions that name a symbol (they are the code domain's), and for others.
 SYMBOL_WEIGHTS, TEXT_WEIGHTS = {"text": 0.3, "title": 0.7}, {"text": 0.8, "title": 0.2}
+#: Facet weights by set, and by a suffix of the set's name; other sets use the schema's weights.
 WEIGHTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     CODE: {"": SYMBOL_WEIGHTS, ", documents' weights": TEXT_WEIGHTS},
     DESCRIBED: {"": TEXT_WEIGHTS},
 }
-#: Numbers of results of one search without feedback.
+#: Numbers of results of the single searches, which have no feedback.
 SINGLE_KS = (5, 10, 20, 30, 50)
 #: The judges' line styles in the plot.
 LINE_STYLES = {GOLD: "-", OFFLINE: "--", SHUFFLED: ":", BLIND: "-."}
@@ -47,21 +48,22 @@ _NOTES = (
     "ms for ten cases: median time in which the offline judge reads ten cases.",
     "first two, unread: a control that marks the first two cases without reading them. A judge's "
     "gain over this control is the gain of reading.",
-    "judged: number of cases per question; found: recall of the judged cases; single: recall of "
-    "one search with as many cases; gain: found minus single in points, with its standard error; "
-    "answer: recall of the marked cases; precision: that of the marked cases; "
-    f"recall@{K}: of the judged cases, with the marked ones first.",
-    "The post's loop judges all results of every round, also those judged before; a token is "
-    "estimated at four characters.",
+    "judged: number of cases per question. found: recall of the judged cases. single: recall of "
+    "one search with as many cases. gain: found minus single in points, with its standard error. "
+    "answer: recall of the marked cases. precision: precision of the marked cases. "
+    f"recall@{K}: recall of the first {K} judged cases, with the marked ones first.",
+    "The loop of the RepoGPT post judges all results of every round, also results that it has "
+    "judged before. A token is estimated at four characters.",
 )
 TITLES = {"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"}
 #: Points of the plot, one for each round: the number of judged cases, and their recall.
 Line = Sequence[tuple[float, float]]
+#: A measure of the state of a question's search, such as recall.
 Measure = Callable[[SearchState, LabelledQuestion], float]
 
 
 class LoopResults(NamedTuple):
-    """The results of a strategy and a judge: for each question, a run and a single search."""
+    """The results of a loop with a strategy and a judge: a run and a single search per question."""
 
     strategy: str
     judge: str
@@ -82,9 +84,9 @@ class Trial(NamedTuple):
     data: FeedbackSet
     questions: Sequence[LabelledQuestion]
     loops: Sequence[LoopResults]
-    post: Mapping[int, Sequence[Run]]  # runs of the post's loop by the number of cases per round
+    post_runs: Mapping[int, Sequence[Run]]  # of the post's loop, by the number of cases per round
     filtered: Sequence[SearchState]  # the states of the symbol filter
-    single: Mapping[int, float]  # mean recall of one search by the number of results
+    single_recalls: Mapping[int, float]  # mean recall of one search by the number of results
     judgement_ms: float  # median time of the offline judge for ten cases, in milliseconds
 
     def mean(self, measure: Measure, states: Sequence[SearchState]) -> float:
@@ -122,7 +124,7 @@ def measure_feedback(
         "limits": {name: getattr(LIMITS, name) for name in ("first", "more", "rounds")},
     }
     figures = {name: value for trial in trials for name, value in _figures(trial).items()}
-    rows = [*map(_summary, trials), *chain.from_iterable(map(_rows, trials))]
+    rows = [*map(_summary_row, trials), *chain.from_iterable(map(_rows, trials))]
     draw = partial(_draw, sets={trial.name: _lines(trial) for trial in trials})
     return Report("feedback", settings, figures, rows, _NOTES, draw, TITLES)
 
@@ -166,7 +168,7 @@ def _trial(
         assert question is not None, "the store of a set has cases"
         pairs.append((item, question))
     loops, recalls = [], {k: list[float]() for k in SINGLE_KS}
-    post: dict[int, list[Run]] = {k: [] for k in searches.POST_KS}
+    post_runs: dict[int, list[Run]] = {k: [] for k in searches.POST_KS}
     total = len(test_questions) * (len(pairings) + 1)
     with progress_bar(f"Questions of {name}", total, show=None) as advance:
         for strategy, judge_name in pairings:
@@ -185,7 +187,7 @@ def _trial(
             for k in SINGLE_KS:
                 recalls[k].append(SearchState(ranking[:k]).judged_recall(item))
             for k in searches.POST_KS:
-                post[k].append(searches.post_loop(question, item, k))
+                post_runs[k].append(searches.post_loop(question, item, k))
             advance(1)
     filtered = []
     if data.kind == "code":
@@ -195,10 +197,10 @@ def _trial(
     single_recalls = {k: mean(values) for k, values in recalls.items()}
     judge = feedback.OfflineJudge()
     median_ms = p50([searches.judgement_ms(question, judge) for _, question in pairs])
-    return Trial(name, data, test_questions, loops, post, filtered, single_recalls, median_ms)
+    return Trial(name, data, test_questions, loops, post_runs, filtered, single_recalls, median_ms)
 
 
-def _summary(trial: Trial) -> dict[str, Any]:
+def _summary_row(trial: Trial) -> dict[str, Any]:
     """Return the row of a set: the gain of each judge with the default strategy."""
     strategy = _strategies(trial.data)[1]
     gains = {loop.judge: trial.gain(loop) for loop in trial.loops if loop.strategy == strategy}
@@ -245,7 +247,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
             "answer by round": by_round(SearchState.marked_recall, loop.rounds),
             f"recall@{K} by round": by_round(SearchState.recall_at_k, loop.rounds),
         }
-    for k, runs in trial.post.items():
+    for k, runs in trial.post_runs.items():
         last_states = [run.last for run in runs]
         yield {
             **row(f"the post's loop, {k} a round", GOLD, last_states),
@@ -266,7 +268,7 @@ def _figures(trial: Trial) -> dict[str, float]:
         return "_".join(re.findall(r"\w+", text))
 
     name = slug(trial.name)
-    figures = {f"single_recall_at_{k}_{name}": share for k, share in trial.single.items()}
+    figures = {f"single_recall_at_{k}_{name}": share for k, share in trial.single_recalls.items()}
     figures[f"judgement_ms_p50_{name}"] = trial.judgement_ms
     gains = {(loop.strategy, loop.judge): trial.gain(loop)[0] for loop in trial.loops}
     for loop in trial.loops:
@@ -284,11 +286,11 @@ def _figures(trial: Trial) -> dict[str, float]:
 
 
 def _ratios_to_post(trial: Trial, key: str, loop: LoopResults) -> dict[str, float]:
-    """Return a loop's costs as ratios to the post's loop, at the lowest k and at equal recall."""
+    """Return ratios of a loop's costs to the post's loop, at the lowest k and at equal recall."""
     figures: dict[str, float] = {}
     loop_recall = trial.mean(SearchState.marked_recall, loop.rounds[-1])
     judged = _mean_judged(loop.rounds[-1])
-    for k, runs in trial.post.items():
+    for k, runs in trial.post_runs.items():
         post_recall = trial.mean(SearchState.marked_recall, [run.last for run in runs])
         ratio = judged / mean([run.judgements for run in runs])
         if k == searches.POST_KS[0]:
@@ -313,7 +315,8 @@ def _lines(trial: Trial) -> dict[str, Line]:
         for loop in trial.loops
     }
     max_judged = 2 * max(judged for line in lines.values() for judged, _ in line)
-    lines["one search"] = [(k, share) for k, share in trial.single.items() if 10 <= k <= max_judged]
+    points = trial.single_recalls.items()
+    lines["one search"] = [(k, share) for k, share in points if 10 <= k <= max_judged]
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The compared searches for relevant cases, and the judges of the feedback loop."""
+"""The searches for relevant cases that the bench compares, and its judges."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ K = 10
 #: The judges' names in tables.
 GOLD, OFFLINE, SHUFFLED, BLIND = "labels", "offline", "labels shuffled", "first two, unread"
 #: For the loop of the RepoGPT post: maximum number of rounds, and numbers of cases in a round.
-POST_ROUNDS, POST_KS = 10, (10, 15, 20, 30, 40, 60)
-_FILE = re.compile(r"[\w./-]+\.py\b")
+MAX_POST_ROUNDS, POST_KS = 10, (10, 15, 20, 30, 40, 60)
+_PATH = re.compile(r"[\w./-]+\.py\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class SearchState(NamedTuple):
-    """The ids of the cases judged so far; ``marked`` are those judged relevant."""
+    """The ids of the cases judged so far; ``marked``: the ids of the cases judged relevant."""
 
     judged: Sequence[str]
     marked: frozenset[str] = frozenset()
@@ -50,8 +50,8 @@ class Run(NamedTuple):
     """A search for a question's relevant cases: the states after each round, and the costs."""
 
     states: Sequence[SearchState]
-    tokens: int
-    judgements: int = 0
+    tokens: int  # the number of tokens that the judge read, estimated
+    judgements: int = 0  # the number of judged cases in all rounds of the post's loop
 
     def after(self, number: int) -> SearchState:
         """Return the state after round ``number`` (from 1), or the last state."""
@@ -112,7 +112,7 @@ def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
         count_before = len(relevant)
         relevant |= {id_: text for id_, text in texts.items() if id_ in labelled.relevant}
         states.append(SearchState(list(judged), frozenset(relevant)))
-        if len(relevant) == count_before or len(states) == POST_ROUNDS:
+        if len(relevant) == count_before or len(states) == MAX_POST_ROUNDS:
             return Run(states, tokens, judgements)
         query = "\n".join([question.text, *relevant.values()])
         nearest = question.nearest(question.embed([query]), k)
@@ -163,9 +163,9 @@ class BlindJudge:
 class SymbolFilter:
     """A control without similarity search, which finds the chunks of the symbols in a question.
 
-    A question names a symbol if the symbol's last part is one of its words. If it also names files,
-    symbols in these files are preferred. Then the symbols with the most parts in the question are
-    taken: ``Client.send`` if the question also has "Client".
+    A question names a symbol if the symbol's last part is one of the question's words. If it also
+    names files, symbols in these files are preferred. Of the symbols, those with the most parts in
+    the question are taken: ``Client.send`` if the question also has "Client".
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:
@@ -177,16 +177,16 @@ class SymbolFilter:
 
     def find(self, question: str) -> list[str]:
         """Return the ids of the chunks, ordered by file and position."""
-        files = set(_FILE.findall(question))
-        words = set(_NAME.findall(_FILE.sub(" ", question)))
-        named = [
+        files = set(_PATH.findall(question))
+        words = set(_NAME.findall(_PATH.sub(" ", question)))
+        counted = [  # the number of the symbol's parts in the question, and the chunk
             (sum(part in words for part in symbol.split(".")), case)
             for word in words
             for symbol, case in self._chunks.get(word, ())
         ]
-        in_files = [(count, case) for count, case in named if case.metadata["source"] in files]
-        named = in_files or named
-        highest = max((count for count, _ in named), default=0)
-        best = [case for count, case in named if count == highest]
+        in_files = [(count, case) for count, case in counted if case.metadata["source"] in files]
+        counted = in_files or counted
+        highest = max((count for count, _ in counted), default=0)
+        best = [case for count, case in counted if count == highest]
         best.sort(key=lambda case: (case.metadata["source"], case.metadata["position"]))
         return [case.id for case in best]

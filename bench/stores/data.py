@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
+#: A query's vectors, and its weights, by facet.
 Query = Mapping[str, Vectors]
 Weights = Mapping[str, float]
 
@@ -18,14 +19,15 @@ DIMENSION = 384
 #: Number of cases in an answer.
 K = 10
 #: Sets of facet weights, which the queries use in turn. The second set has only one facet.
-WEIGHTS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3, 0.1))
-#: The mixture of Gaussians: number of clusters; length of a vector's offset from its cluster's
-#: centre, which has length 1; share of the offset's variance that a case's facets have in common;
-#: exponent of the offset's spectrum. With these values, the 1st, 10th and 50th neighbours are as
-#: near as those of MiniLM's vectors of equally many Wikipedia paragraphs.
-TOPICS, SPREAD, SHARED, DECAY = 50, 2.0, 0.5, 0.8
+WEIGHT_SETS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3, 0.1))
+#: The mixture of Gaussians. With these values, the 1st, 10th and 50th neighbours are as near as
+#: those of MiniLM's vectors of equally many Wikipedia paragraphs.
+TOPIC_COUNT = 50  # number of clusters
+SPREAD = 2.0  # length of a vector's offset from its cluster's centre, which has length 1
+SHARED = 0.5  # share of the offset's variance that a case's facets have in common
+DECAY = 0.8  # exponent of the offset's spectrum
 #: Number of cases in a batch, and the tolerance for equal scores: stores compute in 32 bits.
-CHUNK, TOLERANCE = 5000, 1e-6
+CHUNK_SIZE, TOLERANCE = 5000, 1e-6
 
 _TEXTS = (
     "May a tenant leave before the lease has ended, and what is owed?",
@@ -51,16 +53,16 @@ def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
     falling spectrum, and the offsets of a case's facets correlate. All streams of a seed have the
     same centres.
     """
-    centres = np.random.default_rng(seed).normal(size=(len(FACETS), TOPICS, DIMENSION))
+    centres = np.random.default_rng(seed).normal(size=(len(FACETS), TOPIC_COUNT, DIMENSION))
     centres /= np.linalg.norm(centres, axis=2, keepdims=True)
     spectrum = (1 + np.arange(DIMENSION) / 8) ** -DECAY
     spectrum *= SPREAD / np.linalg.norm(spectrum)
     rng = np.random.default_rng([seed, stream])
     shape = (len(FACETS), count, DIMENSION)
     file_vectors = np.lib.format.open_memmap(file, mode="w+", dtype=np.float32, shape=shape)
-    for start in range(0, count, CHUNK):
-        size = min(CHUNK, count - start)
-        topics = rng.integers(TOPICS, size=size)
+    for start in range(0, count, CHUNK_SIZE):
+        size = min(CHUNK_SIZE, count - start)
+        topics = rng.integers(TOPIC_COUNT, size=size)
         common = rng.normal(size=(size, DIMENSION))
         for facet in range(len(FACETS)):
             noise = rng.normal(size=(size, DIMENSION))
@@ -78,7 +80,7 @@ def query_of(vectors: Vectors, number: int) -> Query:
 
 def weights_of(number: int) -> Weights:
     """Return the facet weights of the query with this number."""
-    return dict(zip(FACETS, WEIGHTS[number % len(WEIGHTS)], strict=True))
+    return dict(zip(FACETS, WEIGHT_SETS[number % len(WEIGHT_SETS)], strict=True))
 
 
 def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
@@ -86,13 +88,13 @@ def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
 
     Cases and queries are unit vectors, as (facets, rows, dimension).
     """
-    weights = np.array([WEIGHTS[i % len(WEIGHTS)] for i in range(queries.shape[1])])
+    weights = np.array([WEIGHT_SETS[i % len(WEIGHT_SETS)] for i in range(queries.shape[1])])
     scores = np.zeros((queries.shape[1], cases.shape[1]))
     for facet in range(len(cases)):
         weighted = queries[facet].astype(np.float64) * weights[:, facet, None]
-        for start in range(0, cases.shape[1], CHUNK):
-            chunk = cases[facet, start : start + CHUNK].astype(np.float64)
-            scores[:, start : start + CHUNK] += weighted @ chunk.T
+        for start in range(0, cases.shape[1], CHUNK_SIZE):
+            chunk = cases[facet, start : start + CHUNK_SIZE].astype(np.float64)
+            scores[:, start : start + CHUNK_SIZE] += weighted @ chunk.T
     return scores
 
 
@@ -102,7 +104,7 @@ def recall(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> fl
     return float(np.sum(scores[list(set(answer[:k]))] >= kth_best - TOLERANCE)) / k
 
 
-def same_order(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> bool:
+def is_same_order(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> bool:
     """Return true if an answer begins with the k best cases in order; equal scores may differ."""
     if len(answer) < k or len(set(answer[:k])) < k:
         return False

@@ -21,17 +21,17 @@ from casewright.stores.progress import note
 
 #: The minimum number of cases.
 MIN_CASES = 100
-#: Exact searches of other systems, by their names in the ratios to Casewright.
-RATIOS = {"merged": "merged_all", "formula": "formula_all"}
-RATIOS |= {name: name for name in ("cbrkit", "cbrkit_documented")}
+#: Exact searches of other systems, by the names of their ratios to Casewright.
+SEARCH_BY_RATIO = {"merged": "merged_all", "formula": "formula_all"}
+SEARCH_BY_RATIO |= {name: name for name in ("cbrkit", "cbrkit_documented")}
 _COLOURS = {"casewright": "C0", "merged": "C1", "formula": "C2", "cbrkit": "C3"}
 _MARKERS = {"merged_50_rescored": "s", "formula_100": "s", "cbrkit_documented": "s"}
 NOTES = (
     "The vectors are drawn from a seeded mixture of Gaussians, because embedding 100,000 texts "
     "would take longer than the bench. No figure includes an encoder's time.",
-    f"Each system runs in its own process. They take turns of {worker.TURN_QUERIES} queries, after "
-    f"up to {worker.WARM_UP_SECONDS:g} s of searches to warm up. A search is a user's whole call, "
-    "with ten cases in its answer. NumPy computes with one thread.",
+    f"Each system runs in its own process. They take turns of {worker.TURN_QUERY_COUNT} queries, "
+    f"after up to {worker.WARM_UP_SECONDS:g} s of searches to warm up. A search is a user's whole "
+    "call, with ten cases in its answer. NumPy computes with one thread.",
     "merged: a search for each vector on the same engine, with all cases or 50 as candidates; "
     "NumPy sums the weighted scores. A case that is missing from a list counts 0, or is searched "
     "for (rescored). formula: Qdrant's formula over prefetched candidates. cbrkit: attribute_value "
@@ -40,22 +40,22 @@ NOTES = (
     "one_facet_ms: median of the queries that weight only one facet. Named vectors then need one "
     "search with a third of the dimensions; the case store searches with its whole vector.",
     "recall: of the ten best cases by 64-bit arithmetic. order: share of queries with these ten in "
-    "the right order. Ratios are those of medians over the queries that both systems answered.",
+    "the right order. Ratios are ratios of medians over the queries that both systems answered.",
     "memory_mb: resident memory after the searches, with pages that are mapped from files, which "
     "the kernel can drop. cbrkit writes nothing to disk.",
 )
 
 
-def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
+def measure_stores(sizes: Sequence[int], query_count: int, seed: int = 0) -> Report:
     """Compare all systems with every number of cases."""
     if not sizes or min(sizes) < MIN_CASES or len(set(sizes)) < len(sizes):
         raise InputError(
             f"The --sizes {list(sizes)} cannot be measured. Give different numbers of at least "
             f"{MIN_CASES}."
         )
-    if queries < len(data.WEIGHTS):
+    if query_count < len(data.WEIGHT_SETS):
         raise InputError(
-            f"{queries} queries do not use all {len(data.WEIGHTS)} weight sets. Give more."
+            f"{query_count} queries do not use all {len(data.WEIGHT_SETS)} weight sets. Give more."
         )
     check_cbrkit()
     rows: list[dict[str, Any]] = []
@@ -64,21 +64,21 @@ def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
         note(f"{size} cases: drawing vectors")
         with tempfile.TemporaryDirectory(prefix="casewright-bench-") as folder_name:
             folder = Path(folder_name)
-            case_file, query_file = folder / worker.CASES, folder / worker.QUERIES
+            case_file, query_file = folder / worker.CASES_FILE, folder / worker.QUERIES_FILE
             data.write_vectors(case_file, size, seed, stream=0)
-            data.write_vectors(query_file, queries, seed, stream=1)
+            data.write_vectors(query_file, query_count, seed, stream=1)
             scores = data.exact_scores(np.load(case_file, "r"), np.load(query_file))
-            measured = worker.measure_size(folder, queries)
+            measured = worker.measure_size(folder, query_count)
         size_rows = [row for system in measured for row in _rows(size, system, scores)]
         rows += size_rows
         figures |= _figures(size, measured, size_rows)
     settings = {
         "sizes": list(sizes),
-        "queries": queries,
+        "queries": query_count,
         "k": data.K,
         "dimension": data.DIMENSION,
-        "weights": [[round(weight, 3) for weight in weights] for weights in data.WEIGHTS],
-        "topics": data.TOPICS,
+        "weights": [[round(weight, 3) for weight in weights] for weights in data.WEIGHT_SETS],
+        "topics": data.TOPIC_COUNT,
         "spread": data.SPREAD,
         "seed": seed,
         "packages": {name: version(name) for name in ("qdrant-edge-py", "cbrkit")},
@@ -97,7 +97,7 @@ def _rows(
             "ms_p50": p50([t.milliseconds for t in searches]),
             "ms_p95": p95([t.milliseconds for t in searches]),
             "recall": mean([data.recall(t.numbers, scores[t.query]) for t in searches]),
-            "order": mean([data.same_order(t.numbers, scores[t.query]) for t in searches]),
+            "order": mean([data.is_same_order(t.numbers, scores[t.query]) for t in searches]),
             "build_s": costs.build_s,
             "open_s": costs.open_s,
             "memory_mb": costs.memory_mb and round(costs.memory_mb),
@@ -125,11 +125,11 @@ def _figures(
                 figures[f"{name}_{system.system}_{size}"] = value
         for name, searches in system.timed_searches.items():
             times[name] = [t.milliseconds for t in searches]
-    casewright = times["casewright"]
-    for ratio_name, name in RATIOS.items():
+    casewright_ms = times["casewright"]
+    for ratio_name, name in SEARCH_BY_RATIO.items():
         # A slow system may have answered fewer queries.
-        count = min(len(casewright), len(times[name]))
-        ratio = p50(times[name][:count]) / p50(casewright[:count])
+        count = min(len(casewright_ms), len(times[name]))
+        ratio = p50(times[name][:count]) / p50(casewright_ms[:count])
         figures[f"ratio_{ratio_name}_over_casewright_{size}"] = ratio
     return figures
 

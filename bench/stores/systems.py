@@ -27,8 +27,8 @@ from casewright.errors import DependencyError
 from casewright.stores import Case, CaseSchema, CaseStore, Components, Facet, Hit
 
 Search = Callable[[Query, Weights], Any]
-#: The start of the supported versions of cbrkit, the newest for Python 3.11.
-SUPPORTED = "0.14."
+#: The start of the supported versions of cbrkit, which are the newest for Python 3.11.
+SUPPORTED_PREFIX = "0.14."
 
 
 class System(ABC):
@@ -46,7 +46,7 @@ class System(ABC):
         """Return the searches by name; each is a user's whole call, with cases in its answer."""
 
     @abstractmethod
-    def numbers(self, answer: Any) -> Sequence[int]:
+    def case_numbers(self, answer: Any) -> Sequence[int]:
         """Return the numbers of the cases in an answer, best first."""
 
     def close(self) -> None:  # noqa: B027
@@ -81,7 +81,7 @@ class Casewright(System):
         """Return the store's search; see ``System``."""
         return {"casewright": lambda query, weights: self._store.search(query, K, weights=weights)}
 
-    def numbers(self, answer: list[Hit]) -> Sequence[int]:
+    def case_numbers(self, answer: list[Hit]) -> Sequence[int]:
         """Return the numbers of the cases; see ``System``."""
         return [UUID(hit.case.id).int for hit in answer]
 
@@ -113,10 +113,10 @@ def check_cbrkit() -> None:
             "Run: pip install 'casewright[bench]'"
         ) from error
     installed = version("cbrkit")
-    if not installed.startswith(SUPPORTED):
+    if not installed.startswith(SUPPORTED_PREFIX):
         raise DependencyError(
-            f"bench stores compares with cbrkit {SUPPORTED}x; installed is {installed}, which has "
-            "another interface. Run: pip install 'cbrkit>=0.14,<0.15'"
+            f"bench stores compares with cbrkit {SUPPORTED_PREFIX}x; installed is {installed}, "
+            "which has another interface. Run: pip install 'cbrkit>=0.14,<0.15'"
         )
 
 
@@ -136,7 +136,7 @@ class Cbrkit(System):
         """Return cbrkit's fastest search, and the documented one; see ``System``."""
         return {"cbrkit": self._fast, "cbrkit_documented": self._documented}
 
-    def numbers(self, answer: Any) -> Sequence[int]:
+    def case_numbers(self, answer: Any) -> Sequence[int]:
         """Return the numbers of the cases; see ``System``."""
         ranking: Sequence[int] = answer.ranking
         return ranking
@@ -177,7 +177,7 @@ def _cosine(x: Vectors, y: Vectors) -> float:
 
 
 #: Number of points in one write.
-BATCH = 1000
+BATCH_SIZE = 1000
 #: Numbers of cases and their scores, best first.
 ScoredCases = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -206,10 +206,10 @@ class NamedVectors(System):
         params = edge.EdgeVectorParams(size=DIMENSION, distance=edge.Distance.Dot)
         config = edge.EdgeConfig(vectors=dict.fromkeys(FACETS, params))
         self._shard = edge.EdgeShard.create(str(self._folder), config)
-        for start in range(0, cases.shape[1], BATCH):
+        for start in range(0, cases.shape[1], BATCH_SIZE):
             points = [
                 edge.Point(n, {name: cases[f, n] for f, name in enumerate(FACETS)}, texts_of(n))
-                for n in range(start, min(start + BATCH, cases.shape[1]))
+                for n in range(start, min(start + BATCH_SIZE, cases.shape[1]))
             ]
             self._shard.update(edge.UpdateOperation.upsert_points(points))
 
@@ -235,7 +235,7 @@ class NamedVectors(System):
             "formula_all": partial(self._formula, candidates=self.count),
         }
 
-    def numbers(self, answer: list[Point]) -> Sequence[int]:
+    def case_numbers(self, answer: list[Point]) -> Sequence[int]:
         """Return the numbers of the cases; see ``System``."""
         return [case.number for case in answer]
 
@@ -308,7 +308,7 @@ class NamedVectors(System):
     def _with_missing(
         self, query: Query, positive: Weights, lists: list[ScoredCases]
     ) -> tuple[list[float], list[ScoredCases]]:
-        """Return weights and lists; a second list has the cases that a vector's list lacks."""
+        """Return weights and lists; added lists have the cases that a vector's list lacks."""
         all_numbers = np.unique(np.concatenate([numbers for numbers, _ in lists]))
         requests, list_weights = [], list(positive.values())
         for (name, weight), (numbers, _) in zip(positive.items(), lists, strict=True):

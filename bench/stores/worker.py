@@ -1,4 +1,4 @@
-"""Worker processes, which search in turns; a process has one system, to measure its memory."""
+"""Worker processes, which search in turns; each has only one system, whose memory is measured."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from unittest.mock import patch
 import numpy as np
 
 from casewright.bench.harness import resident_bytes, timed
-from casewright.bench.stores.data import WEIGHTS, query_of, weights_of
+from casewright.bench.stores.data import WEIGHT_SETS, query_of, weights_of
 from casewright.bench.stores.systems import Casewright, Cbrkit, NamedVectors, System
 from casewright.errors import StoreError
 from casewright.stores.progress import note
 
 Result = TypeVar("Result")
-CASES, QUERIES = "cases.npy", "queries.npy"
+CASES_FILE, QUERIES_FILE = "cases.npy", "queries.npy"
 #: Seconds of untimed searches before a turn; they use the turn's queries, each at most once.
 WARM_UP_SECONDS = 1.0
 #: Number of queries in a turn, equally many for each set of weights.
-TURN_QUERIES = 4 * len(WEIGHTS)
-#: A kind of search gets no more turns after its timed searches took this many seconds.
+TURN_QUERY_COUNT = 4 * len(WEIGHT_SETS)
+#: A search gets no more turns after its timed calls took this many seconds.
 MAX_SECONDS = 30
 #: A worker's environment, for one BLAS thread. If another process uses a core, two threads would
 #: wait for each other ten times as long as they compute.
@@ -56,7 +56,7 @@ class Costs(NamedTuple):
     build_s: float
     build_memory_mb: float | None
     open_s: float | None = None
-    memory_mb: float | None = None
+    memory_mb: float | None = None  # after the searches
     disk_mb: float | None = None
 
 
@@ -90,7 +90,7 @@ class Worker(AbstractContextManager["Worker"]):
 
     def close(self) -> None:
         """Close the system, and end the process."""
-        self.call(close)
+        self.call(close_system)
         self._pool.shutdown()
 
     def __exit__(self, *_: object) -> None:
@@ -100,7 +100,7 @@ class Worker(AbstractContextManager["Worker"]):
         self._pool.shutdown()
 
 
-def measure_size(folder: Path, queries: int) -> list[SystemResults]:
+def measure_size(folder: Path, query_count: int) -> list[SystemResults]:
     """Build each system from the cases in a folder, and time the searches in turns."""
     with ExitStack() as stack:
         measured: dict[Worker, SystemResults] = {}
@@ -110,8 +110,8 @@ def measure_size(folder: Path, queries: int) -> list[SystemResults]:
             timings = {name: list[TimedSearch]() for name in worker.call(search_names)}
             measured[worker] = SystemResults(system, costs, timings)
         note("  searching in turns")
-        for start in range(0, queries, TURN_QUERIES):
-            turn = range(start, min(start + TURN_QUERIES, queries))
+        for start in range(0, query_count, TURN_QUERY_COUNT):
+            turn = range(start, min(start + TURN_QUERY_COUNT, query_count))
             for worker, results in measured.items():
                 for name, finished in results.timed_searches.items():
                     if sum(item.milliseconds for item in finished) < MAX_SECONDS * 1000:
@@ -124,9 +124,9 @@ def measure_size(folder: Path, queries: int) -> list[SystemResults]:
 
 
 def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
-    """Build a system; return a worker that has opened it, and costs. The stack ends the worker."""
+    """Build a system; return a worker that has opened it, and costs. ``stack`` ends the worker."""
     worker = stack.enter_context(Worker(system, folder))
-    seconds, memory = worker.call(build)
+    seconds, memory = worker.call(build_system)
     if system == "cbrkit":
         return worker, Costs(seconds, memory)
     worker.close()
@@ -134,7 +134,7 @@ def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
     files = (file for file in (folder / system).rglob("*") if file.is_file())
     disk = sum(file.stat().st_blocks * 512 for file in files) / 1e6
     worker = stack.enter_context(Worker(system, folder))
-    return worker, Costs(seconds, memory, worker.call(open_), disk_mb=disk)
+    return worker, Costs(seconds, memory, worker.call(open_system), disk_mb=disk)
 
 
 def _begin(name: str, folder: Path) -> None:
@@ -144,10 +144,10 @@ def _begin(name: str, folder: Path) -> None:
     _system, _folder = SYSTEMS[name](folder / name), folder
 
 
-def build() -> tuple[float, float | None]:
+def build_system() -> tuple[float, float | None]:
     """Build the system; return the seconds, and the memory in MB afterwards."""
     # Rows of a memmap are slow to read; rows of a plain view of it are not.
-    cases = np.asarray(np.load(_folder / CASES, mmap_mode="r"))
+    cases = np.asarray(np.load(_folder / CASES_FILE, mmap_mode="r"))
     milliseconds = timed(partial(_system.build, cases))[1]
     # The mapped file is not part of the system's memory.
     del cases
@@ -155,7 +155,7 @@ def build() -> tuple[float, float | None]:
     return milliseconds / 1000, resident_mb()
 
 
-def open_() -> float:
+def open_system() -> float:
     """Open the built system; return the seconds."""
     return timed(_system.open)[1] / 1000
 
@@ -167,7 +167,7 @@ def search_names() -> list[str]:
 
 def search(name: str, query_numbers: Sequence[int]) -> list[TimedSearch]:
     """Return timed searches for these queries, after some untimed ones."""
-    queries, run = np.load(_folder / QUERIES), _system.searches()[name]
+    queries, run = np.load(_folder / QUERIES_FILE), _system.searches()[name]
     calls = {n: partial(run, query_of(queries, n), weights_of(n)) for n in query_numbers}
     # Other processes have used the processor's caches since the last turn.
     warm_up_ms = 0.0
@@ -178,7 +178,7 @@ def search(name: str, query_numbers: Sequence[int]) -> list[TimedSearch]:
     results = []
     for number, call in calls.items():
         answer, milliseconds = timed(call)
-        results.append(TimedSearch(number, milliseconds, list(_system.numbers(answer))))
+        results.append(TimedSearch(number, milliseconds, list(_system.case_numbers(answer))))
     return results
 
 
@@ -188,6 +188,6 @@ def resident_mb() -> float | None:
     return None if memory is None else memory / 1e6
 
 
-def close() -> None:
+def close_system() -> None:
     """Close the system."""
     _system.close()

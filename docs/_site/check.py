@@ -1,4 +1,4 @@
-"""Check of a built site: ``python docs/_site/check.py SITE``.
+"""Checks a built site: ``python docs/_site/check.py SITE``.
 
 A page must not load anything from another host. Every link inside the site must lead to an existing
 file, and to an existing anchor. Links to other hosts are not followed.
@@ -15,14 +15,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-#: For each element, the attribute whose address a browser loads without a click.
-_FETCHED = {
+#: The attribute whose address a browser loads without a click, by element.
+_FETCHED_ATTRIBUTE = {
     **dict.fromkeys(("script", "img", "iframe", "embed", "source", "audio", "video"), "src"),
     "object": "data",
 }
 #: Relations of ``<link>`` whose address a browser does not load.
 _NOT_FETCHED = {"canonical", "next", "prev", "alternate", "edit"}
 _OTHER_HOST = re.compile(r"(?:https?:)?//", flags=re.IGNORECASE)
+#: Addresses on other hosts that a style sheet and a script load.
 _CSS = re.compile(r"url\(\s*[\"']?((?:https?:)?//[^)\"']+)|@import\s+[\"']((?:https?:)?//[^\"']+)")
 _SCRIPT = re.compile(r"(?:import\s*\(|from|\.src\s*=|fetch\s*\()\s*[\"'`](https?://[^\"'`]+)")
 #: Attributes for which the theme loads a script: Mermaid from its host, a repository from GitHub.
@@ -55,8 +56,8 @@ class _Page(HTMLParser):
             self.links.append(values["href"])
         if tag == "link" and not _NOT_FETCHED & set(values.get("rel", "").split()):
             self.fetched.append(values.get("href", ""))
-        if tag in _FETCHED and _FETCHED[tag] in values:
-            self.fetched.append(values[_FETCHED[tag]])
+        if tag in _FETCHED_ATTRIBUTE and _FETCHED_ATTRIBUTE[tag] in values:
+            self.fetched.append(values[_FETCHED_ATTRIBUTE[tag]])
         self.fetched += [part.split()[0] for part in values.get("srcset", "").split(",") if part]
         self.fetched += _addresses(_CSS, values.get("style", ""))
         for name, value in _THEME_FETCHES.items():
@@ -75,7 +76,7 @@ def _addresses(pattern: re.Pattern[str], text: str) -> list[str]:
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Yield a line for each wrong address of a site."""
+    """Yield a line for each wrong address in a site."""
     pages = {}
     for file in sorted(site.rglob("*.html")):
         page = pages[file] = _Page()
@@ -110,7 +111,7 @@ def _target(site: Path, file: Path, path: str) -> Path:
 
 def linkchecker(site: Path) -> str:
     """Return LinkChecker's report about missing files; empty if there are none."""
-    # Its plugin for anchors is not used: it reads a page again for every link to an anchor.
+    # The plugin for anchors is not used: it reads a page again for every link to an anchor.
     options = ("--no-status", "--threads", "0")
     command = [sys.executable, "-c", _LINKCHECKER, *options, str(site / "index.html")]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)

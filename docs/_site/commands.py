@@ -30,11 +30,11 @@ def commands() -> Iterator[str]:
 def _command(name: str, command: Any, level: int) -> Iterator[str]:
     """Yield the section of a command, then those of its subcommands.
 
-    ``Any`` is a class of Typer's own, which is not public.
+    ``Any`` stands for a class of Typer that is not public.
     """
     arguments = [p for p in command.params if p.param_type_name == "argument"]
-    parameters = [p for p in command.params if p.param_type_name == "option"]
-    options = [option for option in parameters if "--help" not in option.opts]
+    all_options = [p for p in command.params if p.param_type_name == "option"]
+    options = [option for option in all_options if "--help" not in option.opts]
     subcommands = [(n, c) for n, c in getattr(command, "commands", {}).items() if not c.hidden]
     yield from ("#" * level + f" `{name}`", "", _text(command.help), "")
     words = [name, *map(_usage, arguments)]
@@ -44,7 +44,7 @@ def _command(name: str, command: Any, level: int) -> Iterator[str]:
     described = [argument for argument in arguments if argument.help]
     if described:
         yield from ("| argument | |", "|---|---|")
-        yield from (f"| `{_usage(each)}` | {_cell(each.help)} |" for each in described)
+        yield from (f"| `{_usage(arg)}` | {_cell(arg.help)} |" for arg in described)
         yield ""
     if options:
         context = command.context_class(command)

@@ -18,8 +18,8 @@ from mkdocs.structure.pages import Page
 
 #: The part of the site that shows the repository.
 SITE_FOLDER = "repository"
-#: Suffixes of the files that get a page, with the language for highlighting.
-LANGUAGES = {
+#: The language for highlighting, by suffix of the files that get a page.
+LANGUAGE_BY_SUFFIX = {
     ".json": "json",
     ".jsonl": "json",
     ".md": "markdown",
@@ -28,7 +28,7 @@ LANGUAGES = {
     ".txt": "text",
     ".yml": "yaml",
 }
-#: Larger files get no page; lists of a folder contain only their name.
+#: Maximum size of a file with a page. A folder's page names larger files without a link.
 MAX_BYTES = 100_000
 _FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", flags=re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()(?P<target>\.\./[^)#\s]*)(?=[)#])")
@@ -54,9 +54,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Replace the targets of links by those pages.
+    """Replace the targets of links by the pages that ``on_files`` added.
 
-    A link without such a page stays as it is, so that the strict build reports it.
+    A link whose target has no page stays as it is, so that the strict build reports it.
     """
     docs = Path(config.docs_dir)
     folder = posixpath.dirname(page.file.src_uri)
@@ -87,7 +87,7 @@ def _contents(folder: Path) -> list[Path]:
 
 
 def _has_page(path: Path) -> bool:
-    is_text = path.suffix in LANGUAGES or path.name == "Makefile"
+    is_text = path.suffix in LANGUAGE_BY_SUFFIX or path.name == "Makefile"
     return path.is_file() and is_text and path.stat().st_size <= MAX_BYTES
 
 
@@ -98,7 +98,7 @@ def _page(root: Path, path: Path) -> str:
     head = f"---\nsearch:\n  exclude: true\n---\n\n# `{name}`\n\n"
     if path.is_dir():
         return head + "".join(f"- {_entry(child)}\n" for child in _contents(path))
-    language = LANGUAGES.get(path.suffix, "make")
+    language = LANGUAGE_BY_SUFFIX.get(path.suffix, "make")
     return f"{head}``````{language}\n{path.read_text(encoding='utf-8')}\n``````\n"
 
 

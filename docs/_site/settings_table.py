@@ -23,7 +23,7 @@ def settings_table() -> str:
 
     # The description is second, because a narrow screen shows only the first two columns.
     rows = ["| key in the file | value | default | variable |", "|---|---|---|---|"]
-    # The defaults of the class, not this machine's environment or settings file.
+    # The defaults are those of the class, without this machine's environment and settings file.
     for name, field in Settings.model_fields.items():
         description = (field.description or "").replace("|", "\\|")
         default = _code(field.default)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "benchmarks"
-#: The code that each command measures. ``main`` adds the bench if it has the command's name.
-MEASURED = {
+#: The paths of the code that each command measures. ``main`` adds the benches of that name.
+CODE_BY_COMMAND = {
     "answer": "graph planner stores serve",
     "answers": "graph/chat_generator.py graph/groundedness.py stores/documents/quotable.py",
     "backgammon": "packages/casewright_backgammon packages/casewright_mcbr",
@@ -42,14 +42,14 @@ MEASURED = {
     "truthfulqa": "packages/casewright_studies/truthfulqa.py finetune/demonstrations stores",
     "unseen": "planner finetune/corpus",
 }
-PRINTED = re.compile(r"(?i)printed\s+by\s+(?:(?:the\s+code\s+of|commit)\s+)?`([0-9a-f]{7,})")
+_COMMIT = re.compile(r"(?i)printed\s+by\s+(?:(?:the\s+code\s+of|commit)\s+)?`([0-9a-f]{7,})")
 
 
 def sections(page: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each section's command on a page, and the commits that printed its tables."""
+    """Yield each section's command, and the commits whose code printed the section's tables."""
     parts = re.split(r"(?m)^##+ `casewright bench ([\w-]+)", page)[1:]
     for name, text in zip(parts[::2], parts[1::2], strict=True):
-        yield name, list(dict.fromkeys(PRINTED.findall(text)))
+        yield name, list(dict.fromkeys(_COMMIT.findall(text)))
 
 
 def changed_since(root: Path, commit: str, paths: list[str]) -> str:
@@ -63,7 +63,7 @@ def main() -> None:
     """Print a line for each table that is out of date, or has no commit."""
     for page in sorted(PAGES.glob("*.md")):
         for name, commits in sections(page.read_text(encoding="utf-8")):
-            paths = [*MEASURED[name].split(), f":(glob)bench/{name.replace('-', '_')}*/**"]
+            paths = [*CODE_BY_COMMAND[name].split(), f":(glob)bench/{name.replace('-', '_')}*/**"]
             paths.append(f":(glob)bench/{name.replace('-', '_')}*.py")
             if not commits:
                 print(f"{page.name}: bench {name}: no commit is named")

@@ -17,16 +17,15 @@ class CodeQuoter:
     def generate(self, request: GenerationRequest) -> Generation:
         """Return the quotations with citations; see ``Generator``."""
         lines: list[str] = []
-        final = [item for item in request.evidence if item.final]
-        for item in final:
+        final_items = [item for item in request.evidence if item.final]
+        for item in final_items:
             lines += ["", f"{item.source or item.tool} [{item.id}]", item.text]
         if not request.evidence and not request.missing:
             lines = ["No look-up was needed for this."]
         if request.missing:
-            lines += [("Missing: " if final else "") + " ".join(request.missing)]
-        return Generation(
-            "\n".join(lines).strip("\n"), generator=self.name, citations=[item.id for item in final]
-        )
+            lines += [("Missing: " if final_items else "") + " ".join(request.missing)]
+        ids = [item.id for item in final_items]
+        return Generation("\n".join(lines).strip("\n"), generator=self.name, citations=ids)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         """Return the result of ``generate``, without waiting."""

@@ -17,7 +17,7 @@ from casewright.stores.whole_file import write_whole
 
 COLLECTION = "code"
 KINDS: frozenset[KindName] = frozenset(("code",))
-#: The file with a source tree's path; it is written whenever the tree is opened.
+#: Name of the file with a source tree's path, which is written whenever the tree is opened.
 ORIGIN_FILE = "source.json"
 USAGE = "Give the folder of a source tree: casewright ask --domain code --source DIR"
 

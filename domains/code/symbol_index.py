@@ -18,38 +18,38 @@ class SymbolIndex:
     """
 
     def __init__(self, symbols: Iterable[str]) -> None:
-        #: Maps paths to names: a path joins the names of a symbol or enclosing definition by dots.
-        self.paths: dict[str, tuple[str, ...]] = {}
-        self._members: defaultdict[str, list[str]] = defaultdict(list)
-        self._by_name: defaultdict[str, list[str]] = defaultdict(list)
-        self._by_folded_name: defaultdict[str, list[str]] = defaultdict(list)
-        self._by_owner_and_name: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        #: The parts of each path: the names, joined by dots, of a symbol or enclosing definition.
+        self.parts_of: dict[str, tuple[str, ...]] = {}
+        self._symbols_in: defaultdict[str, list[str]] = defaultdict(list)
+        self._paths_by_name: defaultdict[str, list[str]] = defaultdict(list)
+        self._paths_by_folded_name: defaultdict[str, list[str]] = defaultdict(list)
+        self._paths_by_owner_and_name: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for symbol in dict.fromkeys(symbols):
             parts = tuple(symbol.split("."))
             path = symbol
             for length in range(len(parts), 0, -1):
-                if path not in self.paths:
+                if path not in self.parts_of:
                     self._add(path, parts[:length])
-                self._members[path].append(symbol)
+                self._symbols_in[path].append(symbol)
                 path = path.rpartition(".")[0]
-        self._owners = {owner for owner, _ in self._by_owner_and_name}
+        self._owners = {owner for owner, _ in self._paths_by_owner_and_name}
 
     def _add(self, path: str, parts: tuple[str, ...]) -> None:
-        self.paths[path] = parts
+        self.parts_of[path] = parts
         # A symbol such as ``a.`` has no last name.
         if name := parts[-1]:
-            self._by_name[name].append(path)
-            self._by_folded_name[name.casefold()].append(path)
+            self._paths_by_name[name].append(path)
+            self._paths_by_folded_name[name.casefold()].append(path)
             if len(parts) > 1:
-                self._by_owner_and_name[parts[-2].casefold(), name.casefold()].append(path)
+                self._paths_by_owner_and_name[parts[-2].casefold(), name.casefold()].append(path)
 
     def members(self, path: str) -> list[str]:
         """Return the symbols of a path: the path itself, and the symbols defined in it."""
-        return self._members.get(path, [])
+        return self._symbols_in.get(path, [])
 
     def has_exact(self, name: str) -> bool:
         """Return ``True`` if a path ends with this name, in the same case."""
-        return name in self._by_name
+        return name in self._paths_by_name
 
     def encloses_others(self, name: str) -> bool:
         """Return ``True`` if a definition with this name, in any case, encloses others."""
@@ -57,7 +57,7 @@ class SymbolIndex:
 
     def paths_ending_in(self, name: str) -> list[str]:
         """Return the paths with this last name; if there are none, the case is ignored."""
-        return self._by_name.get(name) or self._by_folded_name.get(name.casefold(), [])
+        return self._paths_by_name.get(name) or self._paths_by_folded_name.get(name.casefold(), [])
 
     def paths_inside(self, owner: Sequence[str], name: str, *, strict: bool) -> list[str]:
         """Return the paths of the definitions called ``name`` directly inside ``owner``.
@@ -66,25 +66,26 @@ class SymbolIndex:
         case of ``name`` counts if any definition has this name in this case. The case of ``owner``
         counts if ``strict``, or if any path has it in this case.
         """
-        paths = self._by_owner_and_name.get((owner[-1].casefold(), name.casefold()), [])
-        if name in self._by_name:
-            paths = [path for path in paths if self.paths[path][-1] == name]
-        exact = [path for path in paths if suffix_overlap(self.paths[path][:-1], owner)]
+        paths = self._paths_by_owner_and_name.get((owner[-1].casefold(), name.casefold()), [])
+        if name in self._paths_by_name:
+            paths = [path for path in paths if self.parts_of[path][-1] == name]
+        exact = [path for path in paths if suffix_overlap(self.parts_of[path][:-1], owner)]
         if exact or strict:
             return exact
-        folded = _casefold(owner)
-        return [path for path in paths if suffix_overlap(_casefold(self.paths[path][:-1]), folded)]
+        folded = _fold(owner)
+        return [path for path in paths if suffix_overlap(_fold(self.parts_of[path][:-1]), folded)]
 
     def paths_of_dotted_name(self, parts: Sequence[str]) -> list[str]:
         """Return the paths that agree most with the end of a dotted name; ``parts`` are its names.
 
         The dotted name may begin with names of modules, which no path has.
         """
-        top_level = [parts[-1]] if len(self.paths.get(parts[-1], ())) == 1 else []
-        owned = self._by_owner_and_name.get((parts[-2].casefold(), parts[-1].casefold()), [])
-        lengths = {path: suffix_overlap(self.paths[path], parts) for path in (*owned, *top_level)}
-        longest = max(lengths.values(), default=0)
-        return [path for path, length in lengths.items() if length == longest > 0]
+        top_level = [parts[-1]] if len(self.parts_of.get(parts[-1], ())) == 1 else []
+        owned = self._paths_by_owner_and_name.get((parts[-2].casefold(), parts[-1].casefold()), [])
+        paths = (*owned, *top_level)
+        overlap_of = {path: suffix_overlap(self.parts_of[path], parts) for path in paths}
+        longest = max(overlap_of.values(), default=0)
+        return [path for path, length in overlap_of.items() if length == longest > 0]
 
 
 def suffix_overlap(first: Sequence[str], second: Sequence[str]) -> int:
@@ -93,7 +94,7 @@ def suffix_overlap(first: Sequence[str], second: Sequence[str]) -> int:
     return size if tuple(first[len(first) - size :]) == tuple(second[len(second) - size :]) else 0
 
 
-def _casefold(names: Sequence[str]) -> tuple[str, ...]:
+def _fold(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.casefold() for name in names)
 
 
@@ -106,10 +107,11 @@ class CodeIndex(NamedTuple):
     @classmethod
     def of(cls, store: CaseStore) -> CodeIndex:
         """Return the index of a whole store; raise ``StoreError`` if the store cannot be read."""
-        values: dict[str, set[str]] = {"symbol": set(), "root": set()}
+        values_by_field: dict[str, set[str]] = {"symbol": set(), "root": set()}
         for case in store.all():
-            for field, texts in values.items():
+            for field, values in values_by_field.items():
                 value = case.metadata.get(field)
                 if isinstance(value, str) and value:
-                    texts.add(value)
-        return cls(SymbolIndex(sorted(values["symbol"])), root_names(sorted(values["root"])))
+                    values.add(value)
+        symbols, roots = (sorted(values) for values in values_by_field.values())
+        return cls(SymbolIndex(symbols), root_names(roots))

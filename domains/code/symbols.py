@@ -87,9 +87,10 @@ def symbols_named(question: str, symbols: Collection[str] | SymbolIndex) -> list
     kinds = _kinds(words, index)
     name_indices = {*kinds, *(word.position for word in words if word.is_code)}
     positions: dict[str, int] = {}
-    dotted: dict[tuple[str, ...], int] = {}
+    first_dotted: dict[tuple[str, ...], int] = {}
     for word in words:
-        if len(word.parts) > 1 and dotted.setdefault(word.parts, word.position) == word.position:
+        first_position = first_dotted.setdefault(word.parts, word.position)
+        if len(word.parts) > 1 and first_position == word.position:
             _add_symbols(positions, index.paths_of_dotted_name(word.parts), word.position, index)
     single_positions = name_indices - _add_methods(words, name_indices, positions, index)
     first_positions: dict[tuple[str, str], int] = {}
@@ -159,8 +160,8 @@ def _add_methods(
             continue
         if method.folded != _CONSTRUCTOR and not index.paths_ending_in(method.parts[0]):
             continue
-        near = slice(max(method.position - MAX_DISTANCE, 0), method.position + MAX_DISTANCE + 1)
-        for owner in words[near]:
+        nearby = slice(max(method.position - MAX_DISTANCE, 0), method.position + MAX_DISTANCE + 1)
+        for owner in words[nearby]:
             if owner is method or not is_owner[owner.position]:
                 continue
             if _belongs(method, owner, words, name_indices, index) and add_method(method, owner):
@@ -220,7 +221,7 @@ def _belongs(
     name_indices: set[int],
     index: SymbolIndex,
 ) -> bool:
-    """Return ``True`` if a question says that a method is in a class: ``split of class Lines``."""
+    """Return ``True`` if a question puts a method into a class: ``split of class Lines``."""
     if method.position in name_indices:
         return True
     if method.folded in RESERVED:
@@ -245,6 +246,6 @@ def _paths_in_owner(method: str, owner: tuple[str, ...], index: SymbolIndex) -> 
 def _paths_of_single(name: str, kind: str, index: SymbolIndex) -> list[str]:
     """Return the paths of a name without a class: nested ones for a method, else top-level ones."""
     ending = index.paths_ending_in(name)
-    nested = [path for path in ending if len(index.paths[path]) > 1]
-    top_level = [path for path in ending if len(index.paths[path]) == 1]
+    nested = [path for path in ending if len(index.parts_of[path]) > 1]
+    top_level = [path for path in ending if len(index.parts_of[path]) == 1]
     return nested or top_level if kind in METHODS else top_level or nested

@@ -43,7 +43,7 @@ def open_documents(location: Path | str, encoder: Encoder, rebuild: bool = False
 
     ``rebuild`` has no effect: only ``casewright ingest`` changes the store.
     """
-    # ``CaseStore`` would create the folder.
+    # Without this check, ``CaseStore`` would create the folder.
     if "://" not in str(location) and not Path(location).expanduser().is_dir():
         raise _no_documents(location)
     documents = open_waiting(document_schema(encoder), location)
@@ -64,7 +64,7 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 
 
 def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
-    """Return the toolbox of a store; hits that a feedback loop confirms come first.
+    """Return the toolbox of a store; the hits of a feedback loop come first.
 
     The tool returns nothing if the passages do not answer the question.
     """
@@ -73,8 +73,8 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
 
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
-        confirmed = [] if loop is None else loop(query, MAX_PASSAGES, {}, call)
-        hits = passages.with_answers(query, merge_hits(confirmed, passages.best(query)))
+        loop_hits = [] if loop is None else loop(query, MAX_PASSAGES, {}, call)
+        hits = passages.with_answers(query, merge_hits(loop_hits, passages.best(query)))
         if not passages.are_sufficient(query, hits):
             titles = dict.fromkeys(
                 shorten(str(hit.case.problem.get("title", "")), MAX_TITLE_LENGTH, placeholder="…")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from casewright.bench.documents import FILE, fit, measure_documents, read_questions
+from casewright.bench.documents import QUESTIONS_FILE, fit, measure_documents, read_questions
 from casewright.errors import InputError
 from casewright.stores import default_encoder
 from casewright.stores.feedback.sufficiency import SufficiencyJudge
@@ -33,7 +33,7 @@ QUESTIONS: list[dict[str, Any]] = [
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CASEWRIGHT_HOME", str(tmp_path / "home"))
     lines = "\n".join(map(json.dumps, QUESTIONS))
-    return write(tmp_path / "data", {**TREES, FILE: lines})
+    return write(tmp_path / "data", {**TREES, QUESTIONS_FILE: lines})
 
 
 def test_bench_judges_answers_by_their_words_and_citations_by_their_file(data: Path) -> None:
@@ -72,12 +72,12 @@ def test_sufficiency_judge_is_trained_on_questions_of_its_tree_and_other_trees(
     ],
 )
 def test_invalid_question_line_is_an_error_that_shows_the_format(data: Path, line: str) -> None:
-    (data / FILE).write_text(line)
+    (data / QUESTIONS_FILE).write_text(line)
     with pytest.raises(InputError, match=r'questions.jsonl.*\{"tree": "…"'):
         read_questions(data)
 
 
 def test_question_line_with_words_but_without_file_is_an_error(data: Path) -> None:
-    (data / FILE).write_text('{"tree": "mill", "question": "x", "words": ["a"]}')
+    (data / QUESTIONS_FILE).write_text('{"tree": "mill", "question": "x", "words": ["a"]}')
     with pytest.raises(InputError, match="only one of file and words is given"):
         read_questions(data)

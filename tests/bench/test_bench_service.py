@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from casewright.bench.service import SERVICES, Load, load
+from casewright.bench.service import SERVICES, Load, measure_load
 from tests.serve.helpers import built_home, result, run
 
 
@@ -22,10 +22,10 @@ def test_load_asks_with_the_given_number_of_clients_and_counts_errors() -> None:
         active -= 1
         return None if question == "bad" else 4.0
 
-    outcome = asyncio.run(load(ask, ["a", "b", "bad", "c", "d", "e"], 3))
+    outcome = asyncio.run(measure_load(ask, ["a", "b", "bad", "c", "d", "e"], 3))
     assert questions == ["a", "b", "bad", "c", "d", "e"]
     assert peak == 3
-    assert outcome.errors == 1
+    assert outcome.error_count == 1
     assert len(outcome.milliseconds) == 5
     assert outcome.percentile(50) >= 10
     assert outcome.outside_milliseconds >= 6
@@ -36,7 +36,7 @@ def test_load_calculates_rate_and_percentiles_from_answer_times() -> None:
     assert outcome.per_second == 2.0
     assert outcome.percentile(50) == 20.0
     assert Load([], 1.0, 3).percentile(99) == 0.0
-    assert Load([10.0, 20.0, 40.0], 1.5, 0, stages=[9.0, 17.0, 30.0]).outside_milliseconds == 3.0
+    assert Load([10.0, 20.0, 40.0], 1.5, 0, stages_ms=[9.0, 17.0, 30.0]).outside_milliseconds == 3.0
     assert Load([], 1.0, 3).outside_milliseconds == 0.0
 
 

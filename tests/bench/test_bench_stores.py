@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from casewright.bench.stores.data import (
     FACETS,
-    WEIGHTS,
+    WEIGHT_SETS,
     exact_scores,
+    is_same_order,
     query_of,
     recall,
-    same_order,
     weights_of,
     write_vectors,
 )
@@ -28,7 +28,7 @@ from casewright.bench.stores.systems import (
     System,
     check_cbrkit,
 )
-from casewright.bench.stores.worker import Worker, build, search_names
+from casewright.bench.stores.worker import Worker, build_system, search_names
 from casewright.errors import DependencyError, InputError, StoreError
 from casewright.serve.cli.bench.options import read_numbers
 from tests.serve.helpers import Output, one_line_error, result, run
@@ -54,12 +54,12 @@ def test_recall_counts_repeated_cases_once_and_ignores_cases_after_k() -> None:
 
 def test_same_order_follows_the_scores_and_allows_swaps_of_equal_scores() -> None:
     scores = np.array([0.9, 0.1, 0.8, 0.7, 0.8 + 1e-9])
-    assert same_order([0, 2, 4], scores, 3)
-    assert same_order([0, 4, 2], scores, 3)
-    assert not same_order([2, 0, 4], scores, 3)
-    assert not same_order([0, 2, 3], scores, 3)
-    assert not same_order([0, 2], scores, 3)
-    assert not same_order([0, 2, 2], scores, 3)
+    assert is_same_order([0, 2, 4], scores, 3)
+    assert is_same_order([0, 4, 2], scores, 3)
+    assert not is_same_order([2, 0, 4], scores, 3)
+    assert not is_same_order([0, 2, 3], scores, 3)
+    assert not is_same_order([0, 2], scores, 3)
+    assert not is_same_order([0, 2, 2], scores, 3)
 
 
 @given(st.lists(st.integers(0, 1000), min_size=5, max_size=40), st.integers(1, 5))
@@ -67,7 +67,7 @@ def test_best_cases_in_order_have_recall_1(thousandths: list[int], k: int) -> No
     scores = np.array(thousandths) / 1000
     best = [int(i) for i in np.argsort(-scores, kind="stable")]
     assert recall(best[:k], scores, k) == 1
-    assert same_order(best[:k], scores, k)
+    assert is_same_order(best[:k], scores, k)
     below = [i for i in best if scores[i] < scores[best[k - 1]]]
     assert recall(best[: k - 1] + below[:1], scores, k) == pytest.approx((k - 1) / k)
 
@@ -86,7 +86,7 @@ def test_exact_scores_are_weighted_sums_of_cosines(vectors: tuple[Any, Any]) -> 
     scores = exact_scores(cases, queries)
     assert scores.shape == (QUERIES, SIZE)
     for query in range(QUERIES):
-        weights = WEIGHTS[query % len(WEIGHTS)]
+        weights = WEIGHT_SETS[query % len(WEIGHT_SETS)]
         for case in (0, 17, SIZE - 1):
             cosines = [
                 np.dot(q, c) / np.linalg.norm(q) / np.linalg.norm(c)
@@ -126,7 +126,7 @@ def test_exact_searches_return_the_order_of_exact_scores(
     for name, search in exact.items():
         for query in range(QUERIES):
             answer = search(query_of(queries, query), weights_of(query))
-            hits = list(system.numbers(answer))
+            hits = list(system.case_numbers(answer))
             assert hits == np.argsort(-scores[query])[:10].tolist(), name
     system.close()
 
@@ -148,7 +148,7 @@ def test_searches_with_50_candidates_miss_cases_that_100_candidates_find(tmp_pat
     query_vectors = dict(zip(FACETS, query, strict=True))
     weights = dict.fromkeys(FACETS, 1 / 3)
     hits = {
-        name: set(system.numbers(search(query_vectors, weights)))
+        name: set(system.case_numbers(search(query_vectors, weights)))
         for name, search in system.searches().items()
     }
     system.close()
@@ -214,7 +214,7 @@ def test_stores_command_reports_invalid_sizes_in_one_line(tmp_path: Path) -> Non
 
 def test_too_few_queries_for_the_weight_sets_are_refused() -> None:
     with pytest.raises(InputError, match="weight sets"):
-        measure_stores([200], len(WEIGHTS) - 1)
+        measure_stores([200], len(WEIGHT_SETS) - 1)
 
 
 def test_missing_cbrkit_is_an_error_with_the_install_command(
@@ -239,4 +239,4 @@ def test_killed_worker_process_is_an_error_that_names_its_system(tmp_path: Path)
         for process in multiprocessing.active_children():
             process.kill()
         with pytest.raises(StoreError, match="cbrkit"):
-            worker.call(build)
+            worker.call(build_system)

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from casewright.bench import chat as measure
 from casewright.bench import harness
 from casewright.bench.chat import (
-    ROUND_TRIPS,
-    STREAMED_TOKENS,
-    STREAMS,
-    WARM_UP,
+    MAX_STREAMED_TOKENS,
+    ROUND_TRIP_COUNT,
+    STREAM_COUNT,
+    WARM_UP_COUNT,
     ServedModel,
     local_server,
     served,
@@ -259,9 +259,9 @@ def test_round_trip_calls_have_one_token_and_plan_calls_the_token_limit(bench_ru
     figures = bench_run.report["figures"]
     assert 0 < figures["one_token_ms_p50"] <= figures["one_token_ms_p95"]
     limits = [request.body["max_completion_tokens"] for request in bench_run.requests]
-    trips = WARM_UP + ROUND_TRIPS
-    assert limits[: trips + STREAMS] == [1] * trips + [STREAMED_TOKENS] * STREAMS
-    assert set(limits[trips + STREAMS :]) == {50}
+    trips = WARM_UP_COUNT + ROUND_TRIP_COUNT
+    assert limits[: trips + STREAM_COUNT] == [1] * trips + [MAX_STREAMED_TOKENS] * STREAM_COUNT
+    assert set(limits[trips + STREAM_COUNT :]) == {50}
 
 
 @pytest.mark.parametrize(

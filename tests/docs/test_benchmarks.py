@@ -102,8 +102,8 @@ def test_every_plot_is_shown_once_beside_the_command_that_draws_it() -> None:
 def test_stale_script_finds_changes_of_measured_code_since_the_commit_of_a_table(
     tmp_path: Path,
 ) -> None:
-    assert set(STALE["MEASURED"]) == _benches()
-    roots = {path for paths in STALE["MEASURED"].values() for path in paths.split()}
+    assert set(STALE["CODE_BY_COMMAND"]) == _benches()
+    roots = {path for paths in STALE["CODE_BY_COMMAND"].values() for path in paths.split()}
     assert all((DOCS.parent / path).exists() for path in roots)
 
     def git(*arguments: str) -> str:
