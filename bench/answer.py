@@ -29,9 +29,8 @@ NOTES = (
     "Medians in milliseconds by the number of a plan's steps. cpu: the CPU time of all threads of "
     "the process.",
     "vectors: for the same questions, tools encode all texts anew, or take vectors from the cache.",
-    "layers: shares of samples of the stacks of all threads that do not wait. A layer is a package "
-    "of Casewright or a library. A sample counts for the innermost layer of its stack, and a "
-    "sample in NumPy for the layer that called NumPy.",
+    "layers: shares of sampled stacks of the threads that do not wait. A stack counts for its "
+    "innermost layer, a package of Casewright or a library; NumPy counts for the layer that calls.",
 )
 
 

@@ -20,8 +20,8 @@ from casewright.tools import Toolbox
 NOTES = (
     "Follow-ups are all turns but the first of conversations that took no part in training, tuning "
     "or plan cases. tools, arguments: shares of right ones, as in bench frozen. another's history: "
-    "the history of the next conversation of the same length. share_unchanged: share of the "
-    "queries of bench frozen (they need no history) whose plan stays with an unrelated history.",
+    "the history of the next conversation of the same length. share_unchanged: share of bench "
+    "frozen's queries, which need no history, whose plan an unrelated history does not change.",
 )
 
 
@@ -37,12 +37,10 @@ def measure_conversations(domain_name: str) -> Report:
     follow_ups = [turn for conversation in conversations for turn in conversation.follow_ups]
     kinds = [kind for kind, _ in follow_ups]
     queries = [query for _, query in follow_ups]
-    standalone_queries = [
-        query for query in domain.measuring_queries() if not query.record.tools_extra
-    ]
+    standalone = [query for query in domain.measuring_queries() if not query.record.tools_extra]
     rows: list[dict[str, Any]] = []
     figures = {"conversations": float(len(conversations)), "follow_ups": float(len(follow_ups))}
-    figures["questions_that_stand_alone"] = float(len(standalone_queries))
+    figures["questions_that_stand_alone"] = float(len(standalone))
     with plan_store(domain.queries(), tested.uncached_encoder) as store:
         reader = domain.open_reader()
         for name in shipped_planners():
@@ -54,7 +52,7 @@ def measure_conversations(domain_name: str) -> Report:
                 figures[f"tool_accuracy_{suffix}"] = rows[-1]["tools"]
                 figures[f"argument_accuracy_{suffix}"] = rows[-1]["arguments"]
                 figures[f"plan_ms_p50_{suffix}"] = p50([v.milliseconds for v in verdicts])
-            unchanged_share = _share_unchanged(planner, standalone_queries, toolbox, conversations)
+            unchanged_share = _share_unchanged(planner, standalone, toolbox, conversations)
             figures[f"share_unchanged_{name}_standing_alone"] = unchanged_share
     return Report("conversations", {"domain": domain.name}, figures, rows, NOTES)
 

@@ -98,9 +98,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of sufficient evidence on all questions of a folder.
 
-    The questions of each tree are joined by as many questions about other trees, as off-topic ones.
-    The kinds of a tree's questions have equal weights. The threshold refuses ``REFUSED_SHARE`` of
-    the off-topic questions.
+    Each tree's questions are joined by as many off-topic ones about other trees. The kinds of a
+    tree's questions have equal weights. The threshold refuses ``REFUSED_SHARE`` of off-topic ones.
     """
     from sklearn.linear_model import LogisticRegression
 

@@ -38,13 +38,17 @@ def measure_index(source: Path) -> Report:
             index = partial(_index, Path(folder), encoder, tree)
             cpu_start = time.process_time()
             case_count, index_ms = timed(index)
-            cpu_seconds = time.process_time() - cpu_start
+            cpu_s = time.process_time() - cpu_start
             _, reopening_ms = timed(index)
             with open_tree(Path(folder), encoder, tree) as store:
                 search_ms = [timed(partial(store.search, text, 10))[1] for text in QUESTIONS]
-        row = {"encoder": name, "cases": case_count, "index s": index_ms / 1000}
-        row |= {"index cpu s": cpu_seconds, "cases a cpu s": case_count / cpu_seconds}
-        row["again s"] = reopening_ms / 1000
+        row = {
+            "encoder": name,
+            "cases": case_count,
+            "index s": index_ms / 1000,
+            "index cpu s": cpu_s,
+        }
+        row |= {"cases a cpu s": case_count / cpu_s, "again s": reopening_ms / 1000}
         rows.append({**row, "question ms": p50(search_ms)})
     ratio = rows[1]["index cpu s"] / rows[0]["index cpu s"]
     figures = {"ratio_index_cpu_int8_over_fp32": ratio}

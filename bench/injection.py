@@ -15,9 +15,9 @@ import numpy as np
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 
-from casewright.bench.cache import ResultCache
 from casewright.bench.harness import mean, tracked
 from casewright.bench.report import Report
+from casewright.bench.result_cache import ResultCache
 from casewright.graph import Answer, ChatGenerator, GenerationRequest, Generator, build_graph
 from casewright.graph.feedback import ChatJudge
 from casewright.graph.generator import EVIDENCE_ID, Generation

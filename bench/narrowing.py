@@ -95,9 +95,7 @@ def _measure_messages(
         planner = factory(store)
         cases = store if plan_cases else None
         narrowing = {size: NarrowingPlanner(planner, encoder, cases) for size in unions}
-        queries = [
-            query for query in box.queries if query not in plan_cases and _needed_tools(query)
-        ]
+        queries = [q for q in box.queries if q not in plan_cases and _needed_tools(q)]
         for number, query in enumerate(queries):
             is_planned = messages is None or number < messages
             alone = _right_tools(planner, query, box.toolbox) if is_planned else 0.0

@@ -177,14 +177,14 @@ def _stream(
     weights = [1 / rank for rank in range(1, len(queries) + 1)]
     asked: set[str] = set()
     for _ in range(count):
-        index = rng.choices(ranked_indices, weights)[0]
+        query_index = rng.choices(ranked_indices, weights)[0]
         (kind,) = rng.choices([*KIND_SHARES], [*KIND_SHARES.values()])
-        query = queries[index]
+        query = queries[query_index]
         if kind == "reworded":
             query = _with_question(query, rng.choice(REWORDINGS)(query.query))
         elif kind == "neighbour":
-            similarities = vectors @ vectors[index]
-            similarities[index] = -np.inf
+            similarities = vectors @ vectors[query_index]
+            similarities[query_index] = -np.inf
             query = queries[int(similarities.argmax())]
         elif kind == "swapped":
             query = _with_other_value(query, literals, rng)

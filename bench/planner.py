@@ -27,8 +27,7 @@ from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
 Queries = Sequence[AnnotatedQuery]
-#: A point of a learning curve: the number of known queries, and the tool accuracies on queries
-#: with one task and with several tasks.
+#: A learning curve's point: number of known queries, tool accuracy for one task and for several.
 Point = tuple[int, float, float]
 #: The number of known queries at a curve's first point, which doubles from point to point.
 FIRST_SIZE = 125
@@ -97,8 +96,7 @@ class Trial(NamedTuple):
     def learning_curve(self, name: str, verdicts: Sequence[Verdict]) -> list[Point]:
         """Return the accuracy on the first fold by the number of known queries.
 
-        At the last point, all queries outside the first fold are known. ``verdicts`` are those of
-        the cross-validation, which contain the verdicts of this point.
+        At the last point, all other queries are known, as for the fold's verdicts in ``verdicts``.
         """
         fold = self.folds[0]
         known = self._queries_outside(fold)

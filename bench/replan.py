@@ -86,11 +86,10 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
                 ]
                 means = {column: mean([r[column] for r in results]) for column in results[0]}
                 rows.append({"fault": fault, "mend": name, "runs": len(results), **means})
-    answered_shares = {(row["fault"], row["mend"]): row["answered"] for row in rows}
+    shares = {(row["fault"], row["mend"]): row["answered"] for row in rows}
     settings = {"domain": domain_name, "questions": len(questions), "seeds": seeds}
     figures = {
-        f"gain_{fault}_{name.replace(' ', '_')}": answered_shares[fault, name]
-        - answered_shares[fault, "off"]
+        f"gain_{fault}_{name.replace(' ', '_')}": shares[fault, name] - shares[fault, "off"]
         for fault in get_args(Fault)
         for name in list(SYSTEMS)[1:]
     }

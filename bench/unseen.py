@@ -145,7 +145,7 @@ class UnseenTrial:
     cases: int = 0  # the number of each toolbox's messages that become plan cases
     limit: int | None = None  # the maximum number of messages of a set
     data: Path | None = None  # the folder of the public sets
-    base: bool = True  # whether the untrained SmolLM2 is a control
+    base: bool = True  # true if the untuned base model is a control
     settings: ModelSettings = field(default_factory=ModelSettings)
     seed: int = 0
 

@@ -24,9 +24,7 @@ class GoldRun:
     query: AnnotatedQuery
     scope: Mapping[str, str]
     outcomes: Sequence[Outcome]
-    done_elsewhere: frozenset[str] = (
-        frozenset()
-    )  # names of steps that are ``done`` only in another scope
+    done_elsewhere: frozenset[str] = frozenset()  # steps that are ``done`` only in another scope
 
     @property
     def done_count(self) -> int:

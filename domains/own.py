@@ -65,9 +65,9 @@ def own_domain(
             f"The toolbox of {name!r} is a {type(toolbox).__name__}. Give Toolbox([…]), or a "
             "function that returns one."
         )
-    annotated = _queries(name, queries)
+    annotated = _read_queries(name, queries)
     question_texts = _checked_texts(questions, f"The questions of {name!r}")
-    scope_values = _scopes(name, scopes or {})
+    scope_values = _checked_scopes(name, scopes or {})
     reader_folder = None if reader is None else Path(reader)
     if reader_folder is not None and not reader_folder.is_dir():
         raise InputError(
@@ -93,7 +93,7 @@ def own_domain(
     )
 
 
-def _queries(
+def _read_queries(
     name: str, queries: Sequence[AnnotatedQuery] | Mapping[str, str] | str | Path
 ) -> list[AnnotatedQuery]:
     if isinstance(queries, str | Path):
@@ -109,7 +109,7 @@ def _queries(
     return annotated
 
 
-def _scopes(name: str, scopes: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def _checked_scopes(name: str, scopes: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     if not isinstance(scopes, Mapping) or not all(isinstance(field, str) for field in scopes):
         raise InputError(
             f'The scopes of {name!r} are not a mapping. Give fields with their values: {{"hall": '
@@ -126,12 +126,12 @@ def _scopes(name: str, scopes: Mapping[str, Sequence[str]]) -> dict[str, tuple[s
     }
 
 
-def _checked_texts(texts: Sequence[str], name: str) -> tuple[str, ...]:
-    # A str is also a sequence of str.
+def _checked_texts(texts: Sequence[str], label: str) -> tuple[str, ...]:
+    # A string is a sequence of strings, too.
     if not isinstance(texts, Sequence) or isinstance(texts, str | bytes):
-        raise InputError(f"{name} are a {type(texts).__name__}. Give a list of texts.")
+        raise InputError(f"{label} are a {type(texts).__name__}. Give a list of texts.")
     if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise InputError(f"{name} hold a {type(wrong[0]).__name__}. Give texts only.")
+        raise InputError(f"{label} hold a {type(wrong[0]).__name__}. Give texts only.")
     return tuple(texts)
 
 

@@ -1,4 +1,4 @@
-"""Options that a domain adds to ``casewright ask``, and its answers to requests by such options."""
+"""Options that a domain adds to ``casewright ask``, and answers to requests by these options."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OwnAnswer:
 
     Attributes:
         lines: The lines of text to print: the input that was read, the cases used, the answer, and
-            the result of checking it.
+            the result of the answer's check.
         record: The answer as a JSON-plain mapping.
         page: The answer as one HTML document with its images.
         right: True if the answer is proved to be right.

@@ -41,5 +41,5 @@ def find_domain(name: str) -> Domain:
 
 def _require_domain(value: Any, source: str) -> Domain:
     if not isinstance(value, Domain):
-        raise InputError(f"{source}: its name is a {type(value).__name__}. Name {_DOMAIN_TEXT}.")
+        raise InputError(f"{source} names a {type(value).__name__}. Name {_DOMAIN_TEXT}.")
     return value

@@ -22,8 +22,8 @@ def search_arguments(
 ) -> dict[str, Any]:
     """Return arguments for ``tool_from_store``: a search with or without relevance feedback.
 
-    A single search returns at most ``k`` hits. A feedback loop adds at most ``2 * k`` confirmed
-    hits, which come first.
+    A single search returns at most ``k`` hits. A feedback loop adds at most ``2 * k``
+    relevant hits, which come first.
     """
     if loop is None:
         return {"k": k, "min_relevance": min_relevance, "near_best": share_of_best}

@@ -22,8 +22,8 @@ from casewright.stores.progress import note
 Pair = tuple[str, str]
 #: Number of the most similar texts of other cases from which hard negatives are drawn. A text is
 #: omitted if its similarity is above ``1 - MARGIN`` times the positive's, since it may match too.
-NEAREST, MARGIN = 30, 0.05
-#: Minimum number of pairs. The loss compares a pair with the other pairs of its batch.
+NEAREST_COUNT, MARGIN = 30, 0.05
+#: Minimum number of pairs; the loss compares a pair with the other pairs of the batch.
 MIN_PAIRS = 8
 
 
@@ -98,7 +98,7 @@ def train_encoder(
                 Dataset.from_dict({"anchor": anchors, "positive": positives}),
                 model,
                 num_negatives=settings.negatives,
-                range_max=NEAREST,
+                range_max=NEAREST_COUNT,
                 relative_margin=MARGIN,
                 output_format="n-tuple",
                 verbose=False,

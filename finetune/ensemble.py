@@ -33,7 +33,7 @@ class MessagePlans:
 
     query: AnnotatedQuery
     candidates: Sequence[ensemble.CandidatePlan]
-    toolbox: int
+    toolbox_index: int
 
     def is_right(self, plan: Plan) -> bool:
         """Return True if a plan has the gold plan's graph and arguments."""
@@ -99,21 +99,21 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
     card = ensemble.EnsembleCard(weight, 1.0, intercept, score_weight, margin_weight, 0.0)
     confidences: dict[int, list[float]] = defaultdict(list)
     for item, (score, margin) in zip(messages, features.tolist(), strict=True):
-        confidences[item.toolbox].append(card.confidence(score, margin))
+        confidences[item.toolbox_index].append(card.confidence(score, margin))
     # The maximum is the confidence for a repeated question, which is planned without the model.
-    sure = min(REPEATED_CONFIDENCE, _parser_threshold(messages, ensemble_is_right))
-    asks_below = ask_back_threshold(confidences.values(), MAX_ASKED_BACK)
+    parser_threshold = min(REPEATED_CONFIDENCE, _parser_threshold(messages, ensemble_is_right))
+    asks_below = asking_threshold(confidences.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}
     for name, plan_scores in scores.items():
         figures |= accuracy_figures(plan_scores, name)
-    parser_share = np.mean([item.parser_confidence >= sure for item in messages])
+    parser_share = np.mean([item.parser_confidence >= parser_threshold for item in messages])
     figures["planned by the parser alone"] = round(float(parser_share), 4)
-    return FittedCard(replace(card, sure=sure, asks_below=asks_below), figures)
+    return FittedCard(replace(card, sure=parser_threshold, asks_below=asks_below), figures)
 
 
 def _parser_threshold(messages: Sequence[MessagePlans], ensemble_is_right: Sequence[bool]) -> float:
     """Return the lowest confidence above which the parser is right as often as the ensemble."""
-    # The parser's right plans minus the ensemble's right plans, from the highest confidence down.
+    # The lead: the parser's right plans minus the ensemble's, from the highest confidence down.
     lead, threshold = 0, 1.0
     pairs = zip(messages, ensemble_is_right, strict=True)
     for item, is_right in sorted(pairs, key=lambda pair: -pair[0].parser_confidence):

@@ -171,7 +171,7 @@ class Systems:
         length = dict.fromkeys(("min_new_tokens", "max_new_tokens"), len(task.masked.tokens))
         work = partial(self._generation.generate, prompt, head, **length)
         tokens, milliseconds = timed(work, self._model.device)
-        return self._written_plan(tokens, len(tokens), prompt, milliseconds, cached=cached)
+        return self._written(tokens, len(tokens), prompt, milliseconds, cached=cached)
 
     def _masked(
         self,
@@ -190,7 +190,7 @@ class Systems:
             self._model.device,
         )
         # The last model step writes the end token.
-        return self._written_plan(tokens, len(tokens) + 1, prompt, milliseconds, cached=cached)
+        return self._written(tokens, len(tokens) + 1, prompt, milliseconds, cached=cached)
 
     def _decoded(
         self,
@@ -210,11 +210,9 @@ class Systems:
 
         written, milliseconds = timed(write, self._model.device)
         tokens, is_cached = list(written.tokens), written.prefix_cached
-        return self._written_plan(
-            tokens, written.model_steps, prompt, milliseconds, cached=is_cached
-        )
+        return self._written(tokens, written.model_steps, prompt, milliseconds, cached=is_cached)
 
-    def _written_plan(
+    def _written(
         self, tokens: list[int], steps: int, prompt: PromptTokens, ms: float, *, cached: bool
     ) -> WrittenPlan:
         uncached_count = len(prompt.tail) + (0 if cached else len(prompt.head))

@@ -58,7 +58,6 @@ _NOTES = (
 TITLES = {"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"}
 #: Points of the plot, one for each round: the number of judged cases, and their recall.
 Line = Sequence[tuple[float, float]]
-#: A measure of the state of a question's search, such as recall.
 Measure = Callable[[SearchState, LabelledQuestion], float]
 
 

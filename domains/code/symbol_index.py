@@ -107,11 +107,10 @@ class CodeIndex(NamedTuple):
     @classmethod
     def of(cls, store: CaseStore) -> CodeIndex:
         """Return the index of a whole store; raise ``StoreError`` if the store cannot be read."""
-        values_by_field: dict[str, set[str]] = {"symbol": set(), "root": set()}
+        values_of: dict[str, set[str]] = {"symbol": set(), "root": set()}
         for case in store.all():
-            for field, values in values_by_field.items():
+            for field, values in values_of.items():
                 value = case.metadata.get(field)
                 if isinstance(value, str) and value:
                     values.add(value)
-        symbols, roots = (sorted(values) for values in values_by_field.values())
-        return cls(SymbolIndex(symbols), root_names(roots))
+        return cls(SymbolIndex(sorted(values_of["symbol"])), root_names(sorted(values_of["root"])))

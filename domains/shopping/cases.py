@@ -73,7 +73,7 @@ def fact_cases() -> list[Case]:
     cases = []
     for product in records("products"):
         facts = [
-            # Compared text, answer. The title would match every question that names the product.
+            # The compared text, and the answer. A title would match all questions that name it.
             (product["description"],) * 2,
             ("Price: how much does it cost?", f"Price: {product['price']:.2f} EUR"),
         ]

@@ -11,11 +11,11 @@ from typing import Any
 from casewright.domains.shopping.ids_and_dates import complete
 
 #: Names of the data files, except those of test questions.
-NAMES = ("products", "reviews", "help", "orders", "customers", "queries")
+FILE_NAMES = ("products", "reviews", "help", "orders", "customers", "queries")
 
 
 def data_file(name: str) -> Traversable:
-    """Return the path of the JSON Lines file with this name."""
+    """Return the path of a JSON Lines file."""
     return files("casewright.domains.shopping") / "data" / f"{name}.jsonl"
 
 

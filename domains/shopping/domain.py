@@ -9,7 +9,7 @@ from pathlib import Path
 from casewright.domains.build import digest, open_built
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.shopping import cases
-from casewright.domains.shopping.data import NAMES, data_file, records
+from casewright.domains.shopping.data import FILE_NAMES, data_file, records
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.domains.shopping.vectors import VECTORS
 from casewright.domains.store_opening import lazy_store
@@ -20,7 +20,7 @@ from casewright.stores import CachedEncoder, CaseStore, Encoder
 from casewright.stores.feedback import SentenceStrategy
 
 #: The modules that convert the data files to cases; the stores are rebuilt when they change.
-MODULES = ("ids_and_dates.py", "cases.py")
+CASE_MODULES = ("ids_and_dates.py", "cases.py")
 
 
 def open_shopping(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
@@ -32,10 +32,10 @@ def open_shopping(folder: Path, encoder: Encoder, rebuild: bool = False) -> Open
     schemas = cases.schemas(encoder)
     if isinstance(encoder, CachedEncoder):
         encoder.lend(VECTORS)
-    modules = (files("casewright.domains.shopping") / name for name in MODULES)
-    sources = [*(data_file(name) for name in NAMES if name != "queries"), *modules]
-    expected = digest(sources, [schema for schema, _ in schemas.values()])
-    stores = open_built(folder, "shopping", expected, schemas, rebuild=rebuild)
+    modules = (files("casewright.domains.shopping") / name for name in CASE_MODULES)
+    sources = [*(data_file(name) for name in FILE_NAMES if name != "queries"), *modules]
+    expected_digest = digest(sources, [schema for schema, _ in schemas.values()])
+    stores = open_built(folder, "shopping", expected_digest, schemas, rebuild=rebuild)
     stores["plans"] = lazy_store(lambda: _open_plans(folder / "plans", encoder, rebuild))
     return OpenDomain(shopping_toolbox(stores), stores["plans"], stores)
 
@@ -43,8 +43,8 @@ def open_shopping(folder: Path, encoder: Encoder, rebuild: bool = False) -> Open
 def _open_plans(folder: Path, encoder: Encoder, rebuild: bool) -> CaseStore:
     schema = plan_schema(encoder)
     schemas = {"plans": (schema, lambda: [plan_case(query) for query in queries()])}
-    expected = digest([data_file("queries")], [schema])
-    return open_built(folder, "shopping", expected, schemas, rebuild=rebuild)["plans"]
+    expected_digest = digest([data_file("queries")], [schema])
+    return open_built(folder, "shopping", expected_digest, schemas, rebuild=rebuild)["plans"]
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:

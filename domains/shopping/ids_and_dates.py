@@ -27,7 +27,7 @@ OtherRecords = Mapping[str, Mapping[str, Record]]
 
 _IDS = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
 _KEY_FIELD = {"products": "slug", "customers": "name"}
-_REFERS_TO = {"reviews": ("products",), "orders": ("products", "customers")}
+_REFERENCED_FILES = {"reviews": ("products",), "orders": ("products", "customers")}
 # The minutes of each part of the day, in order, without overlaps. Authors of parcel events follow
 # rules that are not checked: places are open from "early" to "afternoon"; couriers also deliver in
 # the "evening"; sorting centres, depots and the online shop never close.
@@ -63,17 +63,17 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
     ``seed`` determines order numbers, tracking numbers and times. Raise ``InputError`` if a record
     cannot be completed; the message names its line and the correction.
     """
-    others = {other: _by_slug_or_name(other, read) for other in _REFERS_TO.get(name, ())}
+    others = {other: _by_slug_or_name(other, read) for other in _REFERENCED_FILES.get(name, ())}
     records: list[Record] = []
-    lines: dict[str, int] = {}
+    line_of: dict[str, int] = {}
     for line, row in enumerate(read(name), 1):
         try:
             if "id" in row:
                 raise InputError("The record has an id. Leave it out: ids are generated.")
             if name in _KEY_FIELD:
                 key = row[_KEY_FIELD[name]]
-                if lines.setdefault(key, line) != line:
-                    raise InputError(f"{key!r} is also in line {lines[key]}. Rename one of them.")
+                if line_of.setdefault(key, line) != line:
+                    raise InputError(f"{key!r} is also in line {line_of[key]}. Rename one of them.")
             if name == "orders":
                 # Each order has its own generator, so that a change of an order changes no other.
                 fields = _order(row, others, Random(f"{seed} {line}"), today)
@@ -103,8 +103,8 @@ def _record(others: OtherRecords, file: str, key: str) -> Record:
     if key not in others[file]:
         from difflib import get_close_matches  # only for errors
 
-        near = ", ".join(map(repr, get_close_matches(key, others[file], cutoff=0)))
-        raise InputError(f"{file}.jsonl has no {key!r}. Write one that it has, such as {near}.")
+        nearest = ", ".join(map(repr, get_close_matches(key, others[file], cutoff=0)))
+        raise InputError(f"{file}.jsonl has no {key!r}. Write one that it has, such as {nearest}.")
     return others[file][key]
 
 

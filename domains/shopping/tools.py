@@ -36,10 +36,10 @@ MIN_RELEVANCE, MIN_HELP_RELEVANCE = 0.15, 0.23
 MIN_SHARE_OF_BEST = 0.6
 #: Maximum numbers of products and of reviews from a single search (a feedback loop adds at most
 #: twice as many), and of orders in a result.
-MAX_PRODUCTS, MAX_ORDERS, MAX_REVIEWS = 4, 4, 3
+MAX_PRODUCTS, MAX_REVIEWS, MAX_ORDERS = 4, 3, 4
 #: Seconds of a call on two cores: medians over the steps of 150 annotated queries, rounded up.
-LATENCIES = {"prod_search": 0.02, "prod_qna": 0.02, "review_summary": 0.02}
-LATENCIES |= {"order_lookup": 0.02, "shipment_status": 0.005, "customer_support": 0.02}
+LATENCY_BY_TOOL = {"prod_search": 0.02, "prod_qna": 0.02, "review_summary": 0.02}
+LATENCY_BY_TOOL |= {"order_lookup": 0.02, "shipment_status": 0.005, "customer_support": 0.02}
 QUERY_SOURCES = ("question", "literal")
 PRODUCT_SOURCES = ("context", "step")
 
@@ -47,7 +47,7 @@ PRODUCT_SOURCES = ("context", "step")
 def shopping_toolbox(
     stores: Mapping[str, CaseStore], loops: Mapping[str, Search] | None = None
 ) -> Toolbox:
-    """Return the shop's toolbox; feedback ``loops`` of stores add the hits that they confirm."""
+    """Return the shop's toolbox; ``loops`` are searches by relevance feedback, by store."""
     loop_of = (loops or {}).get
     tools = [
         _prod_search(stores["products"], loop_of("products")),
@@ -60,7 +60,7 @@ def shopping_toolbox(
     # The time of a loop's judge is unknown.
     if loops:
         return Toolbox(tools)
-    return Toolbox(replace(tool, latency=LATENCIES[tool.name]) for tool in tools)
+    return Toolbox(replace(tool, latency=LATENCY_BY_TOOL[tool.name]) for tool in tools)
 
 
 def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
@@ -74,8 +74,8 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
         if _MODEL_NAME.search(query):
             hits.sort(key=lambda hit: not _matches(hit, query))
         # The next step uses the first product, so products that the query names come first.
-        confirmed = [] if loop is None else loop(query, 2 * MAX_PRODUCTS, {}, call)
-        hits = merge_hits(hits[:MAX_PRODUCTS], confirmed)
+        loop_hits = [] if loop is None else loop(query, 2 * MAX_PRODUCTS, {}, call)
+        hits = merge_hits(hits[:MAX_PRODUCTS], loop_hits)
         return [_row(hit, "products", fields) for hit in hits]
 
     return tool_from_function(
@@ -121,10 +121,10 @@ def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
         stars = [int(hit.case.metadata["stars"]) for hit in hits]
         summary = f"{len(stars)} reviews, {mean(stars):.1f} of 5 stars on average."
         overview = {"evidence": summary, "source": f"reviews:{product_id}"}
-        confirmed = [] if loop is None else loop(query, 2 * MAX_REVIEWS, of_product, call)
+        loop_hits = [] if loop is None else loop(query, 2 * MAX_REVIEWS, of_product, call)
         rows = [
             {"evidence": str(case.solution), "source": f"reviews:{case.metadata['key']}"}
-            for case in (hit.case for hit in merge_hits(confirmed, hits[:MAX_REVIEWS]))
+            for case in (hit.case for hit in merge_hits(loop_hits, hits[:MAX_REVIEWS]))
         ]
         return [overview, *rows]
 
@@ -147,13 +147,13 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
         if customer is None:
             return []
         own_orders = {"customer": customer}
-        confirmed = [] if loop is None else loop(query, 2 * MAX_ORDERS, own_orders, call)
-        hits = merge_hits(orders.search(query, 10, where=own_orders, lambda_b=0.95), confirmed)
+        loop_hits = [] if loop is None else loop(query, 2 * MAX_ORDERS, own_orders, call)
+        hits = merge_hits(orders.search(query, 10, where=own_orders, lambda_b=0.95), loop_hits)
         likely = [h for h in hits if h.relevance >= MIN_ORDER_RELEVANCE or _matches(h, query)]
         if not all(_matches(hit, query) for hit in likely):
             nearest = products.search(query, 1, weights={"title": 1.0})[0]
-            floor = MIN_SHARE_OF_PRODUCT * nearest.relevance
-            likely = [hit for hit in likely if hit.relevance >= floor or _matches(hit, query)]
+            lowest = MIN_SHARE_OF_PRODUCT * nearest.relevance
+            likely = [hit for hit in likely if hit.relevance >= lowest or _matches(hit, query)]
         # "Where is my parcel?" names no item, so the plan passes the whole question. Then the
         # newest orders are meant.
         if not likely and query == call.question:
@@ -182,12 +182,12 @@ def _shipment_status(orders: CaseStore) -> ToolSpec:
         if not cases:
             return []
         parcel = cases[0].solution["parcel"]
-        last = parcel["events"][-1]
-        state = (
+        last_event = parcel["events"][-1]
+        status = (
             f"{parcel['note']} ({parcel['carrier']} {parcel['tracking']}; last seen "
-            f"{last['at'].replace('T', ' ')}, {last['place']}: {last['what']})"
+            f"{last_event['at'].replace('T', ' ')}, {last_event['place']}: {last_event['what']})"
         )
-        return [{"evidence": state, "source": f"shipments:{order_id}"}]
+        return [{"evidence": status, "source": f"shipments:{order_id}"}]
 
     return tool_from_function(
         shipment_status,

@@ -19,8 +19,8 @@ from casewright.stores import Encoder, default_encoder
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
-#: A version that file names depend on; it rises when weights, features or settings change.
-FORMAT = 3
+#: The version in file names; it rises when weights, features or settings change.
+FORMAT_VERSION = 3
 
 
 def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> ClassifierPlanner:
@@ -28,7 +28,7 @@ def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> C
 
     See ``train_classifiers``. A cache folder that cannot be written to is ignored.
     """
-    digest = hashlib.sha256(f"{FORMAT}\n{encoder.name}\n".encode())
+    digest = hashlib.sha256(f"{FORMAT_VERSION}\n{encoder.name}\n".encode())
     for query in queries:
         record = query.record.model_dump_json(exclude={"id"})
         digest.update(json.dumps([record, str(query.plan)]).encode())

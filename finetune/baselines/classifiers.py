@@ -36,18 +36,18 @@ from casewright.stores import Encoder
 from casewright.tools import alias
 
 #: Number of columns of a word's features, which are hashed.
-COLUMNS = 1 << 17
+COLUMN_COUNT = 1 << 17
 #: Number of equal parts of a question; the part of a word is one of the word's features.
-_PARTS = 6
-#: Number of plan shapes that the planner tries before the fallback plan.
-ATTEMPTS = 8
+_PART_COUNT = 6
+#: Maximum number of plan shapes that the planner tries before the fallback plan.
+MAX_ATTEMPTS = 8
 #: Weight of the logarithm of the number of queries with a plan shape.
-PRIOR = 1.0
+PRIOR_WEIGHT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An open literal: ``tool.argument``, its index among the plan's literals, and their number."""
+    """An open literal: ``tool.argument``, its index among the plan's literals, and their count."""
 
     name: str
     index: int
@@ -55,24 +55,24 @@ class Slot:
 
 
 def word_rows(words: Sequence[Word], slot: Slot) -> csr_array:
-    """Return the features of each word as an array (words, ``COLUMNS``) of zeros and ones."""
+    """Return the features of each word as an array (words, ``COLUMN_COUNT``) of zeros and ones."""
     texts = ["", *(normalized(word.text) for word in words), ""]
     rows = []
     for index in range(len(words)):
         features = list(_features(texts, words, index, slot))
         features += [f"{slot.name}|{feature}" for feature in features]
-        rows.append(sorted({zlib.crc32(feature.encode()) % COLUMNS for feature in features}))
+        rows.append(sorted({zlib.crc32(feature.encode()) % COLUMN_COUNT for feature in features}))
     starts = np.cumsum([0, *map(len, rows)])
     columns = np.array([column for row in rows for column in row], dtype=np.int64)
     values = np.ones(len(columns), dtype=np.float32)
-    return csr_array((values, columns, starts), shape=(len(words), COLUMNS))
+    return csr_array((values, columns, starts), shape=(len(words), COLUMN_COUNT))
 
 
 def _features(texts: Sequence[str], words: Sequence[Word], index: int, slot: Slot) -> Iterator[str]:
     """Yield a word's features; ``texts`` has the words between two empty texts."""
     word, (before, text, after) = words[index], texts[index : index + 3]
     breaks = word.after_break, index + 1 < len(words) and words[index + 1].after_break
-    part = _PARTS * index // len(words)
+    part = _PART_COUNT * index // len(words)
     yield "any word"
     yield f"word {text}"
     yield f"end {text[-3:]}"
@@ -89,7 +89,7 @@ def _features(texts: Sequence[str], words: Sequence[Word], index: int, slot: Slo
 
 @dataclass(frozen=True, slots=True)
 class ArgumentFinder:
-    """Fills open literals by a regression with weights and intercept (``COLUMNS`` + 1,)."""
+    """Fills open literals by a regression with weights and intercept (``COLUMN_COUNT`` + 1,)."""
 
     weights: Floats
 
@@ -108,7 +108,7 @@ class ArgumentFinder:
                     labels += in_literal
         if all(labels) or not any(labels):
             # A regression needs words inside of literals, and words outside of them.
-            return cls(np.zeros(COLUMNS + 1, np.float32))
+            return cls(np.zeros(COLUMN_COUNT + 1, np.float32))
         return cls(fit_regression(vstack(rows, format="csr"), labels))
 
     def fill(self, plan: Plan, question: str) -> Plan:
@@ -125,10 +125,10 @@ class ArgumentFinder:
             if run := _best_run(words, scores, is_free):
                 is_free[run[0] : run[1] + 1] = False
                 runs[slot.name].append(run)
-        ordered = {name: iter(sorted(runs_of_name)) for name, runs_of_name in runs.items()}
+        next_runs = {name: iter(sorted(runs_of_name)) for name, runs_of_name in runs.items()}
         texts: dict[tuple[int, str], str] = {}
         for (index, name, _), slot in zip(text_literals(plan), _slots(plan), strict=True):
-            if run := next(ordered.get(slot.name, iter(())), None):
+            if run := next(next_runs.get(slot.name, iter(())), None):
                 texts[index, name] = question[words[run[0]].start : words[run[1]].end]
         return with_literals(plan, texts)
 
@@ -174,7 +174,7 @@ def plan_labels(plan: Plan) -> frozenset[str]:
 
     A label names a tool that is used, or used more than once. It may also name the source of an
     argument: the question, words of the question, a context field, or another tool's result. One
-    label has the number of steps whose results no other step needs.
+    label states the number of steps whose results no other step needs.
     """
     counts = Counter(plan.tools)
     labels = {*argument_sources(plan), f"asks {len(last_tools(plan))}"}
@@ -195,16 +195,16 @@ class PlanEnsemble:
     Attributes:
         labels: The classifiers' labels; see ``plan_labels``. At least ``MIN_COUNT`` queries have a
             label, and at least ``MIN_COUNT`` do not have it.
-        described: True where a shape has a label, array (shapes, labels).
-        counts: The numbers of queries of the shapes, array (shapes,).
+        has_label: True where a shape has a label, array (shapes, labels).
+        shape_counts: The number of queries of each shape, array (shapes,).
         weights: The classifiers' weights and intercepts, array (labels, columns + 1).
     """
 
     features: QuestionFeatures
     labels: tuple[str, ...]
     shapes: tuple[Plan, ...]
-    described: NDArray[np.bool_]
-    counts: NDArray[np.int64]
+    has_label: NDArray[np.bool_]
+    shape_counts: NDArray[np.int64]
     weights: Floats
 
     @classmethod
@@ -218,17 +218,18 @@ class PlanEnsemble:
         labels = sorted(name for name, count in counts.items() if MIN_COUNT <= count <= max_count)
         shape_counts = Counter(shape(query.plan) for query in queries)
         shapes = tuple(parse_plan(text) for text in shape_counts)
-        described = [[name in plan_labels(plan) for name in labels] for plan in shapes]
+        has_label = [[name in plan_labels(plan) for name in labels] for plan in shapes]
         weights = np.zeros((len(labels), dimension + features.width + 1), np.float32)
-        arrays = np.array(described, bool), np.array(list(shape_counts.values())), weights
+        arrays = np.array(has_label, bool), np.array(list(shape_counts.values())), weights
         return cls(features, tuple(labels), shapes, *arrays)
 
     def fit_weights(self, queries: Sequence[AnnotatedQuery], vectors: Floats) -> Floats:
         """Return the trained weights; ``vectors`` are embeddings, array (queries, dimension)."""
         contexts = [query.record.context for query in queries]
         rows = self.features.matrix([query.query for query in queries], vectors, contexts)
-        by_query = [plan_labels(query.plan) for query in queries]
-        weights = [fit_regression(rows, [n in labels for labels in by_query]) for n in self.labels]
+        query_labels = [plan_labels(query.plan) for query in queries]
+        flags = [[label in labels for labels in query_labels] for label in self.labels]
+        weights = [fit_regression(rows, label_flags) for label_flags in flags]
         return np.stack(weights) if weights else self.weights
 
     def rank_shapes(self, request: PlanRequest, vector: Floats) -> Iterator[Plan]:
@@ -240,8 +241,8 @@ class PlanEnsemble:
         row = self.features.matrix([request.question], vector[None], [request.context])
         logits = row @ self.weights[:, :-1].T + self.weights[:, -1]
         # The logarithm of the logistic function, without overflow.
-        votes = np.where(self.described, -np.logaddexp(0, -logits), -np.logaddexp(0, logits))
-        scores = votes.sum(axis=1) + PRIOR * np.log(self.counts)
+        votes = np.where(self.has_label, -np.logaddexp(0, -logits), -np.logaddexp(0, logits))
+        scores = votes.sum(axis=1) + PRIOR_WEIGHT * np.log(self.shape_counts)
         for index in np.argsort(-scores, kind="stable"):
             if can_run(self.shapes[index], request):
                 yield self.shapes[index]
@@ -263,7 +264,7 @@ class ClassifierPlanner:
         attempts = 0
         reason = "No plan that the classifiers know uses only this request's tools and context."
         vector = self.encoder.embed([request.question])[0]
-        for template in islice(self.ensemble.rank_shapes(request, vector), ATTEMPTS):
+        for template in islice(self.ensemble.rank_shapes(request, vector), MAX_ATTEMPTS):
             attempts += 1
             plan = self.arguments.fill(template, request.question)
             try:

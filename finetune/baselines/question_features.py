@@ -31,7 +31,7 @@ INVERSE_PENALTY, MAX_ITERATIONS, TOLERANCE = 1.0, 100, 1e-3
 def fit_regression(features: Any, labels: Sequence[bool]) -> Floats:
     """Return the weights and, last, the intercept of a logistic regression, array (columns + 1,).
 
-    ``features`` (n, columns) is sparse or dense. ``DependencyError`` without scikit-learn.
+    ``features`` (n, columns) is sparse or dense. Raise ``DependencyError`` without scikit-learn.
     """
     try:
         from sklearn.exceptions import ConvergenceWarning
@@ -51,7 +51,7 @@ def fit_regression(features: Any, labels: Sequence[bool]) -> Floats:
 
 _TOKEN = re.compile(r"\w+|\?")
 #: Patterns whose counts grow with the number of sub-queries, and the maximum of each count.
-_LENGTHS = ((re.compile(r"\?"), 3), (re.compile(r"[,.;!?]"), 6), (re.compile(r"\w+"), 40))
+_COUNTED = ((re.compile(r"\?"), 3), (re.compile(r"[,.;!?]"), 6), (re.compile(r"\w+"), 40))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,40 +73,40 @@ class QuestionFeatures:
             for token, count in sorted(words.items())
             if count >= MIN_WORD_COUNT
         }
-        frequent = sorted(name for name, count in fields.items() if count >= MIN_COUNT)
-        return cls(rarity, tuple(frequent))
+        frequent_fields = sorted(name for name, count in fields.items() if count >= MIN_COUNT)
+        return cls(rarity, tuple(frequent_fields))
 
     @property
     def width(self) -> int:
         """The number of features, excluding the embedding."""
-        return len(self.rarity) + len(_LENGTHS) + len(self.fields)
+        return len(self.rarity) + len(_COUNTED) + len(self.fields)
 
     def matrix(
         self, questions: Sequence[str], vectors: Floats, contexts: Sequence[Mapping[str, Any]]
     ) -> csr_array:
         """Return the features of n requests, a sparse float32 array (n, dimension + ``width``).
 
-        Its columns are the embedding (``vectors`` (n, dimension)), words, lengths and fields.
+        The columns are the embedding (``vectors`` (n, dimension)), words, counts and fields.
         """
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         # Not all encoders return unit vectors, and a vector may be zero.
-        units = EMBEDDING_SCALE * vectors / np.where(norms > 0, norms, 1)
-        columns = {word: index for index, word in enumerate(self.rarity)}
-        rows = [sorted(columns.keys() & _tokens(question)) for question in questions]
+        embeddings = EMBEDDING_SCALE * vectors / np.where(norms > 0, norms, 1)
+        column_of = {word: index for index, word in enumerate(self.rarity)}
+        rows = [sorted(column_of.keys() & _tokens(question)) for question in questions]
         weights = [np.array([self.rarity[w] for w in row], dtype=np.float32) for row in rows]
         # A question without a known word has the norm 0.
         scaled = [WORDS_SCALE / (float(np.linalg.norm(row)) or 1.0) * row for row in weights]
-        indices = [columns[word] for row in rows for word in row]
+        indices = [column_of[word] for row in rows for word in row]
         starts = np.cumsum([0, *map(len, rows)])
-        words = csr_array((np.concatenate(scaled), indices, starts), (len(rows), len(columns)))
-        counts = [
+        words = csr_array((np.concatenate(scaled), indices, starts), (len(rows), len(column_of)))
+        others = [
             [
-                *(min(len(pattern.findall(question)), top) / top for pattern, top in _LENGTHS),
+                *(min(len(pattern.findall(question)), top) / top for pattern, top in _COUNTED),
                 *(float(context.get(field) is not None) for field in self.fields),
             ]
             for question, context in zip(questions, contexts, strict=True)
         ]
-        return hstack([units, words, np.array(counts)], format="csr", dtype=np.float32)
+        return hstack([embeddings, words, np.array(others)], format="csr", dtype=np.float32)
 
 
 def _tokens(question: str) -> set[str]:

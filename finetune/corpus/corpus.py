@@ -1,4 +1,4 @@
-"""The corpus: one JSON file for each toolbox, and the review of its plans by a second reader."""
+"""The corpus: one JSON file for each toolbox, and a second reader's reviews of the plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from casewright.tools.from_file import read_tool, toolbox_to_records
 
 Split = Literal["training", "validation", "measuring"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-#: The packaged corpus, and the review of its plans by a second reader.
+#: The folder of the packaged corpus, and the file of a second reader's reviews of its plans.
 FOLDER = Path(__file__).parent / "data"
 SECOND_READING = Path(__file__).parent / "second_reading.jsonl"
 
@@ -131,7 +131,7 @@ def _export(box: CorpusToolbox, folder: Path) -> Path:
     pools = {name: pool.model_dump(**options) for name, pool in box.pools.items()}
     files = {
         "tools.json": dump({"tools": toolbox_to_records(box.toolbox)}, indent=2),
-        "queries.jsonl": "\n".join(dump(_record(query)) for query in box.queries),
+        "queries.jsonl": "\n".join(dump(_query_record(query)) for query in box.queries),
         "pools.json": dump(pools, indent=2),
     }
     folder.mkdir(parents=True)
@@ -140,7 +140,7 @@ def _export(box: CorpusToolbox, folder: Path) -> Path:
     return folder
 
 
-def _record(query: AnnotatedQuery) -> dict[str, Any]:
+def _query_record(query: AnnotatedQuery) -> dict[str, Any]:
     return {
         **query.record.model_dump(mode="json", exclude_defaults=True),
         "plan": str(query.plan),

@@ -13,14 +13,15 @@ from casewright.planner import AnnotatedQuery, Literal
 from casewright.planner.plan import context_fields
 from casewright.tools import NO_EVIDENCE, Toolbox
 
-ONE, CHAIN, SEVERAL, NO_TOOL = "one look-up", "chain of look-ups", "several asks", "unanswerable"
 #: The classes of messages.
+ONE, CHAIN, SEVERAL, NO_TOOL = "one look-up", "chain of look-ups", "several asks", "unanswerable"
 CLASSES = (ONE, CHAIN, SEVERAL, NO_TOOL)
 #: Other counted features of messages, and of the arguments of their plans.
 USED, DECOY = "open page used", "open page as decoy"
 FOLLOW_UP = "follow-ups of a conversation"
 WITH_REFERENCE, OPTIONAL_GIVEN = "plans with a reference to a step", "optional arguments given"
 CHOICES, NUMBERS = "choices", "numbers"
+#: The share of mended plans, and the bounds of its 95 % interval.
 SHARES = ("mended, share", "mended, low", "mended, high")
 
 
@@ -56,22 +57,23 @@ def corpus_counts(
 
 
 def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict[str, Any]:
-    features: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for box in boxes:
         for query in box.queries:
-            features.update(_features(query, box.toolbox))
+            totals.update(_features(query, box.toolbox))
     names = {box.name for box in boxes}
     verdicts = Counter(reading.verdict for reading in readings if reading.toolbox in names)
-    read, mended = verdicts.total(), verdicts["mended"]
-    shares = [round(n, 4) for n in (mended / read, *wilson(mended, read))] if read else [None] * 3
+    count, mended = verdicts.total(), verdicts["mended"]
+    figures = (mended / count, *wilson(mended, count)) if count else ()
+    shares = [round(figure, 4) for figure in figures] or [None] * 3
     return {
         "toolboxes": len(boxes),
         "writers": len({box.writer for box in boxes}),
         "tools": sum(tool.name != NO_EVIDENCE.name for box in boxes for tool in box.toolbox),
         "messages": sum(len(box.queries) for box in boxes),
-        **{name: features[name] for name in (*CLASSES, WITH_REFERENCE, USED, DECOY, FOLLOW_UP)},
-        **{name: features[name] for name in (OPTIONAL_GIVEN, CHOICES, NUMBERS)},
-        "read again": read,
+        **{name: totals[name] for name in (*CLASSES, WITH_REFERENCE, USED, DECOY, FOLLOW_UP)},
+        **{name: totals[name] for name in (OPTIONAL_GIVEN, CHOICES, NUMBERS)},
+        "read again": count,
         "mended": mended,
         "dropped": verdicts["dropped"],
         **dict(zip(SHARES, shares, strict=True)),

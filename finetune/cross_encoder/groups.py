@@ -12,13 +12,13 @@ from casewright.finetune.records import Record, Text, read_records
 from casewright.stores.documents.quotable import cross_encoder_input, quotables
 from casewright.stores.encoders.cross_encoder import windows
 
-FILE = "questions.jsonl"
-LINE = 'A line is {"tree": "…", "question": "…", "quote": "…"}.'
+QUESTIONS_FILE = "questions.jsonl"
+LINE_FORMAT = 'A line is {"tree": "…", "question": "…", "quote": "…"}.'
 _MARKS = re.compile(r"[`*\\]")
 
 
 class QuotedQuestion(Record):
-    """A question about a tree of documents, and a quote that answers it, empty if none does."""
+    """A question about a tree of documents, and a quote that answers it; empty if none does."""
 
     tree: Text
     question: Text
@@ -27,13 +27,13 @@ class QuotedQuestion(Record):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A question and its passages; each passage is a heading, then parts.
+    """A question and its passages; a passage is a heading, followed by parts.
 
     Attributes:
         scores: The search's score of each passage.
         gold: The answers, as indices of passage and part (from 0, without the heading).
-        unanswerable: True if the documents do not answer the question. If it is false and ``gold``
-            is empty, the search did not find the answer.
+        is_unanswerable: True if the documents do not answer the question. If false, and ``gold`` is
+            empty, the search did not find the answer.
     """
 
     tree: str
@@ -41,17 +41,17 @@ class Group:
     passages: Sequence[Sequence[str]]
     scores: Sequence[float]
     gold: frozenset[tuple[int, int]]
-    unanswerable: bool
+    is_unanswerable: bool
 
 
 def read_questions(data: Path) -> list[QuotedQuestion]:
     """Return the questions of a folder, sorted by tree; ``InputError`` for a missing tree."""
-    questions = []
-    for number, question in read_records(data / FILE, QuotedQuestion, LINE):
+    file, questions = data / QUESTIONS_FILE, []
+    for number, question in read_records(file, QuotedQuestion, LINE_FORMAT):
         if not (data / question.tree).is_dir():
             raise InputError(
-                f"{data / FILE}, line {number}: the tree {question.tree!r} is no folder in {data}. "
-                f"Unpack it there, or remove its questions. {LINE}"
+                f"{file}, line {number}: the tree {question.tree!r} is no folder in {data}. "
+                f"Unpack it there, or remove its questions. {LINE_FORMAT}"
             )
         questions.append(question)
     return sorted(questions, key=lambda question: question.tree)

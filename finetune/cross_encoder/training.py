@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 #: Number of groups in one forward pass, which limits the memory.
-CHUNK = 2
+CHUNK_SIZE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class CrossEncoderSettings:
         rate: The highest learning rate of the layers; the embeddings are not trained.
         head_rate: The highest learning rate of the two affine maps that give the logits.
         warm_up: Share of the steps in which the learning rates rise.
-        without_answer: Share of the groups from which the passages that answer are left out.
+        without_answer: Share of the groups from which the passages with an answer are left out.
     """
 
     minutes: float = 60.0
@@ -89,9 +89,9 @@ def train_cross_encoder(
     """
     import torch
 
-    place = find_device(device)
+    found_device = find_device(device)
     check_trees(held_out, groups)
-    usable = [g for g in groups if g.passages and (g.gold or g.unanswerable)]
+    usable = [g for g in groups if g.passages and (g.gold or g.is_unanswerable)]
     training = [group for group in usable if group.tree not in held_out]
     if not any(group.gold for group in training):
         raise InputError(
@@ -100,31 +100,32 @@ def train_cross_encoder(
         )
     torch.manual_seed(settings.seed)
     original = Unpacked(read_weights(base))
-    network = _network(original, settings.dropout).to(place)
+    network = _network(original, settings.dropout).to(found_device)
     started, rng = time.monotonic(), random.Random(settings.seed)
     rates = ((network["mpnet"], settings.rate), (network["heads"], settings.head_rate))
     trained = [[p for p in part.parameters() if p.requires_grad] for part, _ in rates]
     optimizer = torch.optim.AdamW([{"params": parameters} for parameters in trained])
     steps = settings.epochs * -(-len(training) // settings.batch)
-    step, done = 0, 0.0
+    step, progress = 0, 0.0
     with progress_bar("Training the cross-encoder", steps) as advance:
-        while done < 1:
+        while progress < 1:
             rng.shuffle(training)
             for start in range(0, len(training), settings.batch):
-                done = max(step / steps, (time.monotonic() - started) / (60 * settings.minutes))
-                if done >= 1:
+                progress = max(step / steps, (time.monotonic() - started) / (60 * settings.minutes))
+                if progress >= 1:
                     break
                 factor = (
                     min(1.0, (step + 1) / (1 + settings.warm_up * steps))
-                    * (1 + np.cos(np.pi * done))
+                    * (1 + np.cos(np.pi * progress))
                     / 2
                 )
                 for parameter_group, (_, rate) in zip(optimizer.param_groups, rates, strict=True):
                     parameter_group["lr"] = rate * factor
                 drawn = [_drawn(g, settings, rng) for g in training[start : start + settings.batch]]
                 optimizer.zero_grad()
-                for first in range(0, len(drawn), CHUNK):
-                    (_loss(network, drawn[first : first + CHUNK], place) / len(drawn)).backward()
+                for first in range(0, len(drawn), CHUNK_SIZE):
+                    loss = _loss(network, drawn[first : first + CHUNK_SIZE], found_device)
+                    (loss / len(drawn)).backward()
                 torch.nn.utils.clip_grad_norm_([p for part in trained for p in part], 1.0)
                 optimizer.step()
                 step += 1
@@ -137,7 +138,7 @@ def train_cross_encoder(
         raise InputError("The training diverged: its weights are not finite. Correct the data.")
     weights |= {name: original[name] for name in original if name.endswith(SMOOTHING)}
     save_weights(target, weights)
-    figures = _figures(network.eval(), [g for g in usable if g.tree in held_out], place)
+    figures = _figures(network.eval(), [g for g in usable if g.tree in held_out], found_device)
     return {**asdict(settings), "groups": len(training), "steps": step, **figures}
 
 
@@ -233,9 +234,9 @@ def _part_logits(tokens: Tensor, passage: Tensor, boundaries: Sequence[int]) -> 
 
 
 def _figures(network: Any, groups: Sequence[Group], device: torch.device) -> dict[str, float]:
-    """Return how often the best part and passage answer, and the AUC of answerable questions.
+    """Return how often the best part and passage are right, and the AUC of answerable questions.
 
-    ``first passage`` is the control: how often the first passage of the search answers.
+    ``first passage`` is the control: how often the first passage of the search is right.
     """
     import torch
 

@@ -1,7 +1,7 @@
 """RAGSys's measures of demonstrations, and the calibration of its selection.
 
-A retriever of demonstrations is good if they raise the model's probability of right answers over
-that of wrong ones (RAGSys, Contal and McGoldrick 2024, section 5)::
+Good demonstrations raise the model's probability of right answers over that of wrong answers
+(RAGSys, Contal and McGoldrick 2024, section 5)::
 
     from casewright.finetune.demonstrations import ModelScorer, calibrate
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: The log-probabilities of the tokens of each answer to each question.
 Logprobs = list[list[list[float]]]
-#: Allowed relative difference between log-probabilities from one row and from separate rows.
+#: Maximum relative difference between log-probabilities from one row and from separate rows.
 _TOLERANCE = 1e-2
 
 

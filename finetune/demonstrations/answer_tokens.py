@@ -17,13 +17,13 @@ class AnswerTokens:
     Attributes:
         context: Tokens that all answers share; at least one.
         answers: The tokens after the context, a non-empty sequence for each answer.
-        in_context: The number of first tokens of each answer that belong to the context. They are
-            not in ``context``, because another answer has other tokens there.
+        context_counts: The number of first tokens of each answer that belong to the context. These
+            are not in ``context``, because another answer has other tokens there.
     """
 
     context: tuple[int, ...]
     answers: tuple[tuple[int, ...], ...]
-    in_context: tuple[int, ...]
+    context_counts: tuple[int, ...]
 
     @property
     def longest(self) -> int:
@@ -74,5 +74,5 @@ class AnswerTokenizer:
         while any(other[:shared_count] != ids[0][:shared_count] for other in ids):
             shared_count -= 1
         answer_tokens = tuple(tuple(token_ids[shared_count:]) for token_ids in ids)
-        in_context = tuple(start - shared_count for start in answer_starts)
-        return AnswerTokens((*self._bos, *ids[0][:shared_count]), answer_tokens, in_context)
+        context_counts = tuple(start - shared_count for start in answer_starts)
+        return AnswerTokens((*self._bos, *ids[0][:shared_count]), answer_tokens, context_counts)

@@ -32,12 +32,12 @@ NEAREST: Setting = (1.0, 1.0)
 #: Default values of λ_d, and of λ_b if quality can be measured.
 LAMBDAS_D = tuple(round(step / 10, 1) for step in range(11))
 LAMBDAS_B = (0.9, 0.95, 1.0)
-#: Number of folds of the questions; each is held out once.
-FOLDS = 5
-#: Number of prompts that are scored to estimate the time for all.
-_SAMPLED_PROMPTS = 8
+#: Number of folds of the questions; each fold is held out once.
+FOLD_COUNT = 5
+#: Number of prompts that are scored to estimate the time for all prompts.
+_SAMPLE_SIZE = 8
 
-#: The measures that a calibration can optimise, with their attributes of ``AnswerMeasures``.
+#: Attributes of ``AnswerMeasures`` by the name of the measure that a calibration can optimise.
 MEASURES = {"margin": "margin", "dpo": "preference", "mass": "mass", "mc1": "mc1"}
 
 
@@ -218,9 +218,9 @@ def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
     count = len(questions)
     logprobs = measures.score_all(scorer, measures.prompts_of(questions, prepared.selections))
     alone, *rows = (logprobs[start : start + count] for start in range(0, len(logprobs), count))
-    measured = [[*map(measures.measure_question, questions, row, alone)] for row in rows]
+    measures_by_row = [[*map(measures.measure_question, questions, row, alone)] for row in rows]
     value_of = attrgetter(MEASURES[sweep.measure])
-    benefit = np.array([[value_of(question) for question in row] for row in measured])
+    benefit = np.array([[value_of(question) for question in row] for row in measures_by_row])
     # Questions of one group are resampled and held out together.
     group_ids: dict[Any, int] = {}
     groups = [group_ids.setdefault(q.group or q.question, len(group_ids)) for q in questions]
@@ -230,7 +230,7 @@ def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
         measure=sweep.measure,
         questions=count,
         k=sweep.k,
-        rows=_setting_results(prepared, measured, benefit, resamples),
+        rows=_setting_results(prepared, measures_by_row, benefit, resamples),
         choice=_choose_setting(sweep.settings, benefit[:-1], resamples),
         held_out=_held_out_benefits(sweep.settings, benefit, resamples, sweep.seed),
         cost=prepared.cost,
@@ -263,8 +263,8 @@ def _estimate_cost(scorer: AnswerScorer, prompts: Sequence[AnswerPrompt]) -> Cos
     seconds = None
     # Without a record, the sample would be scored twice.
     if isinstance(scorer, RecordedScorer) and unrecorded:
-        # An even sample, since prompts of different settings have different lengths.
-        sample = unrecorded[:: max(1, len(unrecorded) // _SAMPLED_PROMPTS)][:_SAMPLED_PROMPTS]
+        # The sample is spread evenly, since prompts of different settings have different lengths.
+        sample = unrecorded[:: max(1, len(unrecorded) // _SAMPLE_SIZE)][:_SAMPLE_SIZE]
         factor = tokens / max(1, scorer.tokens(sample))
         started = time.perf_counter()
         measures.score_all(scorer, sample)
@@ -274,13 +274,13 @@ def _estimate_cost(scorer: AnswerScorer, prompts: Sequence[AnswerPrompt]) -> Cos
 
 def _setting_results(
     prepared: PreparedCalibration,
-    measured: Sequence[Sequence[AnswerMeasures]],
+    measures_by_row: Sequence[Sequence[AnswerMeasures]],
     benefit: Floats,
     resamples: Resamples,
 ) -> list[SettingResult]:
     results = []
     # ``zip`` omits the last row, whose random cases have no setting.
-    rows = zip(prepared.sweep.settings, benefit, measured, prepared.selections, strict=False)
+    rows = zip(prepared.sweep.settings, benefit, measures_by_row, prepared.selections, strict=False)
     for setting, benefits, answer_measures, selections in rows:
         cosines = [chosen.cosine for chosen in selections if chosen.cosine is not None]
         dpo = float(np.mean([m.preference for m in answer_measures]))
@@ -325,7 +325,7 @@ def _held_out_benefits(
     """Return ``Calibration.held_out``; ``benefit`` is an array (settings + random, questions)."""
     questions = benefit.shape[1]
     groups = np.asarray(resamples.groups)
-    fold_of = np.random.default_rng(seed).permutation(int(groups.max()) + 1)[groups] % FOLDS
+    fold_of = np.random.default_rng(seed).permutation(int(groups.max()) + 1)[groups] % FOLD_COUNT
     chosen = np.empty(questions)
     for fold in set(fold_of.tolist()):
         held_out = fold_of == fold

@@ -119,7 +119,7 @@ class CaseReading:
 
         ``InputError`` if a case is no demonstration, has no group, or an invalid ``wrong``.
         """
-        answers: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
+        right_and_wrong: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
         for case in cases:
             demonstration = self.demonstration(case)
             group = case.metadata.get(self.group)
@@ -137,19 +137,19 @@ class CaseReading:
                     f"Case {case.id} has {wrong_answers!r:.80} as 'wrong' in its metadata. Give a "
                     "list of texts."
                 )
-            right, wrong = answers.setdefault((group, demonstration.question), ({}, {}))
+            right, wrong = right_and_wrong.setdefault((group, demonstration.question), ({}, {}))
             right[demonstration.answer] = None
             wrong.update(dict.fromkeys(wrong_answers))
         return [
             JudgedQuestion(question, tuple(right), tuple(wrong), (self.group, group))
-            for (group, question), (right, wrong) in answers.items()
+            for (group, question), (right, wrong) in right_and_wrong.items()
         ]
 
 
 def context_of(question: str, demonstrations: Sequence[Demonstration]) -> str:
     """Return the prompt up to the answer, in the form of TruthfulQA's evaluation (Lin et al. 2022).
 
-    It does not end with a space, because tokenizers join a space to the next word.
+    The prompt does not end with a space, because tokenizers join a space to the next word.
     """
     examples = "".join(f"Q: {pair.question}\nA: {pair.answer}\n\n" for pair in demonstrations)
     return f"{examples}Q: {question}\nA:"

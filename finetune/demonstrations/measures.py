@@ -196,5 +196,5 @@ def measure_question(
 
     ``alone`` are the log-probabilities without demonstrations.
     """
-    split = len(question.right)
-    return measure(logprobs[:split], logprobs[split:], alone[:split], alone[split:])
+    count = len(question.right)
+    return measure(logprobs[:count], logprobs[count:], alone[:count], alone[count:])

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
 #: Maximum number of tokens of a forward pass, with padding; more would exceed a CPU's caches.
-CPU_TOKENS, GPU_TOKENS = 1024, 16_384
+MAX_CPU_TOKENS, MAX_GPU_TOKENS = 1024, 16_384
 #: Number of prompts that are sorted by length at a time, so that a batch has similar lengths.
-WINDOW = 256
+WINDOW_SIZE = 256
 #: Number of values of each weight tensor in the fingerprint; any training changes all tensors.
-_SAMPLED_VALUES = 64
+_SAMPLE_SIZE = 64
 #: The prefix of a folder's name, as in planners' names.
 _LOCAL_PREFIX = "local:"
 
@@ -41,7 +41,7 @@ class ModelScorer:
     """
 
     def __init__(self, model: LanguageModel, *, batch_tokens: int | None = None) -> None:
-        default = CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS
+        default = MAX_CPU_TOKENS if model.device.type == "cpu" else MAX_GPU_TOKENS
         self._batch_tokens = default if batch_tokens is None else batch_tokens
         check_counts(1, batch_tokens=self._batch_tokens)
         self.name = model.name
@@ -62,14 +62,15 @@ class ModelScorer:
 
     def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each prompt's index and its answers' likelihoods; see ``AnswerScorer``."""
-        for start in range(0, len(prompts), WINDOW):
-            window = [self._tokens(prompt) for prompt in prompts[start : start + WINDOW]]
+        for start in range(0, len(prompts), WINDOW_SIZE):
+            window = [self._tokens(prompt) for prompt in prompts[start : start + WINDOW_SIZE]]
             for batch in self._batches(window):
                 output = self._network.score_together([window[index] for index in batch])
                 for index, answers in zip(batch, output, strict=True):
+                    context_counts = window[index].context_counts
                     likelihoods = [
                         Likelihood(sum(logprobs[count:]), len(logprobs) - count)
-                        for logprobs, count in zip(answers, window[index].in_context, strict=True)
+                        for logprobs, count in zip(answers, context_counts, strict=True)
                     ]
                     yield start + index, likelihoods
 
@@ -111,7 +112,7 @@ def _fingerprint(model: LanguageModel) -> str:
     digest = hashlib.sha256()
     for name, weight in sorted(model.network.state_dict().items()):
         values = weight.detach().reshape(-1)
-        last, count = max(len(values) - 1, 0), min(_SAMPLED_VALUES, len(values))
+        last, count = max(len(values) - 1, 0), min(_SAMPLE_SIZE, len(values))
         # float32 would round indices above 2^24, and so might exceed the last index.
         indices = torch.linspace(0, last, count, dtype=torch.float64).long()
         sampled: torch.Tensor = values[indices.to(values.device)].float().cpu()

@@ -1,6 +1,6 @@
 """The quality of a demonstration: how likely its answer is under a model (RAGSys, 3.3.3).
 
-It is the mean log-probability of the answer's tokens given the question: the negative
+The quality is the mean log-probability of the answer's tokens given the question: the negative
 log-perplexity. A model follows demonstrations better if they are likely under it (Gonen et al.
 2023). For the opposite preference (the paper's section 4.3), set λ_b above 1.
 """
@@ -14,7 +14,7 @@ from casewright.stores.progress import progress_bar
 
 #: The quality range of a schema for log-probabilities.
 QUALITY_RANGE = (-20.0, 0.0)
-#: Number of measured cases after which they are written to the store.
+#: Number of cases that are written to the store at once.
 _CASES_PER_WRITE = 256
 
 
@@ -37,12 +37,12 @@ def measure_quality(
     source = f"{scorer.signature}, log p(answer | question)"
     cases = [case for case in store.all() if case.quality is None or case.quality_by != source]
     # The answers to each question by case id; answers to one question share a prompt.
-    answers: dict[str, dict[str, str]] = {}
+    answers_of: dict[str, dict[str, str]] = {}
     for case in cases:
         demonstration = reading.demonstration(case)
-        answers.setdefault(demonstration.question, {})[case.id] = demonstration.answer
-    prompts = [AnswerPrompt(question, tuple(by_id.values())) for question, by_id in answers.items()]
-    ids = [tuple(by_id) for by_id in answers.values()]
+        answers_of.setdefault(demonstration.question, {})[case.id] = demonstration.answer
+    prompts = [AnswerPrompt(q, tuple(answers.values())) for q, answers in answers_of.items()]
+    ids = [tuple(answers) for answers in answers_of.values()]
     changes: dict[str, Change] = {}
     with progress_bar("Measuring the cases' quality", len(cases)) as advance:
         for index, likelihoods in scorer.score(prompts):

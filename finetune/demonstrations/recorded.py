@@ -44,10 +44,10 @@ class RecordedScorer:
         return self.scorer.tokens(self.missing(prompts))
 
     def missing(self, prompts: Sequence[AnswerPrompt]) -> list[AnswerPrompt]:
-        """Return the prompts that are not in the file, each once."""
-        by_key = {self.key(prompt): prompt for prompt in prompts}
-        stored = self._read_stored(by_key)
-        return [prompt for key, prompt in by_key.items() if key not in stored]
+        """Return the prompts that are not in the file, without duplicates."""
+        prompt_by_key = {self.key(prompt): prompt for prompt in prompts}
+        stored = self._read_stored(prompt_by_key)
+        return [prompt for key, prompt in prompt_by_key.items() if key not in stored]
 
     def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each prompt's index and its answers' likelihoods; stored ones come first."""
@@ -75,7 +75,7 @@ class RecordedScorer:
         self._db.close()
 
     def _read_stored(self, keys: Iterable[str]) -> dict[str, list[Likelihood]]:
-        # A list in JSON, because SQLite limits the number of parameters.
+        # The keys are one JSON list, because SQLite limits the number of parameters.
         query = "SELECT key, scores FROM prompts WHERE key IN (SELECT value FROM json_each(?))"
         with self._file_errors():
             rows = self._db.execute(query, (json.dumps(list(dict.fromkeys(keys))),))

@@ -15,7 +15,7 @@ from casewright.finetune.evaluation.figures import (
     planner_figures,
     share,
 )
-from casewright.finetune.evaluation.intervals import RESAMPLES, Resamples
+from casewright.finetune.evaluation.intervals import RESAMPLE_COUNT, Resamples
 from casewright.finetune.evaluation.item import EvaluationItem
 from casewright.finetune.evaluation.outcome import (
     PlanOutcome,
@@ -26,7 +26,7 @@ from casewright.finetune.evaluation.outcome import (
 )
 from casewright.planner import Planner
 
-#: Maximum number of errors of a planner in ``Evaluation.errors``; the figures count all.
+#: Maximum number of errors of a planner in ``Evaluation.errors``; the figures count all errors.
 _MAX_ERRORS = 20
 
 
@@ -52,9 +52,9 @@ class Evaluation:
     def errors(self) -> list[dict[str, Any]]:
         """The first errors that each planner raised: its label, the item's id, the message."""
         return [
-            {"planner": planner, "item": o.item.query.record.id, "error": o.error}
+            {"planner": planner, "item": failed.item.query.record.id, "error": failed.error}
             for planner, outcomes in self.outcomes.items()
-            for o in [o for o in outcomes if o.error][:_MAX_ERRORS]
+            for failed in [o for o in outcomes if o.error][:_MAX_ERRORS]
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -79,12 +79,12 @@ def evaluate(
     removal: Mapping[str, Planner] | None = None,
     groups: Sequence[int] = (),
     seed: int = 0,
-    resamples: int = RESAMPLES,
+    resamples: int = RESAMPLE_COUNT,
 ) -> Evaluation:
     """Return the figures of every planner's plans for every question.
 
     Args:
-        planners: Planners by their labels in tables; the others are compared with the first.
+        planners: Planners by their labels in tables; the first is compared with the others.
         constrained: Labels of planners that a grammar or a check limits to the toolbox's tools;
             figures that the limit determines get the note "by construction".
         removal: Planners without such a limit, by label. They also plan for toolboxes without one

@@ -96,7 +96,7 @@ def class_rows(
     return rows
 
 
-#: The figures of ``differences``, by their names in ``FIGURES``.
+#: The names (keys of ``FIGURES``) of the figures that ``differences`` compares.
 COMPARED = ("tools", "arguments", "graph", "graph_arguments", "f1")
 
 
@@ -220,7 +220,7 @@ def planner_figures(
         "recall": Figure(overall.recall, count=count),
         "f1": Figure(overall.f1, *f1, count),
         "invalid": share([o.result is not None and not o.is_own_plan for o in outcomes]),
-        "hallucinated": share([bool(o.unknown) for o in outcomes], note),
+        "hallucinated": share([bool(o.unknown_tools) for o in outcomes], note),
         "errors": share([o.result is None for o in outcomes]),
     }
     items = [o.item for o in outcomes]

@@ -13,8 +13,8 @@ Floats = NDArray[np.float64]
 #: The quantile of the normal distribution for a 95 % interval.
 Z = 1.959963984540054
 #: Number of resamples of a bootstrap.
-RESAMPLES = 2000
-#: Maximum number of weights in one array.
+RESAMPLE_COUNT = 2000
+#: Maximum number of weights in one array of ``Resamples.weights``.
 _MAX_WEIGHTS = 2_000_000
 
 
@@ -44,24 +44,24 @@ def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Resamples:
-    """The Bayesian bootstrap (Rubin 1981): ``count`` reproducible resamples of ``items`` items.
+    """The Bayesian bootstrap (Rubin 1981): ``count`` reproducible resamples of some items.
 
     Every item has a random weight above 0 in every resample, so no resample lacks a rare class. Two
     planners' figures over the same resamples are paired. Items with the same number in ``groups``,
     such as near-duplicates, have equal weights; without ``groups``, each item is its own group.
     """
 
-    items: int
+    item_count: int
     groups: Sequence[int] = ()
     seed: int = 0
-    count: int = RESAMPLES
+    count: int = RESAMPLE_COUNT
 
     def weights(self) -> Iterator[Floats]:
         """Yield arrays (resamples, items) of weights whose mean is about 1."""
         group_of = np.unique(self.groups, return_inverse=True)[1] if len(self.groups) else None
-        group_count = self.items if group_of is None else int(group_of.max()) + 1
+        group_count = self.item_count if group_of is None else int(group_of.max()) + 1
         rng = np.random.default_rng(self.seed)
-        step = max(1, _MAX_WEIGHTS // max(1, self.items))
+        step = max(1, _MAX_WEIGHTS // max(1, self.item_count))
         for start in range(0, self.count, step):
             size = min(step, self.count - start)
             weights = rng.dirichlet(np.ones(group_count), size=size) * group_count

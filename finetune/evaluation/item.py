@@ -36,7 +36,7 @@ def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Evalua
     """Return an item for each query; the query's record may change the toolbox of its request.
 
     A query without a class gets the class of its gold plan. ``InputError`` names the record if its
-    question, context or tools are invalid, or if its gold plan is invalid for them.
+    question, context or tools are invalid, or its gold plan is invalid for the request.
     """
     items = []
     for number, query in enumerate(queries, 1):

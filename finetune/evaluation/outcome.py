@@ -27,7 +27,7 @@ def ask_all(planner: Planner, requests: Sequence[PlanRequest], label: str) -> li
     """Return a planner's answers in the order of the requests.
 
     A batch planner plans several questions together, and each plan gets an equal share of the time.
-    A first call, whose time does not count, loads the planner.
+    Before, one untimed call loads the planner.
     """
     if requests:
         with suppress(Exception):
@@ -111,7 +111,7 @@ class PlanOutcome:
         error: The error, in one line.
         graph: The plan has the gold plan's graph of tools and references.
         graph_arguments: The plan also has the gold plan's arguments.
-        unknown: Tools that the planner named and the toolbox lacks.
+        unknown_tools: Tools that the planner named and the toolbox lacks.
         is_own_plan: The plan is valid, and not that of a fallback.
     """
 
@@ -121,7 +121,7 @@ class PlanOutcome:
     verdict: Verdict
     graph: bool = False
     graph_arguments: bool = False
-    unknown: tuple[str, ...] = ()
+    unknown_tools: tuple[str, ...] = ()
     is_own_plan: bool = False
 
     def inventions(self, known_tools: Collection[str]) -> frozenset[str]:
@@ -129,8 +129,8 @@ class PlanOutcome:
 
         Source: REAPER (Joshi et al. 2024, section 5, Figures 3 to 5 and Table 3).
         """
-        if self.result is None or self.unknown:
-            return frozenset(ABSENT if name in known_tools else STEP for name in self.unknown)
+        if self.result is None or self.unknown_tools:
+            return frozenset(ABSENT if name in known_tools else STEP for name in self.unknown_tools)
         try:
             plan = parse_plan(self.result.written) if self.result.written else self.result.plan
         except PlanError:

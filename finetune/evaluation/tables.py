@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from casewright.finetune.evaluation.evaluate import Evaluation
 from casewright.finetune.evaluation.figures import FIGURES, TIMES_AND_COUNTS, Figure
 
-#: Maximum number of classes in a table; the JSON form holds all.
+#: Maximum number of classes in a table; the JSON form has all classes.
 _MAX_CLASSES = 20
 
 
@@ -35,8 +35,8 @@ def _overview(evaluation: Evaluation) -> Table:
         if all(figure.value is None and not figure.note for figure in row):
             continue
         counts = {figure.count for figure in row if figure.count}
-        covers_only_some = name not in TIMES_AND_COUNTS and counts - {count}
-        suffix = f" (of {max(counts)})" if covers_only_some else ""
+        is_partial = name not in TIMES_AND_COUNTS and bool(counts - {count})
+        suffix = f" (of {max(counts)})" if is_partial else ""
         rows.append([title + suffix, *(_cell(name, figure) for figure in row)])
     return Table(f"{count} question{'s' * (count > 1)}", ["figure", *evaluation.figures], rows)
 
@@ -52,7 +52,7 @@ def _cell(name: str, figure: Figure) -> str:
 
 def _classes(evaluation: Evaluation) -> list[Table]:
     planners = list(evaluation.figures)
-    by_class = {(row["planner"], row["class"]): row for row in evaluation.rows}
+    row_of = {(row["planner"], row["class"]): row for row in evaluation.rows}
     counts = {row["class"]: row["count"] for row in evaluation.rows if row["class"] != "all"}
     names = sorted(counts, key=lambda name: (-counts[name], name))
     shown = sorted(names[:_MAX_CLASSES])
@@ -60,7 +60,7 @@ def _classes(evaluation: Evaluation) -> list[Table]:
     suffix = f"; the {_MAX_CLASSES} most frequent of {len(names)}" if is_cut else ""
 
     def cell(planner: str, name: str, figure: str) -> str:
-        row = by_class[planner, name]
+        row = row_of[planner, name]
         return f"{row[figure]:.3f} [{row[f'{figure}_low']:.3f}, {row[f'{figure}_high']:.3f}]"
 
     return [
@@ -90,6 +90,6 @@ NOTES = (
     "the same resamples. The intervals have no width if all answers are right, or all are wrong.",
     "A fallback's plan counts like any other, except where a line says that it counts as wrong.",
     "By construction: the grammar, or a check of every plan, allows only the provided tools, so "
-    "the figure says nothing about the planner. If a tool is removed, planners whose language "
+    "the figure does not depend on the planner. If a tool is removed, planners whose language "
     "model runs in this process plan without the grammar.",
 )

@@ -9,7 +9,7 @@ import pytest
 
 from casewright.domains import OpenDomain, find_domain
 from casewright.domains.gold_plans import run_plan
-from casewright.domains.shopping.data import NAMES, records
+from casewright.domains.shopping.data import FILE_NAMES, records
 from casewright.planner import AnnotatedQuery
 from casewright.planner.annotated import Conversation
 
@@ -66,7 +66,7 @@ def test_pages_and_listed_products_are_in_the_catalogue() -> None:
 
 def test_measuring_conversations_are_not_in_the_training_queries() -> None:
     # Files without a name here are in no store.
-    assert "conversations" not in NAMES
+    assert "conversations" not in FILE_NAMES
     learned = {plain(query.query) for query in SHOP.queries()}
     turns = [turn for talk in CONVERSATIONS if talk.measuring for turn in talk.turns[1:]]
     shared = learned & {plain(turn.query) for turn in turns}

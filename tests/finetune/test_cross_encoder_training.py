@@ -44,8 +44,11 @@ def test_group_marks_the_parts_that_hold_the_quote_without_its_marks() -> None:
     assert group.scores == [0.9, 0.5]
     assert group.gold == {(0, 1)}
     assert group_of("it has two").gold == {(0, 1), (1, 0)}
-    assert (group_of("three stones").gold, group_of("three stones").unanswerable) == (set(), False)
-    assert group_of("").unanswerable
+    assert (group_of("three stones").gold, group_of("three stones").is_unanswerable) == (
+        set(),
+        False,
+    )
+    assert group_of("").is_unanswerable
 
 
 def test_question_about_a_missing_tree_is_an_input_error_with_its_line(tmp_path: Path) -> None:

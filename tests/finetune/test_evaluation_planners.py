@@ -123,7 +123,7 @@ def test_unknown_tools_are_counted_in_plans_and_in_written_texts() -> None:
         )
     )
     result = evaluate(ITEMS, {"a": planner}, resamples=10)
-    assert [outcome.unknown for outcome in result.outcomes["a"]] == [
+    assert [outcome.unknown_tools for outcome in result.outcomes["a"]] == [
         *(("look_up",), (), (), ("Desk.Ask",)),
     ]
     assert value(result, "hallucinated") == 2 / 4

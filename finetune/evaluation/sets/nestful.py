@@ -26,7 +26,7 @@ from casewright.tools import Parameter, Source, Toolbox, ToolSpec, alias
 #: Fields of specifications that hold parameters.
 _PARAMETERS = ("query_parameters", "path_parameters", "parameters", "arguments")
 _KINDS = {**KINDS, "enum": "string", "int or float": "number"}
-#: The source of a written value by its kind; a text need not be in the question.
+#: The source of a literal by its kind; a text need not be in the question.
 _SOURCES = {"string": Source.LITERAL, "boolean": Source.BOOLEAN}
 _SOURCES |= {"number": Source.NUMBER, "integer": Source.NUMBER}
 
@@ -93,7 +93,7 @@ def _fields(declared: Mapping[str, Any], path: str = "") -> Iterator[str]:
 #: Subsets of version 1: ``<name>-dev.jsonl`` beside ``<name>-spec.json``.
 SUBSETS = ("executable", "glaive", "sgd")
 #: The file of version 2, and the name of the call that only lists the values to return.
-VERSION_2, RESULT = "v2_samples.jsonl", "var_result"
+VERSION_2, RESULT_CALL = "v2_samples.jsonl", "var_result"
 
 _LABEL = re.compile(r"\$?var_?([0-9]+)\$?")
 _REFERENCE = re.compile(r"\$var_?([0-9]+)(?:\.([^$\[\]]+))?(\[[^$]*)?\$")
@@ -146,7 +146,7 @@ def _item(id_: str, record: _Record, shared: Toolbox | None) -> EvaluationItem:
 
 
 def _decoded(value: Any) -> Any:
-    """Return the value of a text that is a Python literal; other values as they are."""
+    """Return the value of a text that is a Python literal; return other values unchanged."""
     if not isinstance(value, str):
         return value
     errors = (ValueError, SyntaxError, MemoryError, RecursionError)
@@ -169,31 +169,31 @@ def _plan(calls: Any, toolbox: Toolbox) -> Plan:
     if not isinstance(calls, list) or not all(isinstance(call, Mapping) for call in calls):
         raise Unfit("its calls are no list")
     steps: list[Step] = []
-    numbers: dict[str, int] = {}
+    step_of: dict[str, int] = {}
     for call in calls:
-        if call.get("name") == RESULT:
+        if call.get("name") == RESULT_CALL:
             continue
         name = alias(str(call.get("name", "")))
         if name not in toolbox:
             raise Unfit("a tool that is not in the specification")
-        arguments = {alias(n): _value(v, numbers) for n, v in (call.get("arguments") or {}).items()}
+        arguments = {alias(n): _value(v, step_of) for n, v in (call.get("arguments") or {}).items()}
         steps.append(Step(name, tuple(arguments.items())))
         if label := _LABEL.fullmatch(str(call.get("label", ""))):
-            numbers[label[1]] = len(steps)
+            step_of[label[1]] = len(steps)
     if not steps:
         raise Unfit("it calls nothing")
     return Plan(tuple(steps))
 
 
-def _value(value: Any, numbers: Mapping[str, int]) -> Value:
+def _value(value: Any, step_of: Mapping[str, int]) -> Value:
     if isinstance(value, list):
-        return ListValue(tuple(_scalar(item, numbers) for item in value))
-    return _scalar(value, numbers)
+        return ListValue(tuple(_scalar(item, step_of) for item in value))
+    return _scalar(value, step_of)
 
 
-def _scalar(value: Any, numbers: Mapping[str, int]) -> Scalar:
+def _scalar(value: Any, step_of: Mapping[str, int]) -> Scalar:
     if isinstance(value, str) and _REFERENCE_LIKE.search(value):
-        return _reference(value, numbers)
+        return _reference(value, step_of)
     if isinstance(value, (str, bool, int, float)):
         with unfit_on(PlanError, reason="a value that no plan can hold"):
             return Literal(value)
@@ -201,17 +201,17 @@ def _scalar(value: Any, numbers: Mapping[str, int]) -> Scalar:
     raise Unfit(f"a value that is {kind}")
 
 
-def _reference(text: str, numbers: Mapping[str, int]) -> StepRef:
+def _reference(text: str, step_of: Mapping[str, int]) -> StepRef:
     match = _REFERENCE.fullmatch(text)
     if match is None:
         if _REFERENCE.search(text):
             raise Unfit("arithmetic or text around a reference")
         raise Unfit("a reference that is malformed")
     label, field, index = match.groups()
-    if label not in numbers:
+    if label not in step_of:
         raise Unfit("a reference to no earlier call")
     if index:
         raise Unfit("a reference to an item of a list in a result")
     if field is None:
         raise Unfit("a reference to a whole output")
-    return StepRef(numbers[label], alias(field))
+    return StepRef(step_of[label], alias(field))

@@ -1,8 +1,8 @@
 """tau2-bench's retail tasks (Barres et al. 2025, arXiv 2506.07982), converted to plans.
 
 The gold actions of a task are the steps, including actions that change data. Their arguments are
-literal. A replay of the tools that only read finds the references: an argument that an earlier
-result holds in the field of that name becomes a reference to that result.
+literal. A replay of the tools that only read finds the references: if an earlier result has an
+argument's value in a field with the argument's name, the argument becomes a reference to it.
 
 In the benchmark's conversations, an agent sees each result before its next call. A planner sees no
 result, and often the question does not say which of several rows is meant. A plan's tools therefore
@@ -62,9 +62,9 @@ class _Shop:
         def facts(source: Mapping[str, Any]) -> list[str]:
             return [str(source.get(name)).casefold() for name in _FINDERS[tool]]
 
-        wanted_facts = facts(arguments)
+        given_facts = facts(arguments)
         users = {id_: {**u, **u["name"], **u["address"]} for id_, u in self._users.items()}
-        return [{"user_id": id_} for id_, user in users.items() if facts(user) == wanted_facts]
+        return [{"user_id": id_} for id_, user in users.items() if facts(user) == given_facts]
 
 
 #: Tools that find a user, and the facts of a user that are their parameters.
@@ -118,8 +118,8 @@ def _options(item: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in item["options"].items())
 
 
-#: Parameters that are ids, and the field of a result that holds such an id.
-_FIELDS = {
+#: The field of a result that holds an id, by the parameter that takes this id.
+_FIELD_OF = {
     **{n: n for n in ("user_id", "order_id", "product_id", "item_id", "payment_method_id")},
     "item_ids": "item_id",
     "new_item_ids": "item_id",
@@ -133,15 +133,15 @@ def read_tau2(folder: Path) -> Converted:
     ``InputError`` if a file cannot be read or is malformed.
     """
     shop = _Shop(folder / "db.json")
-    # The tools of gold actions; the file has no functions to run.
+    # The file specifies the tools of gold actions, without functions to run.
     toolbox = toolbox_from_file(Path(__file__).parent / "retail_tools.json")
     splits, tasks = read_json(folder / "split_tasks.json"), read_json(folder / "tasks.json")
     if not isinstance(splits, dict) or "test" not in splits or not isinstance(tasks, list):
         raise InputError(f"{folder} holds no test tasks of tau2-bench's retail domain.")
     test_ids = {f"retail-{id_}" for id_ in splits["test"]}
-    by_id = {f"retail-{task.get('id')}": task for task in tasks if isinstance(task, dict)}
-    ids = (id_ for id_ in by_id if id_ in test_ids)
-    return Converted.of((id_, partial(_item, id_, by_id[id_], shop, toolbox)) for id_ in ids)
+    task_by_id = {f"retail-{task.get('id')}": task for task in tasks if isinstance(task, dict)}
+    ids = (id_ for id_ in task_by_id if id_ in test_ids)
+    return Converted.of((i, partial(_item, i, task_by_id[i], shop, toolbox)) for i in ids)
 
 
 def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> EvaluationItem:
@@ -162,7 +162,7 @@ def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> E
 class _Replay:
     """The conversion of one task's actions.
 
-    ``steps`` has the texts of each earlier step's arguments, and the rows of its result.
+    ``steps`` are the earlier steps: the texts of a step's arguments, and the rows of its result.
     """
 
     shop: _Shop
@@ -184,8 +184,8 @@ class _Replay:
     def _scalar(self, name: str, value: Any) -> Scalar:
         if not isinstance(value, (str, int, float)):
             raise Unfit("a value that no plan can hold")
-        if name in _FIELDS:
-            if reference := self._reference({_FIELDS[name]: value}):
+        if name in _FIELD_OF:
+            if reference := self._reference({_FIELD_OF[name]: value}):
                 return reference
             # Customers omit the # at the start of an order's id.
             if str(value).removeprefix("#") not in self.question:
