@@ -33,7 +33,7 @@ from casewright.stores.documents.quotable import quotables
 
 #: Number of paragraphs in the evidence of a question.
 EVIDENCE_COUNT = 4
-#: Minimum cosine of a sentence and a part of its evidence that supports the sentence by meaning.
+#: Minimum cosine of a sentence and a part of the evidence that supports the sentence by meaning.
 MIN_COSINE = 0.6
 #: Limits of a chat model's answer.
 MAX_TOKENS, MAX_SECONDS = 120, 900.0
@@ -201,18 +201,18 @@ def _sentence_verdicts(
 
 def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -> dict[str, Any]:
     texts = [answer["text"] for _, answer, _ in judged]
-    flags = [pair for *_, verdicts in judged for pair in verdicts]
+    flag_pairs = [pair for *_, verdicts in judged for pair in verdicts]
     sentences = [sentence for text in texts for sentence in groundedness.sentences(text)]
     return {
         "table": "answers",
         "generator": name,
         "answers": len(texts),
         "quoted": sum("quoted" in answer for _, answer, _ in judged),
-        "sentences": len(flags),
+        "sentences": len(flag_pairs),
         "cited": mean([bool(groundedness.CITATIONS.search(s)) for s in sentences]),
-        "by_words": mean([by_words for by_words, _ in flags]),
-        "by_meaning": mean([by_meaning for _, by_meaning in flags]),
-        "by_meaning_of_those_by_words": mean([meaning for words, meaning in flags if words]),
+        "by_words": mean([by_words for by_words, _ in flag_pairs]),
+        "by_meaning": mean([by_meaning for _, by_meaning in flag_pairs]),
+        "by_meaning_of_those_by_words": mean([meaning for words, meaning in flag_pairs if words]),
         "facts": mean([question.is_answered_by(a["text"]) for question, a, _ in judged]),
         "letters": p50([len(text) for text in texts]),
         "ms": p50([answer["ms"] for _, answer, _ in judged]),

@@ -31,8 +31,8 @@ NOTES = (
 def measure_executor(plan_count: int, seed: int) -> Report:
     """Time random plans of 1 to 12 steps of 50 to 150 ms in three systems.
 
-    These are the async executor, the blocking executor, and ``send_waves``. The times are those of
-    the whole graph, with LangGraph's overhead and without planning.
+    The systems are the async executor, the blocking executor, and ``send_waves``. The whole graph is
+    timed, with LangGraph's overhead and without planning.
     """
     rng = random.Random(seed)
     dags = [random_dag(rng) for _ in range(plan_count)]

@@ -20,6 +20,7 @@ from casewright.planner.named import CASE_PLANNER, ENSEMBLE, PARSER, make_planne
 from casewright.planner.shipped import SHIPPED, has_adapter
 from casewright.tools import Toolbox
 
+#: The names of the tables.
 FROZEN, ADDED = "frozen", "added tools"
 
 NOTES = (
@@ -27,8 +28,8 @@ NOTES = (
     f"with a similarity above {NEAR_DUPLICATE_SIMILARITY}.",
 )
 ADDED_NOTE = (
-    "added tools: messages of the corpus's measuring toolboxes, each of which adds the tools that "
-    "its plan calls to the domain's. beside added tools: the test queries with these tools added."
+    "added tools: messages of the corpus's measuring toolboxes; each adds the tools of its plan to "
+    "the domain's tools. beside added tools: the test queries, with the same tools added."
 )
 
 
@@ -37,31 +38,32 @@ def shipped_planners() -> tuple[str, ...]:
     return (CASE_PLANNER, PARSER, *((SHIPPED, ENSEMBLE) if has_adapter() else ()))
 
 
-def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
+def measure_frozen(domain_name: str, message_count: int = 0, seed: int = 0) -> Report:
     """Measure accuracy on queries that were written after the planners were final.
 
-    The planners also plan for ``guests`` messages that add tools to the domain's toolbox.
+    The planners also plan for ``message_count`` messages that add tools to the domain's toolbox.
     """
     tested = load_domain(domain_name)
     domain, encoder = tested.domain, tested.encoder
-    frozen, known = tested.held_out_queries(), domain.queries()
-    groups = similarity_groups([query.query for query in (*known, *frozen)], encoder)
-    known_groups = set(groups[: len(known)])
-    has_similar = [group in known_groups for group in groups[len(known) :]]
-    added_sets = _with_added_tools(tested.toolbox, frozen, guests, seed)
+    test_queries, known_queries = tested.held_out_queries(), domain.queries()
+    groups = similarity_groups([query.query for query in (*known_queries, *test_queries)], encoder)
+    known_groups = set(groups[: len(known_queries)])
+    has_neighbour = [group in known_groups for group in groups[len(known_queries) :]]
+    added_sets = _with_added_tools(tested.toolbox, test_queries, message_count, seed)
     rows: list[dict[str, Any]] = []
-    figures = {"queries": float(len(frozen)), "queries_with_a_neighbour": float(sum(has_similar))}
-    with plan_store(known, tested.uncached_encoder) as store:
+    figures = {"queries": float(len(test_queries))}
+    figures["queries_with_a_neighbour"] = float(sum(has_neighbour))
+    with plan_store(known_queries, tested.uncached_encoder) as store:
         reader = domain.open_reader()
         planners: dict[str, Planner] = {
             name: make_planner(name, store, reader) for name in shipped_planners()
         }
         for name, planner in {**planners, "fallback": FallbackPlanner()}.items():
-            planner.plan(frozen[0].record.request(tested.toolbox))
-            verdicts = verdicts_of(planner, frozen, tested.toolbox, name)
+            planner.plan(test_queries[0].record.request(tested.toolbox))  # the first plan is slow
+            verdicts = verdicts_of(planner, test_queries, tested.toolbox, name)
             scores = [as_row(score) for score in score_classes(verdicts)]
             rows += [{"table": FROZEN, "planner": name, **score} for score in scores]
-            distant = [v for v, near in zip(verdicts, has_similar, strict=True) if not near]
+            distant = [v for v, has in zip(verdicts, has_neighbour, strict=True) if not has]
             figures |= planner_figures(f"_{name}", verdicts)
             figures[f"tool_accuracy_{name}_without_neighbours"] = share_right(distant)
             figures[f"plan_ms_p50_{name}"] = p50([v.milliseconds for v in verdicts])
@@ -72,23 +74,23 @@ def measure_frozen(domain_name: str, guests: int = 0, seed: int = 0) -> Report:
                 row |= {"tools": share_right(verdicts), "arguments": accuracy}
                 rows.append({"table": ADDED, **row})
     settings = {"domain": domain.name, "same_group_above": NEAR_DUPLICATE_SIMILARITY}
-    settings |= {"guests": guests, "seed": seed}
-    notes = [*NOTES, *([ADDED_NOTE] if guests else [])]
+    settings |= {"guests": message_count, "seed": seed}
+    notes = [*NOTES, *([ADDED_NOTE] if message_count else [])]
     return Report(FROZEN, settings, figures, rows, notes, titles={FROZEN: FROZEN, ADDED: ADDED})
 
 
 def _with_added_tools(
-    toolbox: Toolbox, frozen: Sequence[AnnotatedQuery], count: int, seed: int
+    toolbox: Toolbox, queries: Sequence[AnnotatedQuery], count: int, seed: int
 ) -> dict[str, list[AnnotatedQuery]]:
-    """Return ``count`` messages that add the tools they need, and test queries with such tools."""
+    """Return ``count`` messages that add the tools they need, and the queries with these tools."""
     if not count:
         return {}
     rng = random.Random(seed)
     added = guest_queries(toolbox, read_corpus("measuring"), count, rng)
-    test_queries = [
+    with_tools = [
         replace(query, record=query.record.model_copy(update={"tools_extra": tools}))
-        for query in frozen
+        for query in queries
         if not query.record.tools_extra
         for tools in [rng.choice(added).record.tools_extra]
     ]
-    return {ADDED: added, f"beside {ADDED}": test_queries}
+    return {ADDED: added, f"beside {ADDED}": with_tools}

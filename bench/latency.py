@@ -1,4 +1,4 @@
-"""The time of a plan from one call of a model, and from an agent that calls it for each step."""
+"""The time of a plan from one call of a model, and from an agent with a call for each step."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _NOTES = (
     "tokens take no model step. The plans are gold plans whose every step has results: each model "
     "step computes the network's logits, and a script then chooses the plan's next token. The "
     "systems take turns at each question, in one process.",
-    "step agent: each call asks for one step after the results of the earlier ones, until the "
-    "agent writes that it is done; it caches its conversation's key/value states. Stateless: every "
-    "call reads all tokens after the head again. With thoughts: the model itself writes a line of "
+    "step agent: each call writes one step after the results of the earlier steps, until the agent "
+    "writes that it is done; the key/value states of its calls are cached. Stateless: every call "
+    "reads all tokens after the head again. With thoughts: the model itself writes a line of "
     "at most 200 characters before each scripted step.",
     "prompt_tokens: the tokens after the head. model_ms includes the grammars. over_one_call: "
     "median of the ratios by question. For one call the graph runs tools in parallel where "
@@ -221,7 +221,7 @@ def _values(runs: Sequence[AgentRun], column: str) -> np.ndarray[Any, np.dtype[n
 
 
 def _ratio(runs: Sequence[AgentRun], base_runs: Sequence[AgentRun], column: str) -> float:
-    """Return the median ratio of a column's values in runs and in those of a base system."""
+    """Return the median ratio of a column's values in runs to those in a base system's runs."""
     return p50(_values(runs, column) / _values(base_runs, column))
 
 

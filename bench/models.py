@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: Vocabulary size of a random model's tokenizer, and number of copies of the prompt's head in its
-#: training texts. These values give about as many tokens and choices as Mistral's tokenizer.
+#: Vocabulary size of a random model's tokenizer, and number of copies of the prompt's head in the
+#: texts that train it. These values give about as many tokens and choices as Mistral's tokenizer.
 VOCABULARY_SIZE, HEAD_COPIES = 4096, 20
 
 

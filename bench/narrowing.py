@@ -29,7 +29,7 @@ from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 NOTES = (
-    "The toolbox of each message is joined with random ones of the training split. kept: share of "
+    "The toolbox of each message is joined with random training toolboxes. kept: share of "
     f"messages for which the {MAX_TOOLS} tools after narrowing include all tools of the gold plan. "
     "right tools: share of plans with the right tools, from the narrowed toolbox; alone: this "
     "share from the message's toolbox alone. ms: median time of narrowing. kept counts all "

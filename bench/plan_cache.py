@@ -222,7 +222,7 @@ def _stream_results(
     open_cache: OpenCache,
 ) -> Iterator[Result]:
     """Yield the results of the stream's questions in order, with a new cache."""
-    # The time of a search includes encoding the question, so its vector must not be cached.
+    # The time of a search includes encoding the question, so the vector must not be cached.
     cache = open_cache(tested.uncached_encoder)
     planner = cache.reusing(chat)
     try:

@@ -26,8 +26,8 @@ SYSTEMS: dict[str, Mend] = {"off": "off", "failure": "failure", "empty": "empty"
 SYSTEMS |= {"any tool": "empty", "same tool": "empty"}  # controls
 NOTES = (
     "answered: the evidence has the first result of each final step of the gold plan. miss: a "
-    "random tool of the plan returns nothing for the arguments of its first call; failure: it "
-    "fails in every call. Controls repeat the search with the whole question, with any tool or "
+    "random tool of the plan returns nothing for the arguments of its first call; failure: all "
+    "calls of this tool fail. Controls repeat the search with the whole question, with any tool or "
     "with the same tool.",
 )
 

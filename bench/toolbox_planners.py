@@ -31,7 +31,7 @@ class ToolboxPlanner:
     """A planner that delegates each request to a planner with the toolbox's plan cases.
 
     ``stores`` has the plan cases by the toolbox's fingerprint; other toolboxes use ``default``.
-    Only the planner of the last toolbox is cached, so requests should be sorted by toolbox.
+    Only the planner of the latest toolbox is cached, so requests should be sorted by toolbox.
     ``cpu_ms`` has the CPU milliseconds, over all cores, of each plan that is not in a batch.
     """
 
@@ -113,7 +113,7 @@ def model_planner(model: LanguageModel, store: CaseStore, **options: Any) -> Mod
 
 
 def names_with_controls(names: Sequence[str], *, base: bool) -> list[str]:
-    """Return the names with those of the controls; ``InputError`` if a name is repeated."""
+    """Return the names, and the controls' names; ``InputError`` if a name is repeated."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"The planner {repeated[0]!r} is given twice. Give each --planner once.")
     controls = [named.PARSER, *([SMOLLM2] if base else []), FALLBACK]

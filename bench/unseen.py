@@ -109,7 +109,7 @@ def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery
 
 
 def public_sets(folder: Path) -> list[UnseenSet]:
-    """Return the out-of-domain messages of Seal-Tools and those of BFCL, from two subfolders."""
+    """Return Seal-Tools's out-of-domain messages, and BFCL's messages, from two subfolders."""
     sealtools = _public_set(SEALTOOLS, folder / SEALTOOLS / OUT_OF_DOMAIN)
     files = [file for name in IN_DOMAIN if (file := folder / SEALTOOLS / name).is_file()]
     toolboxes = [toolbox for file in files for _, toolbox in tool_queries(SEALTOOLS, file)]

@@ -15,7 +15,7 @@ from casewright.tools import Toolbox, tool_from_store
 
 encoder = default_encoder()
 schema = CaseSchema("manuals", (text_facet("title", encoder),), tenanted=True)
-# A store with tenants is opened for one of them; the tool opens it for each request's tenant.
+# A store with tenants is opened for one tenant; the tool opens it for each request's tenant.
 store = CaseStore(schema, ":memory:", tenant="nobody")
 for tenant, text in (("acme", "Oil the spindle weekly."), ("bolt", "Call the maker.")):
     with store.for_tenant(tenant) as tenant_store:

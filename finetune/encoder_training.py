@@ -21,7 +21,7 @@ from casewright.stores.progress import note
 
 Pair = tuple[str, str]
 #: Number of the most similar texts of other cases from which hard negatives are drawn. A text is
-#: omitted if its similarity is above ``1 - MARGIN`` times the positive's, since it may match too.
+#: omitted if its similarity is above ``1 - MARGIN`` times that of the pair: it may match, too.
 NEAREST_COUNT, MARGIN = 30, 0.05
 #: Minimum number of pairs; the loss compares a pair with the other pairs of the batch.
 MIN_PAIRS = 8

@@ -62,7 +62,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     toolbox, queries = tested.toolbox, tested.domain.queries()
     measured = MeasuredModel(trial, tested)
     model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
-    # The grammar that makes the scripts (tokens of gold plans) caches states, so it is not timed.
+    # A grammar caches states, so a second one makes the scripts (tokens of gold plans), untimed.
     script_grammar, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
     tasks, refused_count = make_tasks(model, script_grammar, toolbox, shuffled, trial.plans)
     if not tasks:
@@ -90,7 +90,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         for count in PLAN_CASE_COUNTS:
             count_prompts, milliseconds = timed(partial(prompts_with, count))
             prompt_ms[f"prompting_ms_{count}_plan_cases"] = milliseconds / len(tasks)
-            writers[_with_cases(count)] = writer(model_systems.decode, count_prompts)
+            writers[_decoder_name(count)] = writer(model_systems.decode, count_prompts)
         # On a GPU, the first call of each width is slow; the decoder's calls have several widths.
         decoder_names = [name for name in writers if name.startswith(systems.CASEWRIGHT)]
         fully_warmed = decoder_names if measured.needs_warmup else ()
@@ -105,7 +105,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     network_ms = _network_ms_by_width(model, prompts[0].head)
     measured.measure_bandwidth_again()
     decoded = plans[systems.CASEWRIGHT_WITH_CACHED_HEAD]
-    # The time to read the weights from memory in all model steps of a plan.
+    # In all model steps of a plan, the weights are read from memory.
     min_plan_ms = measured.min_step_ms * np.array([plan.model_steps for plan in decoded])
     settings = {
         "domain": tested.domain.name,
@@ -135,7 +135,7 @@ def _prompt(model: LanguageModel, request: PlanRequest, store: CaseStore, k: int
     return model.encode(render_prompt(request, similar_plans(store, request, k)))
 
 
-def _with_cases(count: int) -> str:
+def _decoder_name(count: int) -> str:
     """Return the name of the decoder with ``count`` plan cases in prompts."""
     return f"{systems.CASEWRIGHT}, {count} plan cases"
 
@@ -192,7 +192,7 @@ class GrammarCost(NamedTuple):
     toolbox: str
     first_ready: float  # until the grammar is ready for the first request with the toolbox
     ready: Sequence[float]  # until the grammar is ready for a request, for each request
-    complete: Sequence[float]  # ``ready`` plus the time of all masks, for each plan it can write
+    complete: Sequence[float]  # ``ready`` plus all masks' time, for each plan that it can write
 
 
 def grammar_costs(
@@ -264,7 +264,7 @@ def _rows(
     grammars: Sequence[GrammarCost],
 ) -> list[dict[str, Any]]:
     """Return the rows of the systems, of the time to read the weights, and of the grammars."""
-    shares = {_with_cases(count): share for count, share in tool_accuracy.items()}
+    shares = {_decoder_name(count): share for count, share in tool_accuracy.items()}
     rows = [
         {
             **_row(name, _times(written)),

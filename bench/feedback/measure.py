@@ -261,7 +261,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 
 
 def _figures(trial: Trial) -> dict[str, float]:
-    """Return each loop's gain, the share of the missed cases that it finds, and its costs."""
+    """Return each loop's gain, the share of the missed cases that the loop finds, and costs."""
 
     def slug(text: str) -> str:
         return "_".join(re.findall(r"\w+", text))

@@ -146,7 +146,7 @@ def _begin(name: str, folder: Path) -> None:
 
 def build_system() -> tuple[float, float | None]:
     """Build the system; return the seconds, and the memory in MB afterwards."""
-    # Rows of a memmap are slow to read; rows of a plain view of it are not.
+    # Rows of a memmap are slow to read; rows of a plain array are not.
     cases = np.asarray(np.load(_folder / CASES_FILE, mmap_mode="r"))
     milliseconds = timed(partial(_system.build, cases))[1]
     # The mapped file is not part of the system's memory.

@@ -47,7 +47,7 @@ def loop_search(
     """Return a search that merges a single search with one of two relevance-feedback loops.
 
     If a question names definitions, their chunks come first, and the hits of ``name_loop`` follow.
-    Otherwise the hits of ``text_loop`` come first, and those of a search by similarity follow.
+    Otherwise the hits of ``text_loop`` come first, and the hits of a search by similarity follow.
     """
     single_search = symbol_search(store, index)
 

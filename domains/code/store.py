@@ -44,7 +44,7 @@ def source_tree(source: str | Path) -> Path:
 
 
 def tree_folder(folder: Path, tree: Path) -> Path:
-    """Return the folder of a source tree's store; its name has the tree's name and a hash."""
+    """Return the folder of a source tree's store, named by the tree's name and a hash."""
     path = tree.as_posix()
     name = re.sub(r"[^A-Za-z0-9.-]+", "-", tree.name).strip("-.") or "root"
     return folder / f"{name[:40]}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
@@ -83,7 +83,7 @@ def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
             f"The folder {store_folder} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to a "
             "folder that you may write to."
         ) from error
-    # A chunk's title is its file and symbol. It has the larger weight, since the chunks of a method
+    # A chunk's title is its file and symbol. The title weighs more, since the chunks of a method
     # may have nothing else in common.
     facets = text_facet("text", encoder, weight=0.3), text_facet("title", encoder, weight=0.7)
     store = open_waiting(CaseSchema(COLLECTION, facets), store_folder / "cases")

@@ -39,8 +39,8 @@ class AnswerTokens:
 class AnswerTokenizer:
     """Tokenizes contexts with answers; special tokens in them are read as plain text.
 
-    A token that covers any character of the answer belongs to the answer. ``tokenizer`` is one of
-    transformers with a ``tokenizers`` backend.
+    A token that covers any character of the answer belongs to the answer. ``tokenizer`` is from
+    transformers, with a ``tokenizers`` backend.
     """
 
     def __init__(self, tokenizer: Any) -> None:

@@ -115,7 +115,7 @@ class CaseReading:
         return Demonstration(question, answer)
 
     def questions(self, cases: Iterable[Case]) -> list[JudgedQuestion]:
-        """Return the cases as questions; those of the same group and question make one question.
+        """Return the cases as questions; cases of the same group and question make one question.
 
         ``InputError`` if a case is no demonstration, has no group, or an invalid ``wrong``.
         """

@@ -25,7 +25,7 @@ def wilson(right: int, count: int) -> tuple[float, float]:
     share, square = right / count, Z * Z / count
     centre = (share + square / 2) / (1 + square)
     half_width = Z / (1 + square) * math.sqrt(share * (1 - share) / count + square / (4 * count))
-    # The interval of a share of 0 starts at 0, and that of 1 ends at 1, despite rounding errors.
+    # The interval of a share of 0 starts at 0, and that of a share of 1 ends at 1.
     low = 0.0 if right == 0 else max(0.0, centre - half_width)
     return low, 1.0 if right == count else min(1.0, centre + half_width)
 

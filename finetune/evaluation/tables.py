@@ -76,7 +76,7 @@ def _classes(evaluation: Evaluation) -> list[Table]:
 def _differences(evaluation: Evaluation) -> Table:
     first, *others = evaluation.figures
     rows: dict[str, list[str]] = {}
-    # For each figure, ``differences`` has its rows in the order of the planners.
+    # The rows of each figure are in the order of the planners.
     for row in evaluation.differences:
         cells = rows.setdefault(row["figure"], [FIGURES[row["figure"]]])
         cells.append(f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]")

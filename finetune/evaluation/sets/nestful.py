@@ -112,7 +112,7 @@ class _Record(Record):
 def read_nestful(folder: Path) -> Converted:
     """Return the items of a folder that holds version 1, version 2 or both.
 
-    A record of version 1 has all tools of its subset; a record of version 2 lists its tools. Raises
+    A record of version 1 has all tools of its subset; a record of version 2 lists its tools. Raise
     ``InputError`` if the folder holds neither version, or a file cannot be read.
     """
     files = [(folder / f"{name}-dev.jsonl", folder / f"{name}-spec.json") for name in SUBSETS]
