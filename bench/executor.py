@@ -31,7 +31,7 @@ NOTES = (
 def measure_executor(plan_count: int, seed: int) -> Report:
     """Time random plans of 1 to 12 steps of 50 to 150 ms in three systems.
 
-    The systems are the async executor, the blocking executor, and ``send_waves``. The whole graph is
+    These are the async executor, the blocking executor, and ``send_waves``. The whole graph is
     timed, with LangGraph's overhead and without planning.
     """
     rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Measure the gain of relevance feedback over one search with as many cases, and RepoGPT's loop."""
+"""The gain of relevance feedback over one search for as many cases, and over RepoGPT's loop."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _NOTES = (
     "ms for ten cases: median time in which the offline judge reads ten cases.",
     "first two, unread: a control that marks the first two cases without reading them. A judge's "
     "gain over this control is the gain of reading.",
-    "judged: number of cases per question. found: recall of the judged cases. single: recall of "
-    "one search with as many cases. gain: found minus single in points, with its standard error. "
+    "judged: number of judged cases per question. found: recall of these cases. single: recall of "
+    "one search for as many cases. gain: found minus single in points, with its standard error. "
     "answer: recall of the marked cases. precision: precision of the marked cases. "
     f"recall@{K}: recall of the first {K} judged cases, with the marked ones first.",
-    "The loop of the RepoGPT post judges all results of every round, also results that it has "
-    "judged before. A token is estimated at four characters.",
+    "the post's loop: the loop of the RepoGPT post. It judges all results of every round, also "
+    "results that it judged before. A token is estimated at four characters.",
 )
 TITLES = {"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"}
 #: Points of the plot, one for each round: the number of judged cases, and their recall.
@@ -83,7 +83,7 @@ class Trial(NamedTuple):
     data: FeedbackSet
     questions: Sequence[LabelledQuestion]
     loops: Sequence[LoopResults]
-    post_runs: Mapping[int, Sequence[Run]]  # of the post's loop, by the number of cases per round
+    post_runs: Mapping[int, Sequence[Run]]  # of RepoGPT's loop, by the number of cases per round
     filtered: Sequence[SearchState]  # the states of the symbol filter
     single_recalls: Mapping[int, float]  # mean recall of one search by the number of results
     judgement_ms: float  # median time of the offline judge for ten cases, in milliseconds
@@ -315,7 +315,7 @@ def _lines(trial: Trial) -> dict[str, Line]:
     }
     max_judged = 2 * max(judged for line in lines.values() for judged, _ in line)
     points = trial.single_recalls.items()
-    lines["one search"] = [(k, share) for k, share in points if 10 <= k <= max_judged]
+    lines["one search"] = [(k, recall) for k, recall in points if 10 <= k <= max_judged]
     return lines
 
 

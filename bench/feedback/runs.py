@@ -106,7 +106,7 @@ def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
     nearest = question.best(k)
     while True:
         judgements += len(nearest)
-        texts = {near.hit.case.id: case_text(near.hit.case) for near in nearest}
+        texts = {n.hit.case.id: case_text(n.hit.case) for n in nearest}
         tokens += estimated_tokens(question.text, *texts.values())
         judged |= dict.fromkeys(texts)
         count_before = len(relevant)

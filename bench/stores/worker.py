@@ -113,9 +113,9 @@ def measure_size(folder: Path, query_count: int) -> list[SystemResults]:
         for start in range(0, query_count, TURN_QUERY_COUNT):
             turn = range(start, min(start + TURN_QUERY_COUNT, query_count))
             for worker, results in measured.items():
-                for name, finished in results.timed_searches.items():
-                    if sum(item.milliseconds for item in finished) < MAX_SECONDS * 1000:
-                        finished += worker.call(search, name, turn)
+                for name, searches in results.timed_searches.items():
+                    if sum(item.milliseconds for item in searches) < MAX_SECONDS * 1000:
+                        searches += worker.call(search, name, turn)
         for worker, results in measured.items():
             costs = results.costs._replace(memory_mb=worker.call(resident_mb))
             measured[worker] = results._replace(costs=costs)

@@ -119,7 +119,7 @@ class ArgumentFinder:
         """
         words = words_of(question)
         is_free = np.ones(len(words), dtype=bool)
-        runs: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        runs: dict[str, list[tuple[int, int]]] = defaultdict(list)  # by the slot's name
         for slot in _slots(plan):
             scores = word_rows(words, slot) @ self.weights[:-1] + self.weights[-1]
             if run := _best_run(words, scores, is_free):

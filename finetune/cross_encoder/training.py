@@ -103,8 +103,8 @@ def train_cross_encoder(
     network = _network(original, settings.dropout).to(found_device)
     started, rng = time.monotonic(), random.Random(settings.seed)
     rates = ((network["mpnet"], settings.rate), (network["heads"], settings.head_rate))
-    trained = [[p for p in part.parameters() if p.requires_grad] for part, _ in rates]
-    optimizer = torch.optim.AdamW([{"params": parameters} for parameters in trained])
+    trainable = [[p for p in part.parameters() if p.requires_grad] for part, _ in rates]
+    optimizer = torch.optim.AdamW([{"params": parameters} for parameters in trainable])
     steps = settings.epochs * -(-len(training) // settings.batch)
     step, progress = 0, 0.0
     with progress_bar("Training the cross-encoder", steps) as advance:
@@ -121,12 +121,14 @@ def train_cross_encoder(
                 )
                 for parameter_group, (_, rate) in zip(optimizer.param_groups, rates, strict=True):
                     parameter_group["lr"] = rate * factor
-                drawn = [_drawn(g, settings, rng) for g in training[start : start + settings.batch]]
+                batch = [
+                    _sample(g, settings, rng) for g in training[start : start + settings.batch]
+                ]
                 optimizer.zero_grad()
-                for first in range(0, len(drawn), CHUNK_SIZE):
-                    loss = _loss(network, drawn[first : first + CHUNK_SIZE], found_device)
-                    (loss / len(drawn)).backward()
-                torch.nn.utils.clip_grad_norm_([p for part in trained for p in part], 1.0)
+                for first in range(0, len(batch), CHUNK_SIZE):
+                    loss = _loss(network, batch[first : first + CHUNK_SIZE], found_device)
+                    (loss / len(batch)).backward()
+                torch.nn.utils.clip_grad_norm_([p for part in trainable for p in part], 1.0)
                 optimizer.step()
                 step += 1
                 advance(1)
@@ -165,7 +167,7 @@ def _network(weights: Unpacked, dropout: float) -> Any:
     return network.train()
 
 
-def _drawn(group: Group, settings: CrossEncoderSettings, rng: random.Random) -> Group:
+def _sample(group: Group, settings: CrossEncoderSettings, rng: random.Random) -> Group:
     """Return a group with fewer passages, in random order, sometimes without its answers."""
     answers = {number for number, _ in group.gold}
     others = [number for number in range(len(group.passages)) if number not in answers]
