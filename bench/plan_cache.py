@@ -133,19 +133,19 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
     if len(standalone) < 2:
         raise InputError(f"{domain_name!r} has too few queries without context. Give shopping.")
     stream = list(_stream(standalone, length, random.Random(seed), tested.encoder))
-    gold = {question.query.query: question.query.plan for question in stream}
+    gold_plans = {question.query.query: question.query.plan for question in stream}
     with plan_store(known_queries, tested.encoder) as cases:
-        chat = _PricedGoldPlanner(tested.toolbox, cases, gold)
-        results = {
+        chat = _PricedGoldPlanner(tested.toolbox, cases, gold_plans)
+        results_of = {
             name: list(_stream_results(name, stream, chat, tested, open_cache))
             for name in ("always misses", "kept answers", "always hits")
         }
     rows = [
-        {"table": "caches", **_row(name, outcomes, results["always misses"])}
-        for name, outcomes in results.items()
+        {"table": "caches", **_row(name, results, results_of["always misses"])}
+        for name, results in results_of.items()
     ]
     for kind in (ASKED_BEFORE, *KIND_SHARES):
-        of_kind = [result for result in results["kept answers"] if result.question.kind == kind]
+        of_kind = [result for result in results_of["kept answers"] if result.question.kind == kind]
         reused = [result for result in of_kind if result.is_reused]
         counts = {"questions": len(of_kind), "reused": len(reused)}
         wrong = sum(not result.is_right for result in reused)
@@ -209,8 +209,8 @@ def _with_other_value(
         if words.search(query.query):
             plan = with_literals(query.plan, {(index, parameter): value})
             escaped = value.replace("\\", r"\\")
-            changed = _with_question(query, words.sub(escaped, query.query))
-            return replace(changed, plan=plan, must={}, accept=())
+            new_query = _with_question(query, words.sub(escaped, query.query))
+            return replace(new_query, plan=plan, must={}, accept=())
     return query
 
 

@@ -254,12 +254,12 @@ class NamedVectors(System):
         ]
         expression = edge.Expression
         # A formula refers to the scores of the prefetches by these names.
-        scores = [f"$score[{number}]" for number in range(len(positive))]
+        score_names = [f"$score[{number}]" for number in range(len(positive))]
         terms = [
-            expression.Mult([expression.Constant(weight), expression.Variable(score)])
-            for weight, score in zip(positive.values(), scores, strict=True)
+            expression.Mult([expression.Constant(weight), expression.Variable(name)])
+            for weight, name in zip(positive.values(), score_names, strict=True)
         ]
-        formula = edge.Formula(expression.Sum(terms), dict.fromkeys(scores, 0.0))
+        formula = edge.Formula(expression.Sum(terms), dict.fromkeys(score_names, 0.0))
         search = edge.QueryRequest(prefetches=prefetches, query=formula, limit=K, with_payload=True)
         return [Point(int(str(p.id)), p.score, p.payload or {}) for p in self._shard.query(search)]
 
