@@ -10,7 +10,7 @@ NOTES = (
     "Outcomes of the steps of gold plans. Each plan runs for the user for whom most of its steps "
     "have results. elsewhere: steps without results for this user, but with results for another, "
     "since some queries are about several customers. In a whole plan, every step has results. "
-    "Queries that declare tools of their own are left out.",
+    "Left out are the queries that declare tools of their own.",
 )
 
 

@@ -243,13 +243,13 @@ def _check_questions(questions: Questions, measure: str) -> None:
             f"A calibration has {len(questions)} questions. Give at least two; some hundred are "
             "needed to tell settings apart."
         )
-    has_wrong = {bool(question.wrong) for question in questions}
-    if len(has_wrong) > 1:
+    have_wrong = {bool(question.wrong) for question in questions}
+    if len(have_wrong) > 1:
         raise InputError(
             "Some questions have wrong answers and some have none, so their margins cannot be "
             "compared. Give wrong answers for all of them, or for none."
         )
-    if measure in ("mass", "mc1") and False in has_wrong:
+    if measure in ("mass", "mc1") and False in have_wrong:
         raise InputError(
             f"The measure {measure!r} needs wrong answers, and the questions have none. Take "
             "margin or dpo, or give wrong answers."
@@ -323,10 +323,10 @@ def _held_out_benefits(
     settings: Sequence[Setting], benefit: Floats, resamples: Resamples, seed: int
 ) -> dict[str, tuple[float, float, float]]:
     """Return ``Calibration.held_out``; ``benefit`` is an array (settings + random, questions)."""
-    questions = benefit.shape[1]
+    question_count = benefit.shape[1]
     groups = np.asarray(resamples.groups)
     fold_of = np.random.default_rng(seed).permutation(int(groups.max()) + 1)[groups] % FOLD_COUNT
-    chosen = np.empty(questions)
+    chosen = np.empty(question_count)
     for fold in set(fold_of.tolist()):
         held_out = fold_of == fold
         # If all questions are in one fold, that fold is not held out.

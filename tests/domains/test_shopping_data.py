@@ -11,7 +11,7 @@ import pytest
 
 from casewright.domains import OpenDomain, find_domain
 from casewright.domains.shopping import cases
-from casewright.domains.shopping.data import NAMES, data_file, records
+from casewright.domains.shopping.data import FILE_NAMES, data_file, records
 from casewright.planner import PlanRequest
 from casewright.stores import CachedEncoder
 from casewright.stores.encoders.minilm import MiniLMEncoder
@@ -41,18 +41,18 @@ def test_shop_is_large_enough_to_be_a_worked_example() -> None:
         "customers": 6,
         "queries": 200,
     }
-    assert set(minimums) == set(NAMES)
+    assert set(minimums) == set(FILE_NAMES)
     assert all(len(records(name)) >= number for name, number in minimums.items())
     assert len({product["category"] for product in records("products")}) >= 12
     assert len({order["parcel"]["state"] for order in records("orders")}) >= 10
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FILE_NAMES)
 def test_ids_are_unique(name: str) -> None:
     assert len(by_id(name)) == len(records(name))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FILE_NAMES)
 def test_files_are_plain_json_lines(name: str) -> None:
     text = data_file(name).read_text(encoding="utf-8")
     assert text.endswith("\n")

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from casewright.domains import OpenDomain, find_domain
-from casewright.domains.shopping.data import NAMES
+from casewright.domains.shopping.data import FILE_NAMES
 
 SHOP = find_domain("shopping")
 
@@ -26,7 +26,7 @@ def test_frozen_queries_are_not_in_the_training_queries() -> None:
     learned = {plain(query.query) for query in SHOP.queries()}
     assert learned.isdisjoint(plain(query.query) for query in SHOP.measuring_queries())
     # Files without a name here are in no store.
-    assert "frozen" not in NAMES
+    assert "frozen" not in FILE_NAMES
 
 
 def test_every_frozen_query_has_a_valid_plan(shop: OpenDomain) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from casewright.domains.shopping.data import NAMES, data_file
+from casewright.domains.shopping.data import FILE_NAMES, data_file
 from tests.layout.sources import OWN_FILES, ROOMS, ROOT, lines_of
 
 
@@ -40,7 +40,7 @@ def test_types_and_data_ship_with_the_package() -> None:
     shipped = settings["tool"]["setuptools"]["package-data"]
     assert "py.typed" in shipped["casewright"]
     assert "data/*.jsonl" in shipped["casewright.domains.shopping"]
-    assert all(data_file(name).is_file() for name in NAMES)
+    assert all(data_file(name).is_file() for name in FILE_NAMES)
 
 
 def test_console_script_is_the_command_line() -> None:
