@@ -106,7 +106,7 @@ class _Undefended:
         passages = [f"[{item.id}] {item.text}" for item in request.evidence]
         prompt = "\n\n".join([*passages, f"Question: {request.question}", "Answer with citations."])
         text = str(ask(self._model, [HumanMessage(prompt)], MAX_SECONDS).text)
-        return Generation(text, citations=ID.findall(text))
+        return Generation(text, citations=EVIDENCE_ID.findall(text))
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         return self.generate(request)

@@ -102,7 +102,7 @@ def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
         confidences[item.toolbox_index].append(card.confidence(score, margin))
     # The maximum is the confidence for a repeated question, which is planned without the model.
     parser_threshold = min(REPEATED_CONFIDENCE, _parser_threshold(messages, ensemble_is_right))
-    asks_below = asking_threshold(confidences.values(), MAX_ASKED_BACK)
+    asks_below = ask_back_threshold(confidences.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}
     for name, plan_scores in scores.items():
         figures |= accuracy_figures(plan_scores, name)
