@@ -21,7 +21,7 @@ from casewright.finetune.evaluation import judge
 from casewright.finetune.neighbours import unit_embeddings
 from casewright.planner import AnnotatedQuery, Plan, Planner, PlanRequest, PlanResult, plan_store
 from casewright.planner.plan import context_fields, text_literals, with_literals
-from casewright.planner.plan_cases import EXAMPLES, similar_plans
+from casewright.planner.plan_cases import EXAMPLE_COUNT, similar_plans
 from casewright.planner.prompt import render_prompt
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
@@ -94,7 +94,7 @@ class _PricedGoldPlanner:
     def plan(self, request: PlanRequest) -> PlanResult:
         question = request.question
         if question not in self._results:
-            prompt = render_prompt(request, similar_plans(self.cases, request, EXAMPLES))
+            prompt = render_prompt(request, similar_plans(self.cases, request, EXAMPLE_COUNT))
             plan = self.gold_plans[question]
             tokens = {
                 name: count_tokens_approximately([HumanMessage(text)])

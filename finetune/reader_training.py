@@ -315,7 +315,7 @@ def _pointer_loss(
     from torch.nn import functional
 
     literals = [
-        (row, index, template, slot, query.input.first[span[0]], query.input.last[span[1]])
+        (row, index, template, slot, *query.input.token_range(span))
         for row, query in enumerate(batch)
         for index, (template, spans) in enumerate(zip(query.templates, query.spans, strict=True))
         for slot, span in enumerate(spans[:MAX_SLOTS])

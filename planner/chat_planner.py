@@ -13,7 +13,7 @@ from casewright.planner.chat_call import aask, ask, at_server, failure_text, tok
 from casewright.planner.continuing import validated_plan
 from casewright.planner.fallback import FallbackPlanner, fallback_result
 from casewright.planner.parse import parse_plan
-from casewright.planner.plan_cases import EXAMPLES, SELECTION, similar_plans
+from casewright.planner.plan_cases import EXAMPLE_COUNT, SELECTION, similar_plans
 from casewright.planner.prompt import render_prompt
 from casewright.planner.request import Planner, PlanRequest, PlanResult, milliseconds_since
 from casewright.stores import CaseStore, MarginalSelector
@@ -49,7 +49,7 @@ class ChatPlanner:
         *,
         fallback: Planner | None = None,
         plan_cases: CaseStore | None = None,
-        examples: int = EXAMPLES,
+        examples: int = EXAMPLE_COUNT,
         selection: MarginalSelector = SELECTION,
         seconds: float = 30.0,
     ) -> None:

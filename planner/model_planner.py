@@ -17,7 +17,7 @@ from casewright.planner.fallback import FallbackPlanner, fallback_result
 from casewright.planner.model_limits import FREE_TOKENS, MAX_TOKENS
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
-from casewright.planner.plan_cases import EXAMPLES, SELECTION, similar_plans
+from casewright.planner.plan_cases import EXAMPLE_COUNT, SELECTION, similar_plans
 from casewright.planner.prompt import render_prompt
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.stores import CaseStore, MarginalSelector
@@ -79,7 +79,7 @@ class ModelPlanner:
         *,
         fallback: Planner | None = None,
         plan_cases: CaseStore | None = None,
-        examples: int = EXAMPLES,
+        examples: int = EXAMPLE_COUNT,
         selection: MarginalSelector = SELECTION,
         seconds: float = 30.0,
         tokens: int | None = None,

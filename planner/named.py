@@ -230,14 +230,14 @@ def _chat_planner(parts: PlannerParts) -> Planner:
     from casewright.planner.case_planner import CasePlanner
     from casewright.planner.chat_call import chat_model
     from casewright.planner.chat_planner import ChatPlanner
-    from casewright.planner.plan_cases import EXAMPLES
+    from casewright.planner.plan_cases import EXAMPLE_COUNT
 
     examples = parts.settings.examples
     return ChatPlanner(
         chat_model(parts.name),
         fallback=CasePlanner(parts.plan_cases, parts.reader),
         plan_cases=parts.plan_cases,
-        examples=EXAMPLES if examples is None else examples,
+        examples=EXAMPLE_COUNT if examples is None else examples,
     )
 
 

@@ -21,7 +21,7 @@ from casewright.planner.named import (
 )
 from casewright.planner.parser.weights import FOLDER as PARSER_FOLDER
 from casewright.planner.parser_planner import ParserPlanner, ParserReuse
-from casewright.planner.plan_cases import EXAMPLES
+from casewright.planner.plan_cases import EXAMPLE_COUNT
 from casewright.planner.request import Planner
 from casewright.planner.reuse import PlanSource
 from casewright.planner.shipped import (
@@ -91,7 +91,7 @@ def example_count(name: str) -> int:
         return adapter_example_count()
     folder = Path(name.removeprefix(LOCAL))
     is_tuned = name.startswith(LOCAL) and has_adapter(folder)
-    return adapter_example_count(folder) if is_tuned else EXAMPLES
+    return adapter_example_count(folder) if is_tuned else EXAMPLE_COUNT
 
 
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:

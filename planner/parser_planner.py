@@ -24,14 +24,14 @@ from casewright.planner.wordings import CaseWordings
 from casewright.stores import Case, CaseStore, default_encoder
 from casewright.tools import NO_EVIDENCE
 
-#: Maximum number of plan cases that the parser reads, a random sample of a larger number.
+#: Maximum number of plan cases that the parser reads; it reads a random sample if there are more.
 MAX_CASES = 240
-#: Weight of a plan's probability with fewer than ``MIN_CASES`` plan cases; its probability without
-#: cases has the other weight. On the validation toolboxes, few cases make plans slightly worse.
+#: If there are fewer than ``MIN_CASES`` cases, a plan's probability is a mean of those with and
+#: without cases; this is the former's weight. On validation toolboxes, few cases do slight harm.
 CASE_SHARE = 0.3
-#: Minimum number of plan cases from which their plan is taken, if all of them have the same plan.
+#: If at least this number of plan cases exist and all have the same plan, this plan comes first.
 MIN_AGREEING_CASES = 4
-#: Confidence in the plan of a case whose question a message repeats word by word. In
+#: Confidence in the plan of a case if a message repeats the case's question word by word. In
 #: docs/fine-tuning.md, 37 of 37 such plans are right: at least 0.9, by Wilson's interval.
 REPEATED_CONFIDENCE = 0.9
 #: Minimum numbers of plan cases for the regression of tool sequences: in all, and per sequence.
@@ -42,57 +42,58 @@ RIDGE_PENALTY, SMOOTHING, LOG_WEIGHT = 0.3, 0.05, 2.0
 
 
 class ParserReuse:
-    """Source of the plan parser's plans; the parser takes the tools as an input.
+    """Source of the plan parser's plans; the parser reads the tools as an input.
 
-    Plan cases take effect without training. If a message repeats a case's question word by word,
-    except for the literals, it gets that case's plan.
+    The parser also reads plan cases, without training. If a message repeats a case's question word
+    by word, except for the literals, the message gets the case's plan.
 
     Args:
-        store: Plan cases; see ``plan_store``. They are read once, here.
+        store: Plan cases; see ``plan_store``. They are read once, in the constructor.
         folder: The folder that ``casewright finetune parser`` wrote; by default the packaged one.
 
     Raises:
-        InputError: There is no parser in the folder. In planning: the parser's weights do not
-            fit, or a toolbox has more tools than the parser reads.
+        InputError: There is no parser in the folder. Planning raises it if the parser's weights
+            do not fit, or a toolbox has more tools than the parser reads.
     """
 
     def __init__(self, store: CaseStore | None, folder: Path = FOLDER) -> None:
         self._folder = folder
         self._card = read_card(folder)
-        # The case of a follow-up depends on earlier turns, which the parser does not read.
+        # The plan of a follow-up question depends on earlier turns, which the parser does not read.
         all_cases = [] if store is None else store.all()
         cases = [case for case in all_cases if "history" not in case.metadata]
         self._wordings = CaseWordings(cases)
         self._cases = _sampled_cases(cases)
-        self._agreed_plan = _agreed_plan([case.plan for case in self._cases])
+        self._common_plan = _common_plan([case.plan for case in self._cases])
         self._regression = ToolSequenceRegression(self._cases)
 
     @cached_property
     def runtime(self) -> ParserRuntime:
-        """The parser, loaded at the first use and shared by all users of a folder."""
-        return _open_cached(self._folder)
+        """The parser, loaded at the first use and shared by all objects with the same folder."""
+        return _cached_runtime(self._folder)
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
         """Yield plans for a request, the most probable first; see ``PlanSource``."""
         if (plan := self._wordings.plan(request)) is not None:
             because = "a plan case has the same words but for its literals"
             yield ScoredPlan(plan, REPEATED_CONFIDENCE, because=because)
-        agreed = self._agreed_plan
-        if agreed and {*request.toolbox.names} == {*agreed.tools, NO_EVIDENCE.name}:
-            yield ScoredPlan(agreed, because="all plan cases have this plan")
-        scored = self._plans(request, self._cases)
+        common_plan = self._common_plan
+        # The toolbox must have no tool that the common plan does not call.
+        if common_plan and {*request.toolbox.names} == {*common_plan.tools, NO_EVIDENCE.name}:
+            yield ScoredPlan(common_plan, because="all plan cases have this plan")
+        pairs = self._plans(request, self._cases)
         if 0 < len(self._cases) < MIN_CASES:
-            scored = _mixture(self._plans(request, ()), scored)
-        if scored and self._regression.has_enough_cases:
-            sequences = [plan.tools for plan, _ in scored]
+            pairs = _mixture(self._plans(request, ()), pairs)
+        if pairs and self._regression.has_enough_cases:
+            sequences = [plan.tools for plan, _ in pairs]
             addends = self._regression.scores(request.question, sequences)
-            totals = {pair: pair[1] + addend for pair, addend in zip(scored, addends, strict=True)}
-            (first_plan, _), *others = sorted(scored, key=lambda pair: -totals[pair])
-            # The first plan gets the confidence of the plan that the parser alone would choose.
-            scored = [(first_plan, scored[0][1]), *others]
-        for number, (plan, score) in enumerate(scored):
+            totals = {pair: pair[1] + addend for pair, addend in zip(pairs, addends, strict=True)}
+            (first_plan, _), *others = sorted(pairs, key=lambda pair: -totals[pair])
+            # The first plan gets the log-probability of the plan that the parser ranks first.
+            pairs = [(first_plan, pairs[0][1]), *others]
+        for index, (plan, score) in enumerate(pairs):
             confidence = self._card.confidence(score)
-            probabilities = [math.exp(score) for _, score in scored[number:]]
+            probabilities = [math.exp(log_probability) for _, log_probability in pairs[index:]]
             because = explain_confidence("the parser", probabilities)
             asks_back = confidence < self._card.asks_below
             yield ScoredPlan(plan, confidence, asks_back, because, score)
@@ -100,6 +101,7 @@ class ParserReuse:
     def _plans(self, request: PlanRequest, cases: Sequence[PlanCase]) -> list[tuple[Plan, float]]:
         """Return the parser's plans with their log-probabilities, the most probable first."""
         prepared = self.runtime.prepare(request.toolbox, cases)
+        # All cases decide how arguments are written, even if the parser does not read the cases.
         conventions = self.runtime.prepare(request.toolbox, self._cases).conventions
         message, plans = self.runtime.plans(
             prepared,
@@ -111,7 +113,7 @@ class ParserReuse:
         )
         scores: dict[Plan, float] = {}
         for plan in plans:
-            # The plan cases' conventions may make two plans equal.
+            # Two plans may be equal after the conventions of the plan cases are applied.
             scores.setdefault(write_plan(plan.steps, prepared.schema, message), plan.score)
         return list(scores.items())
 
@@ -121,13 +123,13 @@ class ParserPlanner(ReusePlanner):
 
     def __init__(self, store: CaseStore | None = None, folder: Path = FOLDER) -> None:
         reuse = ParserReuse(store, folder)
-        # Loaded now, so that weights that do not fit are refused before the first question.
+        # This loads the parser, so that weights that do not fit are refused before any question.
         _ = reuse.runtime
         name = "parser" if folder == FOLDER else f"parser:{folder}"
         super().__init__(name, HistoryReuse(reuse))
 
 
-_open_cached = lru_cache(maxsize=2)(open_runtime)
+_cached_runtime = lru_cache(maxsize=2)(open_runtime)
 
 
 def _sampled_cases(cases: Sequence[Case]) -> list[PlanCase]:
@@ -146,7 +148,7 @@ def _sampled_cases(cases: Sequence[Case]) -> list[PlanCase]:
 def _mixture(
     without_cases: Sequence[tuple[Plan, float]], with_cases: Sequence[tuple[Plan, float]]
 ) -> list[tuple[Plan, float]]:
-    """Return plans with the log of their mixed probabilities, the most probable first."""
+    """Return plans with the log of their mean probability (see ``CASE_SHARE``), sorted by it."""
     scores: dict[Plan, float] = {}
     for plans, weight in ((without_cases, 1 - CASE_SHARE), (with_cases, CASE_SHARE)):
         for plan, score in plans:
@@ -155,8 +157,8 @@ def _mixture(
     return sorted(scores.items(), key=lambda pair: -pair[1])
 
 
-def _agreed_plan(plans: Sequence[Plan]) -> Plan | None:
-    """Return the plan of all cases if they are enough and all its arguments are the question."""
+def _common_plan(plans: Sequence[Plan]) -> Plan | None:
+    """Return the plan of all cases if the cases are enough and all its arguments the question."""
     if len(plans) < MIN_AGREEING_CASES or len(set(plans)) > 1:
         return None
     values = [value for step in plans[0].steps for _, value in step.arguments]
@@ -164,7 +166,7 @@ def _agreed_plan(plans: Sequence[Plan]) -> Plan | None:
 
 
 class ToolSequenceRegression:
-    """Scores tool sequences by ridge regression, if there are many plan cases for each one."""
+    """Scores a plan's sequence of tools by ridge regression on the plan cases' questions."""
 
     def __init__(self, cases: Sequence[PlanCase]) -> None:
         self._cases = cases
@@ -172,12 +174,12 @@ class ToolSequenceRegression:
 
     @property
     def has_enough_cases(self) -> bool:
-        """True if there are enough cases for each tool sequence."""
+        """True if there are enough cases in all, and on average for each tool sequence."""
         return len(self._cases) >= max(MIN_CASES, MIN_CASES_PER_SEQUENCE * len(self._sequences))
 
     @cached_property
     def _weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Regression weights (dimensions, sequences), and each sequence's share of the cases."""
+        """Regression weights, array (dimensions, sequences), and each sequence's share of cases."""
         questions = [case.question for case in self._cases]
         vectors = np.asarray(default_encoder().embed(questions), dtype=np.float64)
         labels = [[case.plan.tools == tools for tools in self._sequences] for case in self._cases]
@@ -190,6 +192,6 @@ class ToolSequenceRegression:
         """Return the addends to the log-probabilities of plans with these tool sequences."""
         weights, shares = self._weights
         predictions = np.asarray(default_encoder().embed([question]))[0] @ weights + shares
-        by_sequence = dict(zip(self._sequences, predictions.tolist(), strict=True))
-        predicted_shares = (max(by_sequence.get(sequence, 0.0), 0.0) for sequence in sequences)
+        share_of = dict(zip(self._sequences, predictions.tolist(), strict=True))
+        predicted_shares = (max(share_of.get(sequence, 0.0), 0.0) for sequence in sequences)
         return [LOG_WEIGHT * math.log(share + SMOOTHING) for share in predicted_shares]

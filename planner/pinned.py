@@ -26,15 +26,16 @@ from casewright.tools import Toolbox, ToolSpec
 FORMAT = 1
 #: Pattern of a pinned plan's name, which is its file's name without ``.toml``.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-#: Maximum size of a file, and maximum number of parameters.
+#: Maximum number of bytes of a file, and maximum number of parameters.
 MAX_BYTES, MAX_PARAMETERS = 64 * 1024, 32
-_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 #: The comment at the beginning of a file.
-_HEAD = """\
+_HEADER = """\
 # A pinned plan: casewright plans run {name} --with PARAMETER=VALUE runs it without a planner.
 # It is refused once a tool's declaration differs from the one below.
 """
+#: Values of parameters, by the parameter's name.
 Values = Mapping[str, str | int | float | bool]
 
 
@@ -47,7 +48,7 @@ class PinnedPlan:
         plan: The plan, with placeholders in its texts. An argument that is only a placeholder gets
             a value of the parameter's type, which need not be a text.
         parameters: Default values of the parameters: their values when the plan was pinned.
-        tools: The declaration of each tool that the plan calls, by name.
+        tools: The declaration of each tool that the plan calls, by name; see ``_declaration``.
     """
 
     name: str
@@ -58,11 +59,11 @@ class PinnedPlan:
 
     @property
     def context(self) -> list[str]:
-        """The fields of the context that the plan needs."""
+        """Names of the context fields that the plan needs."""
         return context_fields(self.plan)
 
     def to_json(self) -> dict[str, Any]:
-        """Return name, question, plan, parameters, tools and fields of the context, as JSON."""
+        """Return name, question, plan, parameters, context fields and tools' names, as JSON."""
         return {
             "name": self.name,
             "question": self.question,
@@ -73,8 +74,8 @@ class PinnedPlan:
         }
 
     def to_toml(self) -> str:
-        """Return the text of the file."""
-        lines = [_HEAD.format(name=self.name), f"format = {FORMAT}"]
+        """Return the text of the plan's file."""
+        lines = [_HEADER.format(name=self.name), f"format = {FORMAT}"]
         lines += [f"question = {_toml(self.question)}", "plan = ["]
         steps = str(self.plan).split("\n")
         lines += [*(f"  {_step_toml(step)}," for step in steps), "]", "", "[parameters]"]
@@ -84,11 +85,11 @@ class PinnedPlan:
             lines += [f"{field} = {_toml(text)}" for field, text in declaration.items()]
         return "\n".join(lines) + "\n"
 
-    def save(self, folder: Path, *, replace: bool = False, most: int | None = None) -> Path:
-        """Write the file to a folder, which is created if it is missing; return the file's path.
+    def save(self, folder: Path, *, replace: bool = False, max_plans: int | None = None) -> Path:
+        """Write the plan's file to a folder, which is created if missing; return the file's path.
 
         Raise ``InputError`` if the file exists and ``replace`` is false, the file would be too
-        large or cannot be written, or the folder already has ``most`` plans, the maximum.
+        large or cannot be written, or the folder already has ``max_plans`` other plans.
         """
         file, text = folder / f"{self.name}.toml", self.to_toml()
         if len(text.encode()) > MAX_BYTES:
@@ -99,8 +100,8 @@ class PinnedPlan:
             folder.mkdir(parents=True, exist_ok=True)
             with _folder_lock(folder):
                 if not file.exists():
-                    if most is not None and len(pinned_names(folder)) >= most:
-                        raise InputError(f"{folder} has {most} plans. Move some of them away.")
+                    if max_plans is not None and len(pinned_names(folder)) >= max_plans:
+                        raise InputError(f"{folder} has {max_plans} plans. Move some of them away.")
                 elif not replace:
                     raise InputError(f"{file} exists. Choose another name, or replace it.")
                 write_whole(file, text)
@@ -109,7 +110,7 @@ class PinnedPlan:
         return file
 
     def differences(self, toolbox: Toolbox) -> list[str]:
-        """Return the differences between the pinned tools and those of a toolbox, as clauses."""
+        """Return how a toolbox's tools differ from the pinned declarations, as English clauses."""
         changes = []
         for name, pinned in self.tools.items():
             if name not in toolbox:
@@ -162,7 +163,7 @@ class PinnedPlan:
             placeholder = _PLACEHOLDER.fullmatch(scalar.value)
             if placeholder and placeholder[1] in values:
                 return Literal(values[placeholder[1]])
-            # All placeholders are replaced at once, since braces in a value are no placeholder.
+            # One pass replaces all placeholders, so that braces in a value stay as they are.
             return Literal(_PLACEHOLDER.sub(value_text, scalar.value))
 
         plan = Plan(tuple(step.mapped(with_values) for step in self.plan.steps))
@@ -183,10 +184,10 @@ def pin_plan(
 
     Args:
         name: A name of letters, digits, hyphens and underscores.
-        question: A question with the values, which become placeholders.
-        plan: A plan with the values, which become placeholders.
-        parameters: Maps parameters to their values in the question and the plan. A text matches
-            whole words in any case; a number or a boolean also matches an argument.
+        question: The question, with values that become placeholders.
+        plan: The plan, with values that become placeholders.
+        parameters: Maps parameters to their values in the question and the plan. A value is found
+            as whole words of a text, in upper or lower case, and as an equal argument.
     """
     parameters = dict(parameters or {})
     _check_names(name, parameters)
@@ -194,21 +195,22 @@ def pin_plan(
         raise InputError(
             f"There is no tool {', '.join(unknown)}. Pin a plan of the toolbox's own tools."
         )
-    template, steps = question, plan.steps
-    # Longer values come first, since a value may contain a shorter one.
+    question_template, steps = question, plan.steps
+    # Longer values are replaced first, since a value may contain a shorter one.
     for parameter, value in sorted(parameters.items(), key=lambda item: -len(_text(item[1]))):
-        previous = template, steps
-        template, steps = _with_placeholder(template, steps, parameter, value)
-        if previous == (template, steps):
+        previous = question_template, steps
+        question_template, steps = _with_placeholder(question_template, steps, parameter, value)
+        if previous == (question_template, steps):
             raise InputError(
                 f"The parameter {parameter} is {value!r:.80}, which is neither in the question nor "
                 "in the plan. Give a value that is there."
             )
     tools = {tool: _declaration(toolbox[tool]) for tool in dict.fromkeys(plan.tools)}
-    pinned = PinnedPlan(name, template, Plan(steps), parameters, tools)
-    restored, planner = pinned.filled(toolbox, {})
+    pinned = PinnedPlan(name, question_template, Plan(steps), parameters, tools)
+    # With its default values, the pinned plan must equal the given one.
+    restored_question, planner = pinned.filled(toolbox, {})
     expected = question.casefold(), str(plan).casefold()
-    if (restored.casefold(), str(planner.fixed).casefold()) != expected:
+    if (restored_question.casefold(), str(planner.fixed).casefold()) != expected:
         raise InputError(
             "A parameter's value also occurs elsewhere in the question or the plan, and the two "
             "cannot be told apart. Give longer values, fewer parameters, or a number in quotes "
@@ -238,8 +240,7 @@ def read_pinned(folder: Path, name: str) -> PinnedPlan:
 def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
     """Return the pinned plan of this name from the text of its file.
 
-    Raise ``InputError`` if the name is not valid, or the text is no pinned plan; the message begins
-    with ``where``.
+    Raise ``InputError``, which begins with ``where``, if name or text is not valid.
     """
     try:
         return _from_toml(name, tomllib.loads(text))
@@ -251,7 +252,7 @@ def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
 
 
 def pinned_names(folder: Path) -> list[str]:
-    """Return the sorted names of the pinned plans in a folder; empty if the folder is missing."""
+    """Return the sorted names of the pinned plans in a folder; none if the folder is missing."""
     return sorted(file.stem for file in folder.glob("*.toml") if NAME.fullmatch(file.stem))
 
 
@@ -288,14 +289,14 @@ def _check_names(name: str, parameters: Mapping[str, Any]) -> None:
     if len(parameters) > MAX_PARAMETERS:
         raise InputError(f"There are more than {MAX_PARAMETERS} parameters. Use fewer.")
     for parameter, value in parameters.items():
-        if not _PARAMETER.fullmatch(parameter):
+        if not _PARAMETER_NAME.fullmatch(parameter):
             raise InputError(
                 f"{parameter!r:.80} is not a parameter's name. Use 1 to 64 letters, digits and "
                 "underscores, and do not begin with a digit."
             )
         if type(value) not in _TYPE_NAMES:
             raise InputError(f"The parameter {parameter} is not a text, number or boolean.")
-        Literal(value)  # Raises an error for a value that no plan can have.
+        Literal(value)  # Raises ``PlanError`` for a value that no plan can have.
         if value == "":
             raise InputError(f"The parameter {parameter} is empty. Give its value at pinning.")
 
@@ -304,21 +305,22 @@ def _with_placeholder(
     question: str, steps: tuple[Step, ...], name: str, value: str | int | float | bool
 ) -> tuple[str, tuple[Step, ...]]:
     """Return question and steps with the parameter's placeholder instead of its value."""
-    words = re.compile(rf"(?<!\w){re.escape(_text(value))}(?!\w)", re.IGNORECASE)
+    value_words = re.compile(rf"(?<!\w){re.escape(_text(value))}(?!\w)", re.IGNORECASE)
     placeholder = f"{{{name}}}"
 
     def with_placeholder(scalar: Scalar) -> Scalar:
         if scalar == Literal(value):
             return Literal(placeholder)
         if isinstance(scalar, Literal) and isinstance(scalar.value, str):
-            return Literal(words.sub(placeholder, scalar.value))
+            return Literal(value_words.sub(placeholder, scalar.value))
         return scalar
 
-    return words.sub(placeholder, question), tuple(step.mapped(with_placeholder) for step in steps)
+    steps = tuple(step.mapped(with_placeholder) for step in steps)
+    return value_words.sub(placeholder, question), steps
 
 
 def _declaration(tool: ToolSpec) -> dict[str, str]:
-    """Return the declaration of a tool as a pinned plan records it."""
+    """Return a tool's texts, and a fingerprint that also covers types and the need of approval."""
     kinds = [[parameter.name, parameter.kind] for parameter in tool.parameters]
     content = json.dumps([tool.signature(), tool.description, kinds, tool.approval])
     return {
@@ -333,10 +335,10 @@ def _text(value: str | int | float | bool) -> str:
 
 
 def _toml(value: str | int | float | bool) -> str:
-    # A JSON string is a valid TOML string, except for DEL.
+    # A JSON string is a valid TOML string, except for the control character DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _step_toml(step: str) -> str:
-    # A TOML literal string is preferred, since it shows quotes without escapes.
+    # A TOML literal string ('…') is preferred, since it shows double quotes without escapes.
     return _toml(step) if "'" in step or not step.isprintable() else f"'{step}'"

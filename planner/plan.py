@@ -68,7 +68,7 @@ class ContextRef:
 
 @dataclass(frozen=True, slots=True)
 class StepRef:
-    """Reference to a field of one result of an earlier step; steps count from 1, results from 0."""
+    """Reference to a field of a result of an earlier step; steps count from 1, results from 0."""
 
     step: int
     field: str
@@ -84,7 +84,7 @@ Scalar = Literal | QuestionRef | ContextRef | StepRef
 
 @dataclass(frozen=True, slots=True)
 class ListValue:
-    """Flat list of values."""
+    """List of scalars; lists are not nested."""
 
     items: tuple[Scalar, ...]
 
@@ -103,7 +103,7 @@ class Step:
     arguments: tuple[tuple[str, Value], ...] = ()
 
     def argument(self, name: str) -> Value | None:
-        """Return the argument of this name, if there is one."""
+        """Return the value of the argument with this name, or ``None``."""
         return next((value for key, value in self.arguments if key == name), None)
 
     def scalars(self) -> Iterator[Scalar]:
@@ -125,13 +125,13 @@ class Step:
 
         return Step(self.tool, tuple((name, map_value(value)) for name, value in self.arguments))
 
-    def renumbered(self, numbers: Mapping[int, int]) -> Step:
-        """Return the step with new step numbers in its references; ``numbers`` maps old to new."""
+    def renumbered(self, new_numbers: Mapping[int, int]) -> Step:
+        """Return the step with references to other step numbers; the argument maps old to new."""
 
         def renumber(value: Scalar) -> Scalar:
             if not isinstance(value, StepRef):
                 return value
-            return StepRef(numbers.get(value.step, value.step), value.field, value.index)
+            return StepRef(new_numbers.get(value.step, value.step), value.field, value.index)
 
         return self.mapped(renumber)
 
@@ -152,29 +152,33 @@ class Plan:
         return tuple(step.tool for step in self.steps)
 
     def price(
-        self, toolbox: Toolbox, *, attempts: int = 1, measured: Mapping[str, float] | None = None
+        self,
+        toolbox: Toolbox,
+        *,
+        attempts: int = 1,
+        measured_seconds: Mapping[str, float] | None = None,
     ) -> Price:
         """Return the price of the plan, which need not be valid.
 
         Args:
             attempts: Maximum number of calls of a step, by which cost and tokens are multiplied.
-            measured: Measured seconds of a call by tool, for tools that declare no latency.
+            measured_seconds: Duration of a call, by tool, for tools that declare no latency.
         """
         steps = [(step.tool, [ref.step for ref in step.references()]) for step in self.steps]
-        return price_of(steps, toolbox, attempts=attempts, measured=measured)
+        return price_of(steps, toolbox, attempts=attempts, measured_seconds=measured_seconds)
 
     def __str__(self) -> str:
         return format_plan(self)
 
 
 def context_fields(plan: Plan) -> list[str]:
-    """Return the fields of the context that a plan needs, including those in lists."""
+    """Return the sorted names of the context fields that a plan needs, including items of lists."""
     values = [value for step in plan.steps for value in step.scalars()]
     return sorted({value.field for value in values if isinstance(value, ContextRef)})
 
 
 def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
-    """Return the text literals of a plan, each as step index, parameter and text."""
+    """Return a plan's text arguments without list items, each as step index, parameter and text."""
     return [
         (index, name, value.value)
         for index, step in enumerate(plan.steps)
@@ -184,19 +188,19 @@ def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
 
 
 def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
-    """Return the plan with these texts as literals; the keys are step index and parameter."""
+    """Return the plan with other text literals; the keys of ``texts`` are step index, parameter."""
     literals = {key: Literal(text) for key, text in texts.items()}
     steps = []
     for index, step in enumerate(plan.steps):
-        arguments = tuple((n, literals.get((index, n), value)) for n, value in step.arguments)
-        steps.append(Step(step.tool, arguments))
+        arguments = [(name, literals.get((index, name), value)) for name, value in step.arguments]
+        steps.append(Step(step.tool, tuple(arguments)))
     return Plan(tuple(steps))
 
 
 def sub_plan(plan: Plan, numbers: Iterable[int]) -> tuple[Plan, dict[int, int]]:
     """Return the steps with these numbers as a plan, and a mapping from old to new step numbers.
 
-    These steps must not refer to any other step.
+    The chosen steps must not refer to any other step.
     """
     new_numbers = {number: new for new, number in enumerate(sorted(numbers), 1)}
     steps = (plan.steps[number - 1].renumbered(new_numbers) for number in new_numbers)

@@ -14,27 +14,27 @@ from casewright.stores import Case, CaseSchema, CaseStore, Encoder, MarginalSele
 from casewright.tools import ToolExample
 
 #: Default number of plan cases in a prompt.
-EXAMPLES = 4
-#: Default selection of plan cases, with RAGSys's share of diversity, but without a weight of
-#: quality, since no packaged plan case has a quality.
+EXAMPLE_COUNT = 4
+#: Default selection of plan cases: the weight of diversity, ``lambda_d``, is RAGSys's, and quality
+#: has no weight, since no packaged plan case has a quality.
 SELECTION = MarginalSelector(lambda_d=0.75, lambda_b=1.0)
 
 
 def plan_schema(encoder: Encoder) -> CaseSchema:
-    """Return the schema of plan cases: one facet, the question's text."""
+    """Return the schema of plan cases; their only facet is the question's text."""
     return CaseSchema(
         "plans",
-        # Query and case are both questions, so both are embedded alike (CBR-RAG's f).
+        # Query and case are both questions, so both are embedded in the same way (CBR-RAG's f).
         (text_facet("question", encoder, inter=False),),
         support=lambda case: f"Question: {case.problem['question']}\nPlan:\n{case.solution}",
     )
 
 
 def plan_case(query: AnnotatedQuery) -> Case:
-    """Return an annotated query as a case, with only the names of the context's fields.
+    """Return an annotated query as a case, with the names of the context's fields, not the values.
 
-    The case of a follow-up has the earlier turns too. Language models get such cases as examples
-    for other follow-ups; planners that learn from single questions skip them.
+    The case of a follow-up question also has the earlier turns. Language models get it as an
+    example for other follow-ups; planners that learn from single questions skip it.
     """
     turns = query.record.turns()
     fields = sorted(name for name, value in query.record.context.items() if value is not None)
@@ -55,7 +55,7 @@ def plan_case(query: AnnotatedQuery) -> Case:
 def plan_store(
     queries: Iterable[AnnotatedQuery], encoder: Encoder, location: str | Path = ":memory:"
 ) -> CaseStore:
-    """Return an open store with a case for each of these queries that adds no tools."""
+    """Return an open store with a case for each query, except queries that need added tools."""
     store = CaseStore(plan_schema(encoder), location)
     store.add([plan_case(query) for query in queries if not query.record.tools_extra])
     return store
@@ -67,7 +67,7 @@ def similar_plans(
     """Return at most k plan cases for a prompt, selected by MMR from those that fit the request."""
     if store is None or not k:
         return []
-    # There are more than k candidates, since some may not fit the request.
+    # More than k candidates are retrieved, since some may not fit the request.
     candidates = selection.candidates(store, request.question, 4 * k)
     hits = [hit for hit in candidates if _is_usable(hit.case, request)]
     cases = [pick.hit.case for pick in selection.pick(store, hits, k)]

@@ -10,13 +10,13 @@ from casewright.planner.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class StepDifference:
-    """Step of a plan and the matching step of another plan.
+    """Comparison of a step of one plan with the matching step of another plan.
 
     Attributes:
         change: ``same`` if the steps are equal, ``changed`` if their arguments differ,
-            ``only_first`` or ``only_second`` if only that plan has the step.
-        first, second: The step's text in each plan; ``None`` if the plan has no such step.
-        arguments: Names of differing arguments; references to matching steps count as equal.
+            ``only_first`` or ``only_second`` if only the first or the second plan has the step.
+        first, second: The step's text in each plan, or ``None``.
+        arguments: Names of the arguments that differ; references to matching steps are equal.
     """
 
     change: Literal["same", "changed", "only_first", "only_second"]
@@ -30,7 +30,7 @@ class StepDifference:
 
 
 def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
-    """Return a difference for each step of the first plan, then those only in the second plan.
+    """Return the steps of the first plan, each compared, and then the steps only in the second.
 
     Equal steps are matched first, then steps with the same tool.
     """
@@ -42,13 +42,13 @@ def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
             differences.append(StepDifference("only_first", text, None))
             continue
         match = second.steps[pairs[number] - 1]
-        # References get the second plan's numbers; a negative number equals none of these.
+        # References get the second plan's step numbers; steps without a match get negative ones.
         renumbered = step.renumbered({n: pairs.get(n, -n) for n in range(1, number)})
         names = dict.fromkeys(name for name, _ in (*renumbered.arguments, *match.arguments))
-        changed = tuple(n for n in names if renumbered.argument(n) != match.argument(n))
-        change: Literal["same", "changed"] = "changed" if changed else "same"
+        changed_names = tuple(n for n in names if renumbered.argument(n) != match.argument(n))
+        change: Literal["same", "changed"] = "changed" if changed_names else "same"
         match_text = f"s{pairs[number]} = {match}"
-        differences.append(StepDifference(change, text, match_text, changed))
+        differences.append(StepDifference(change, text, match_text, changed_names))
     return differences + [
         StepDifference("only_second", None, f"s{number} = {step}")
         for number, step in enumerate(second.steps, 1)
@@ -57,10 +57,10 @@ def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
 
 
 def _pairs(first: Plan, second: Plan) -> dict[int, int]:
-    """Return a mapping from step numbers of the first plan to matching ones of the second."""
+    """Return a mapping from step numbers of the first plan to matching numbers of the second."""
     pairs: dict[int, int] = {}
-    keys = ((_step_keys(first), _step_keys(second)), (first.tools, second.tools))
-    for first_keys, second_keys in keys:
+    rounds = ((_step_keys(first), _step_keys(second)), (first.tools, second.tools))
+    for first_keys, second_keys in rounds:
         unmatched = [n for n in range(1, len(second_keys) + 1) if n not in pairs.values()]
         for number, key in enumerate(first_keys, 1):
             matches = [n for n in unmatched if second_keys[n - 1] == key]
@@ -74,7 +74,7 @@ def _step_keys(plan: Plan) -> list[int]:
     """Return a key for each step; steps that differ only in step numbers have equal keys."""
     keys: list[int] = []
     for step in plan.steps:
-        # An invalid plan may refer to a later step.
+        # An invalid plan may refer to a later step, which has no key yet.
         inputs = [keys[r.step - 1] if r.step <= len(keys) else -1 for r in step.references()]
         unnumbered = step.renumbered(dict.fromkeys(range(1, len(plan.steps) + 1), 0))
         keys.append(hash((step.tool, frozenset(unnumbered.arguments), tuple(inputs))))

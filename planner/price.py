@@ -15,14 +15,14 @@ from casewright.tools.spec import ESTIMATES
 class Price:
     """Calls, time and cost of a plan.
 
-    An estimate is ``None`` if no called tool declares it; else tools without it count as 0.
+    An estimate is ``None`` if no called tool declares it; if some do, the other tools count as 0.
 
     Attributes:
-        calls: Number of calls by tool; each step is a call, except ``no_evidence``.
+        calls: Number of calls, by tool; each step is a call, except ``no_evidence``.
         seconds: Latency of the critical path, without retries.
         cost: Maximum cost of all calls, with retries.
         tokens: Maximum number of tokens of all calls, with retries.
-        undeclared: By ``latency``, ``cost`` and ``tokens``, the called tools without this estimate.
+        undeclared: Called tools without an estimate, by ``latency``, ``cost`` and ``tokens``.
     """
 
     calls: Mapping[str, int]
@@ -33,14 +33,14 @@ class Price:
 
     def to_json(self) -> dict[str, Any]:
         """Return the price as JSON, with the price in words as ``text``."""
-        tools = {estimate: list(names) for estimate, names in self.undeclared.items()}
+        undeclared = {estimate: list(names) for estimate, names in self.undeclared.items()}
         fields = {name: getattr(self, name) for name in self.__slots__}
-        return {**fields, "calls": dict(self.calls), "undeclared": tools, "text": str(self)}
+        return {**fields, "calls": dict(self.calls), "undeclared": undeclared, "text": str(self)}
 
     @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> Price:
+    def from_json(cls, data: Mapping[str, Any]) -> Price:
         """Return the price with this JSON form."""
-        return cls(**{name: value for name, value in plain.items() if name != "text"})
+        return cls(**{name: value for name, value in data.items() if name != "text"})
 
     def __str__(self) -> str:
         count = sum(self.calls.values())
@@ -53,12 +53,12 @@ class Price:
             parts.append(f"cost at most {self.cost:.6g}")
         if self.tokens is not None:
             parts.append(f"at most {self.tokens:,.0f} tokens")
-        unknown = [
+        missing = [
             f"no {estimate} of {', '.join(tools)}"
             for estimate, tools in self.undeclared.items()
             if {*tools} < {*self.calls}
         ]
-        return "; ".join([*parts, *unknown])
+        return "; ".join([*parts, *missing])
 
 
 def price_of(
@@ -66,26 +66,27 @@ def price_of(
     toolbox: Toolbox,
     *,
     attempts: int,
-    measured: Mapping[str, float] | None,
+    measured_seconds: Mapping[str, float] | None,
 ) -> Price:
-    """Return a plan's price, given each step's tool and references; see ``Plan.price``."""
+    """Return the price for each step's tool and numbers of input steps; see ``Plan.price``."""
     calls = [tool for tool, _ in steps if tool != NO_EVIDENCE.name]
-    declared: dict[str, dict[str, float]] = {name: {} for name in ESTIMATES}
-    declared["latency"].update(measured or {})
+    # For each estimate, its values by tool.
+    values: dict[str, dict[str, float]] = {name: {} for name in ESTIMATES}
+    values["latency"].update(measured_seconds or {})
     for tool in toolbox:
-        for estimate, by_tool in declared.items():
+        for estimate, value_by_tool in values.items():
             if (value := getattr(tool, estimate)) is not None:
-                by_tool[tool.name] = value
-    undeclared = {name: tuple(sorted({*calls} - tools.keys())) for name, tools in declared.items()}
+                value_by_tool[tool.name] = value
+    undeclared = {name: tuple(sorted({*calls} - known.keys())) for name, known in values.items()}
     end_times: list[float] = []
-    for index, (tool_name, inputs) in enumerate(steps):
-        input_times = [end_times[number - 1] for number in inputs if 1 <= number <= index]
-        end_times.append(max(input_times, default=0.0) + declared["latency"].get(tool_name, 0.0))
+    for index, (tool_name, references) in enumerate(steps):
+        start_times = [end_times[number - 1] for number in references if 1 <= number <= index]
+        end_times.append(max(start_times, default=0.0) + values["latency"].get(tool_name, 0.0))
 
     def total(estimate: str) -> float | None:
-        if calls and not {*calls} & declared[estimate].keys():
+        if calls and not {*calls} & values[estimate].keys():
             return None
-        return round(attempts * sum(declared[estimate].get(tool, 0) for tool in calls), 9)
+        return round(attempts * sum(values[estimate].get(tool, 0) for tool in calls), 9)
 
     return Price(
         calls=dict(Counter(calls)),

@@ -1,8 +1,8 @@
 """Renders the planner's prompt (REAPER, Joshi et al. 2024, section 3).
 
-The prefix (``head``) has role, tools, constraints and the tools' examples. It is the same for all
-requests of a toolbox, so that its key/value states can be cached. The rest (``tail``) has
-retrieved plan cases, history, context and question.
+The first part (``head``) has role, tools, constraints and the tools' examples. It is the same for
+all requests of a toolbox, so that its key/value states can be cached. The second part (``tail``)
+has plan cases, history, failed calls, context and question.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ literal (any short text), question, context, step; ? may be left out.
 - Use only these tools. Steps that do not need each other are not chained.
 - Nothing to look up: s1 = no_evidence()."""
 
-#: Maximum number of characters of a text in the context; for the whole context, ten times as many.
+#: Maximum number of characters of a text in the context; the whole context may have ten times it.
 MAX_VALUE_CHARACTERS = 200
 
 
@@ -48,7 +48,7 @@ class PlanExample(ToolExample):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Prompt of two parts: ``head``, the cached prefix, which some tasks lack, and ``tail``."""
+    """Prompt of two parts: ``head``, the cached first part, which may be empty, and ``tail``."""
 
     head: str
     tail: str
@@ -61,13 +61,13 @@ def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) ->
     """Return the prompt for a request.
 
     Args:
-        examples: Plan cases, the most similar first; the prompt has them in reverse order.
+        examples: Plan cases, the most similar first; their order in the prompt is the reverse.
     """
     return Prompt(render_head(request.toolbox), render_tail(request, examples))
 
 
 def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
-    """Return the prefix, which depends only on the toolbox and the role of the task."""
+    """Return the first part, which depends only on the toolbox and the text of the role."""
     tool_lines = ["Tools:"]
     for tool in toolbox:
         tool_lines += [tool.signature(), f"  {tool.description}"]
@@ -87,7 +87,7 @@ def _is_runnable(example: ToolExample, toolbox: Toolbox) -> bool:
 
 
 def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> str:
-    """Return the rest of the prompt: plan cases, history, context, failed calls and question."""
+    """Return the second part: plan cases, history, failed calls, context and question."""
     parts = []
     if examples:
         # The most similar case comes last, since a model copies the end of a prompt most easily.
@@ -99,14 +99,15 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
         for name, value in request.context.items()
         if value is not None
     }
-    fields = json.dumps(context, ensure_ascii=False)[: 10 * MAX_VALUE_CHARACTERS] if context else ""
+    context_text = json.dumps(context, ensure_ascii=False) if context else ""
+    context_text = context_text[: 10 * MAX_VALUE_CHARACTERS]
     if request.failures:
         calls = "\n".join(f"- {step}: {reason}" for step, reason in request.failures.items())
         failures = f"Already called, without results, and not to be called again:\n{calls}"
         if request.fixed.steps:
             failures += f"\nAlready called; the plan begins with these steps:\n{request.fixed}"
         parts.append(failures)
-    parts.append(f"{_context_line(fields)}Question: {request.question}\nPlan:")
+    parts.append(f"{_context_line(context_text)}Question: {request.question}\nPlan:")
     return "\n\n".join(parts)
 
 
@@ -118,8 +119,8 @@ def _example_text(example: ToolExample) -> str:
     return "\n\n".join([*map(_turn_text, example.history), text])
 
 
-def _context_line(fields: str) -> str:
-    return f"Context: {fields}\n" if fields else ""
+def _context_line(context_text: str) -> str:
+    return f"Context: {context_text}\n" if context_text else ""
 
 
 def _turn_text(turn: Turn) -> str:
@@ -128,7 +129,7 @@ def _turn_text(turn: Turn) -> str:
 
 @cache
 def prompt_hash() -> str:
-    """Return a hash of the prompt's form; a model must get the form with which it was trained."""
+    """Return a hash of the prompt's format; a model must get the format of its training."""
     sources = frozenset({Source.SPAN, Source.STEP, Source.CONTEXT})
     tool = ToolSpec(
         name="look_up",

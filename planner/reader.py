@@ -1,4 +1,7 @@
-"""The reader, which decodes the sub-queries of a message and the spans of their literals."""
+"""The reader, which decodes the sub-queries of a message and the spans of their literals.
+
+A sub-query has a template, its part of the plan without the literals.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ MAX_LITERAL_WORDS = 14
 
 
 class Reader:
-    """Runs a trained reader without torch; the first use loads it. Thread-safe.
+    """Runs a trained reader without torch; the first use loads its network. Thread-safe.
 
     ``casewright finetune reader`` wrote the ``folder``. Raise ``InputError`` if the folder contains
     no reader.
@@ -60,11 +63,11 @@ class Reader:
             with suppress(Exception):
                 self._load()
 
-        # Not a daemon: a process that ends while the network is loaded would abort.
+        # A process that ends while a daemon thread loads the network would abort.
         threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> EncodedQuestion:
-        """Return the encoded question and context; the tokenizer truncates the longer of them."""
+        """Return the encoded question and context; the longer text is truncated if necessary."""
         tokenizer, encoder, layers = self._load()
         encoded = read_input(tokenizer, question, context)
         states = encoder.read(encoded.ids, encoded.types)[None]
@@ -84,7 +87,7 @@ class Reader:
 
 
 def reader_tokenizer() -> Tokenizer:
-    """Return the encoder's tokenizer, which truncates the longer of question and context."""
+    """Return the encoder's tokenizer, which truncates the longer one of question and context."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
@@ -100,28 +103,28 @@ class EncodedQuestion:
         self.input = encoded
         self._layers, self._memory = layers, memory
         positions = np.arange(len(encoded.words))
-        sentence = np.cumsum([word.after_break for word in encoded.words])
-        distance = positions[None] - positions[:, None]
-        same_sentence = sentence[None] == sentence[:, None]
+        sentence_numbers = np.cumsum([word.after_break for word in encoded.words])
+        distances = positions[None] - positions[:, None]
+        same_sentence = sentence_numbers[None] == sentence_numbers[:, None]
         # True if a literal can begin with the row's word and end with the column's word.
-        self._can_be_literal = (distance >= 0) & (distance < MAX_LITERAL_WORDS) & same_sentence
+        self._can_be_literal = (distances >= 0) & (distances < MAX_LITERAL_WORDS) & same_sentence
 
     def next_sub_queries(
         self, prefixes: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
     ) -> NextSubQueries:
         """Return the scores of the next template after each prefix; all prefixes are equally long.
 
-        A prefix is a sequence of sub-queries, each a template's number and its literals.
+        A prefix is a sequence of sub-queries, each a template's number and its literals' spans.
         """
         width = len(self.input.ids)
-        previous = [[self._layers.start, *(number for number, _ in prefix)] for prefix in prefixes]
+        templates = [[self._layers.start, *(number for number, _ in prefix)] for prefix in prefixes]
         no_weights = np.zeros(width, dtype=np.float32)
         literal_weights = [
             [no_weights, *(self.input.coverage(spans, width) for _, spans in prefix)]
             for prefix in prefixes
         ]
         return self._layers.next_sub_queries(
-            self._memory, np.array(previous), np.array(literal_weights, dtype=np.float32)
+            self._memory, np.array(templates), np.array(literal_weights, dtype=np.float32)
         )
 
     def literals(
@@ -129,8 +132,8 @@ class EncodedQuestion:
     ) -> list[Span | None]:
         """Return the most probable span of each literal, or ``None`` if the question has no words.
 
-        A literal is within one sentence and has at most ``MAX_LITERAL_WORDS`` words. ``decoded``
-        and ``templates`` belong to its sub-query; ``slots`` has the literal's index in it.
+        A literal is within one sentence and has at most ``MAX_LITERAL_WORDS`` words. The arguments
+        are, for each literal, its sub-query's state and template number, and its index there.
         """
         if not templates:
             return []
@@ -145,6 +148,7 @@ class EncodedQuestion:
     def _best_span(self, start_logits: Floats, end_logits: Floats) -> Span | None:
         if not self.input.words:
             return None
-        scores = start_logits[self.input.first][:, None] + end_logits[self.input.last][None]
+        first_tokens, last_tokens = self.input.first_tokens, self.input.last_tokens
+        scores = start_logits[first_tokens][:, None] + end_logits[last_tokens][None]
         index = int(np.where(self._can_be_literal, scores, -np.inf).argmax())
         return divmod(index, len(self.input.words))

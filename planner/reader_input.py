@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of input tokens; longer input is truncated.
 MAX_TOKENS = 192
-#: Maximum numbers of sub-queries of a message, and of literals of a sub-query.
+#: Maximum numbers of sub-queries of a message, and of literals ("slots") of a sub-query.
 MAX_SUB_QUERIES, MAX_SLOTS = 6, 4
 #: Maximum number of characters of a context value that the network reads; the value is one word.
 MAX_VALUE_CHARACTERS = 20
@@ -29,21 +29,21 @@ class ReaderInput:
     """Tokenised question with its context.
 
     Attributes:
-        ids: Token ids of the pair of question and context.
-        types: 0 for the question's tokens, 1 for the context's.
+        ids: Token ids of question and context.
+        types: For each token, 0 if it belongs to the question, 1 if to the context.
         words: The words of the question that were not truncated.
-        first, last: Positions of each word's first and last token.
+        first_tokens, last_tokens: Positions of each word's first and last token.
     """
 
     ids: list[int]
     types: list[int]
     question: str
     words: list[Word]
-    first: list[int]
-    last: list[int]
+    first_tokens: list[int]
+    last_tokens: list[int]
 
     def find(self, text: str) -> Span | None:
-        """Return the span of a text; ``None`` if the text is no span of the question."""
+        """Return the first span with the words of a text, in any case, or ``None``."""
         text_words = [normalized(word.text) for word in words_of(text)]
         words = [normalized(word.text) for word in self.words]
         for start in range(len(words) - len(text_words) + 1):
@@ -52,21 +52,26 @@ class ReaderInput:
         return None
 
     def text(self, span: Span) -> str:
-        """Return the question's text from the first to the last word."""
+        """Return the question's text from the span's first word to its last word."""
         return self.question[self.words[span[0]].start : self.words[span[1]].end]
 
+    def token_range(self, span: Span) -> tuple[int, int]:
+        """Return the positions of a span's first and last token."""
+        return self.first_tokens[span[0]], self.last_tokens[span[1]]
+
     def coverage(self, spans: Sequence[Span | None], width: int) -> NDArray[np.float32]:
-        """Return weights over tokens, array (width,): uniform over spans, zeros without spans."""
+        """Return token weights (width,): equal with sum 1 in the spans, and 0 elsewhere."""
         weights = np.zeros(width, dtype=np.float32)
-        for first_word, last_word in filter(None, spans):
-            weights[self.first[first_word] : self.last[last_word] + 1] = 1.0
+        for first, last in map(self.token_range, filter(None, spans)):
+            weights[first : last + 1] = 1.0
         total = weights.sum()
         return weights / total if total else weights
 
 
 def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> ReaderInput:
-    """Return a tokenised question with its context; the tokenizer truncates the longer one."""
+    """Return a tokenised question with its context; the tokenizer truncates the longer text."""
     encoded = tokenizer.encode(question, _context_text(context))
+    # The question's tokens: position in the input, first character and end in the question.
     tokens = [
         (position, start, end)
         for position, (sequence, (start, end)) in enumerate(
@@ -74,7 +79,7 @@ def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) 
         )
         if sequence == 0 and end > start
     ]
-    words, first, last, first_token = [], [], [], 0
+    words, first_tokens, last_tokens, first_token = [], [], [], 0
     for word in words_of(question):
         while first_token < len(tokens) and tokens[first_token][2] <= word.start:
             first_token += 1
@@ -84,9 +89,9 @@ def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) 
         if end_token == first_token:
             break
         words.append(word)
-        first.append(tokens[first_token][0])
-        last.append(tokens[end_token - 1][0])
-    return ReaderInput(encoded.ids, encoded.type_ids, question, words, first, last)
+        first_tokens.append(tokens[first_token][0])
+        last_tokens.append(tokens[end_token - 1][0])
+    return ReaderInput(encoded.ids, encoded.type_ids, question, words, first_tokens, last_tokens)
 
 
 def _context_text(context: Mapping[str, Any]) -> str:
@@ -100,7 +105,7 @@ def _context_text(context: Mapping[str, Any]) -> str:
 
 
 def padded(inputs: Sequence[ReaderInput]) -> tuple[NDArray[np.int64], ...]:
-    """Return ids, types and mask of n inputs, each an array (n, longest)."""
+    """Return ids, types and mask of n inputs, each an array (n, tokens of the longest input)."""
     shape = len(inputs), max(len(encoded.ids) for encoded in inputs)
     ids, types, mask = (np.zeros(shape, dtype=np.int64) for _ in range(3))
     for row, encoded in enumerate(inputs):

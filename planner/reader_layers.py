@@ -20,8 +20,9 @@ from casewright.planner.parser.layers import (
 
 #: Factor that turns a cosine into a logit.
 SHARPNESS = 14.0
-#: Dimensions of an attention head.
-HEAD = 64
+#: Number of dimensions of an attention head.
+HEAD_SIZE = 64
+#: Names of the decoder's attention weights.
 _SELF_ATTENTION, _CROSS_ATTENTION = "decoder.self_attn", "decoder.multihead_attn"
 
 
@@ -30,9 +31,9 @@ class NextSubQueries:
     """Scores of the next sub-query after each of n prefixes of sub-queries.
 
     Attributes:
-        decoded: The network's states, array (n, size).
-        latents: The sub-queries' latents, unit vectors, array (n, 128).
-        scores: Logits of the end and of the templates, array (n, templates + 1).
+        decoded: The decoder's states, array (n, size).
+        latents: Unit vectors for retrieval by sub-query, array (n, 128).
+        scores: Logits of the message's end and of the templates, array (n, templates + 1).
     """
 
     decoded: Floats
@@ -42,13 +43,13 @@ class NextSubQueries:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Encoded messages; the decoder and the pointers attend to them.
+    """Encoded messages, to which the decoder and the pointers (which find literals) attend.
 
     Attributes:
-        states: States of tokens (n, tokens, size).
-        attention_mask: Additive mask, negative for padding (n, 1, 1, tokens).
-        keys, values: Keys and values of the decoder (n, heads, tokens, HEAD).
-        pointer_keys: Keys for starts and for ends of literals, each (n, tokens, key).
+        states: States of tokens, array (n, tokens, size).
+        attention_mask: Additive mask, negative for padding, array (n, 1, 1, tokens).
+        keys, values: Keys and values of the decoder, arrays (n, heads, tokens, HEAD_SIZE).
+        pointer_keys: Keys for starts and for ends of literals, arrays (n, tokens, key size).
     """
 
     states: Floats
@@ -61,21 +62,21 @@ class Memory:
 class ReaderLayers:
     """Decodes the next sub-query and the pointers to its literals. Thread-safe.
 
-    The names of the weights are those of ``ReaderNetwork``, where they are explained.
+    ``ReaderNetwork`` explains the names of the weights.
     Raise ``KeyError`` if a weight is missing, and ``ValueError`` if a weight has the wrong shape.
     """
 
     def __init__(self, weights: Weights) -> None:
         split_weights = dict(weights)
         for name in (_SELF_ATTENTION, _CROSS_ATTENTION):
-            # The network's weights have query, key and value concatenated.
+            # ``ReaderNetwork`` has one weight for query, key and value: parts 0, 1 and 2.
             for kind in ("weight", "bias"):
                 parts = np.split(weights[f"{name}.in_proj_{kind}"], 3)
                 split_weights |= {f"{name}.{n}.{kind}": part for n, part in enumerate(parts)}
         self._template_embedding, self._position_embedding, self._slot_embedding = (
             weights[f"{name}.weight"] for name in ("form", "place", "slot")
         )
-        #: Number of the start template, before the first sub-query.
+        #: Number that stands for the template before the first sub-query.
         self.start = len(self._template_embedding) - 1
         names = ("norm1", "norm2", "norm3")
         self._norms = [LayerNorm(weights, f"decoder.{name}") for name in names]
@@ -90,6 +91,7 @@ class ReaderLayers:
         )
         self._to_latents, self._mix = Linear(weights, "out"), Perceptron(weights, "mix")
         self._prototypes = _normalised(weights["prototypes"]).T * np.float32(SHARPNESS)
+        # The last bias is only for training.
         self._bias = weights["bias"][:-1]
         self._pointer_queries, self._pointer_keys = (
             [Linear(weights, f"{name}.{number}") for number in range(2)]
@@ -97,7 +99,7 @@ class ReaderLayers:
         )
 
     def memory(self, states: Floats, mask: NDArray[np.integer]) -> Memory:
-        """Return the memory of token states (n, tokens, size); the mask is 0 for padding."""
+        """Return the memory of token states, array (n, tokens, size); ``mask`` is 0 for padding."""
         normalised = self._memory_norm(states)
         _, keys, values, _ = self._cross_attention
         return Memory(
@@ -113,7 +115,7 @@ class ReaderLayers:
     ) -> NextSubQueries:
         """Return the scores of the next sub-query after n prefixes; see ``ReaderNetwork.decode``.
 
-        ``memory`` has n messages, or one message, which is broadcast to all n prefixes.
+        ``memory`` has n messages, or one message for all n prefixes.
         """
         inputs = (
             self._template_embedding[previous_templates]
@@ -143,13 +145,13 @@ class ReaderLayers:
         templates: NDArray[np.integer],
         slots: NDArray[np.integer],
     ) -> tuple[Floats, Floats]:
-        """Return logits over tokens for the starts and the ends of n literals, each (n, tokens).
+        """Return logits of the tokens as starts and as ends of n literals, each (n, tokens).
 
-        ``memory`` has n messages, or one message, which is broadcast to all n literals. See
+        ``memory`` has n messages, or one message for all n literals. For the other arguments see
         ``ReaderNetwork.point``.
         """
-        inputs = self._template_embedding[templates] + self._slot_embedding[slots]
-        pointer_state = self._mix(np.concatenate([decoded, inputs], -1))
+        literals = self._template_embedding[templates] + self._slot_embedding[slots]
+        pointer_state = self._mix(np.concatenate([decoded, literals], -1))
         start, end = (
             (keys @ query(pointer_state)[..., None])[..., 0] / np.float32(keys.shape[-1] ** 0.5)
             for query, keys in zip(self._pointer_queries, memory.pointer_keys, strict=True)
@@ -158,13 +160,13 @@ class ReaderLayers:
 
 
 def _heads(states: Floats) -> Floats:
-    """Return states (n, positions, size) split into heads, (n, heads, positions, HEAD)."""
-    return states.reshape(*states.shape[:2], -1, HEAD).swapaxes(1, 2)
+    """Return states (n, positions, size) split into heads: (n, heads, positions, HEAD_SIZE)."""
+    return states.reshape(*states.shape[:2], -1, HEAD_SIZE).swapaxes(1, 2)
 
 
 def _attention(queries: Floats, keys: Floats, values: Floats, mask: Floats | None = None) -> Floats:
-    """Return attention outputs (n, positions, size) of queries (n, heads, positions, HEAD)."""
-    scores = queries @ keys.swapaxes(-1, -2) / np.float32(HEAD**0.5)
+    """Return attention outputs (n, positions, size) of queries (n, heads, positions, HEAD_SIZE)."""
+    scores = queries @ keys.swapaxes(-1, -2) / np.float32(HEAD_SIZE**0.5)
     weights = softmax(scores if mask is None else scores + mask)
     outputs = (weights @ values).swapaxes(1, 2)
     return outputs.reshape(*outputs.shape[:2], -1)

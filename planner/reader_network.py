@@ -2,9 +2,9 @@
 
 A sentence encoder with LoRA adapters (Hu et al. 2021) returns a state for each token. A decoder of
 one layer attends to the states and returns, for each sub-query, a latent: a unit vector that is
-close to the latents of sub-queries with the same template. This latent is a learned facet for
-retrieving plan cases (MCBR-RAG's L_j). Pointers find literals as spans of the message (Vinyals et
-al. 2015, "Pointer Networks").
+close to the latents of sub-queries with the same template (the part of the plan without literals).
+The latent is a learned facet for the retrieval of plan cases (MCBR-RAG's L_j). Pointers find
+literals as spans of the message (Vinyals et al. 2015, "Pointer Networks").
 
 This module imports torch and is for training; ``reader_layers`` is used for inference.
 """
@@ -20,20 +20,22 @@ from torch.nn import functional
 from casewright.planner.reader_input import MAX_SLOTS, MAX_SUB_QUERIES
 from casewright.planner.reader_layers import SHARPNESS
 
-#: Dimensions of a sub-query's latent, and of a key or query of the pointers.
-LATENT, KEY = 128, 128
+#: Number of dimensions of a sub-query's latent.
+LATENT_SIZE = 128
+#: Number of dimensions of a key or query of the pointers.
+KEY_SIZE = 128
 
 
 class ReaderNetwork(nn.Module):
     """Encoder, decoder and pointers.
 
     Template numbers: 0 is the end of the message, 1 to ``templates`` are the trained templates,
-    ``templates + 1`` is any other template, ``templates + 2`` the start. The weights have older
-    names: ``form`` for template, ``place`` for position, ``asked`` for the pointers' query.
+    ``templates + 1`` is any other template, ``templates + 2`` the start. Files have old names of
+    weights: ``form`` for template, ``place`` for position, ``asked`` for the pointers' query.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
-        templates: Number of templates that have a prototype.
+        templates: Number of trained templates; each has a prototype, a learned latent.
     """
 
     def __init__(self, encoder: Any, templates: int, *, dropout: float = 0.1) -> None:
@@ -51,12 +53,12 @@ class ReaderNetwork(nn.Module):
             size, size // 64, 2 * size, dropout, batch_first=True, norm_first=True
         )
         self.norm = nn.LayerNorm(size)
-        self.out = nn.Linear(size, LATENT)
-        self.prototypes = nn.Parameter(torch.randn(templates + 1, LATENT))
+        self.out = nn.Linear(size, LATENT_SIZE)
+        self.prototypes = nn.Parameter(torch.randn(templates + 1, LATENT_SIZE))
         self.bias = nn.Parameter(torch.zeros(templates + 2))
         self.mix = nn.Sequential(nn.Linear(2 * size, size), nn.GELU(), nn.Linear(size, size))
-        self.asked = nn.ModuleList([nn.Linear(size, KEY) for _ in range(2)])
-        self.keys = nn.ModuleList([nn.Linear(size, KEY) for _ in range(2)])
+        self.asked = nn.ModuleList([nn.Linear(size, KEY_SIZE) for _ in range(2)])
+        self.keys = nn.ModuleList([nn.Linear(size, KEY_SIZE) for _ in range(2)])
 
     def encode(self, ids: Tensor, types: Tensor, mask: Tensor) -> Tensor:
         """Return token states (batch, width, size)."""
@@ -66,14 +68,14 @@ class ReaderNetwork(nn.Module):
     def decode(
         self, states: Tensor, mask: Tensor, previous_templates: Tensor, literal_weights: Tensor
     ) -> Tensor:
-        """Return a state (batch, positions, size) for every position.
+        """Return a state for every position of a sub-query, array (batch, positions, size).
 
         Args:
             states: Token states (batch, width, size).
             mask: 1 for tokens, 0 for padding (batch, width).
-            previous_templates: The template of the sub-query before each position, or the start
+            previous_templates: Template number of the sub-query before each position, or the start
                 (batch, positions).
-            literal_weights: Weights over the tokens of the literals of each previous sub-query
+            literal_weights: Token weights for the literals of the sub-query before each position
                 (batch, positions, width).
         """
         count, device = previous_templates.shape[1], previous_templates.device
@@ -90,7 +92,7 @@ class ReaderNetwork(nn.Module):
         return decoded
 
     def latents(self, decoded: Tensor) -> Tensor:
-        """Return the sub-queries' latents, unit vectors (…, LATENT)."""
+        """Return the sub-queries' latents, unit vectors (…, LATENT_SIZE)."""
         return functional.normalize(self.out(decoded), dim=-1)
 
     def scores(self, latents: Tensor) -> Tensor:
@@ -99,13 +101,13 @@ class ReaderNetwork(nn.Module):
         return SHARPNESS * cosines + self.bias[:-1]
 
     def example_scores(self, latents: Tensor, examples: Tensor) -> Tensor:
-        """Return a logit for each example; the examples stand for templates without a prototype."""
+        """Return a logit for each example's latent; examples replace missing prototypes."""
         return SHARPNESS * (latents @ examples.transpose(-1, -2)) + self.bias[-1]
 
     def point(
         self, decoded: Tensor, template: Tensor, slot: Tensor, states: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return logits over tokens for a literal's start and its end, each (batch, width).
+        """Return logits of the tokens as a literal's start and as its end, each (batch, width).
 
         Args:
             decoded: The sub-query's state (batch, size).
@@ -116,7 +118,7 @@ class ReaderNetwork(nn.Module):
         literal = self.form(template) + self.slot(slot)
         pointer_state = self.mix(torch.cat([decoded, literal], dim=-1))
         start, end = (
-            (keys(states) @ query(pointer_state).unsqueeze(-1)).squeeze(-1) / KEY**0.5
+            (keys(states) @ query(pointer_state).unsqueeze(-1)).squeeze(-1) / KEY_SIZE**0.5
             for query, keys in zip(self.asked, self.keys, strict=True)
         )
         return start, end

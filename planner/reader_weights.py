@@ -22,7 +22,9 @@ from casewright.stores.encoders.minilm import minilm_weights
 if TYPE_CHECKING:
     from casewright.planner.reader_network import ReaderNetwork
 
+#: Names of a reader's files.
 WEIGHTS, CARD = "reader.safetensors", "reader.json"
+#: Version of the card's format.
 FORMAT = 1
 _LORA_A, _LORA_B = ".lora_A.weight", ".lora_B.weight"
 #: The modules of ``ReaderNetwork`` except the encoder.
@@ -34,7 +36,7 @@ _MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class TemplateExample:
-    """Stored template: a question, its plan, and the index of the sub-query in the plan."""
+    """Stored template: a question, its plan, and the index of the plan's sub-query with it."""
 
     plan: str
     index: int
@@ -55,7 +57,7 @@ class ReaderCard:
 
 
 def check_target(folder: Path) -> None:
-    """Raise ``InputError`` if the folder, or its nearest existing parent, is not writable."""
+    """Raise ``InputError`` if no file can be written to the folder, which need not exist yet."""
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
         raise unwritable_error(folder, NotADirectoryError(ENOTDIR, f"{existing} is a file"))
@@ -131,7 +133,8 @@ def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32
                 raise ValueError(f"the network has no {name}")
             elif not name.endswith(_LORA_B):
                 weights[name] = trained[name]
-        # Further rows: ``form`` has the end, other templates and the start, ``prototypes`` the end.
+        # Besides templates, ``form`` has rows for the end, any other template and the start;
+        # ``prototypes`` has one for the end.
         for name, extra_rows in (("form.weight", 3), ("prototypes", 1)):
             if len(weights[name]) != len(card.templates) + extra_rows:
                 raise ValueError(f"{name} has {len(weights[name])} rows")

@@ -41,11 +41,11 @@ class PlanRequest:
         context: Known facts as a JSON object, for example the open page.
         history: Earlier turns, which inform the plan; a plan cannot refer to them.
         fixed: Finished steps with results; the new plan begins with them. See ``continued``.
-        failures: Finished calls without results, each with the reason; the calls may refer to steps
-            of ``fixed``. Casewright words the reasons: a planner must not read retrieved text.
-        excess: Returns a sentence on how a plan exceeds the budget, or "". The static checks never
-            call it. The plan parser and the grammar keep to the budget; steps of other planners
-            that exceed it are removed before the run.
+        failures: Finished calls without results, each with the reason in Casewright's words, since
+            a planner must not read retrieved text. The calls may refer to steps of ``fixed``.
+        excess: Returns a sentence on how a plan exceeds the budget, or "". The static checks do
+            not call it. The plan parser and the grammar respect the budget; from other planners'
+            plans, the steps beyond the budget are removed before the run.
     """
 
     question: str
@@ -97,10 +97,10 @@ class PlanResult:
 
     Attributes:
         planner: Name of the planner that made the plan.
-        attempts: Number of plans that were tried, including this one.
+        attempts: Number of plans that the planner tried, including this one.
         fallback: The reason for a fallback plan; empty if the plan is no fallback plan.
-        tokens: Token counts of a language model: ``input`` and ``output``.
-        written: Text of a language model, if it is no valid plan, cut to
+        tokens: A language model's token counts, by ``input`` and ``output``.
+        written: A language model's text if it is no valid plan, cut to
             ``MAX_WRITTEN_CHARACTERS``; empty under a grammar.
         confidence: Probability that the plan is right, 0 to 1; ``None`` if unknown.
         asks_back: True if the confidence is so low that the user should be asked what was meant.
@@ -128,10 +128,10 @@ class PlanResult:
             "fallback": self.fallback,
             "milliseconds": round(self.milliseconds, 3),
             "tokens": dict(self.tokens),
-            **self.doubt(),
+            **self.confidence_json(),
         }
 
-    def doubt(self) -> dict[str, Any]:
+    def confidence_json(self) -> dict[str, Any]:
         """Return confidence, its reason, ``asks_back`` and alternatives, as JSON."""
         return {
             "confidence": None if self.confidence is None else round(self.confidence, 4),
@@ -225,6 +225,7 @@ def check_storable(value: Any) -> None:
 
 def check_history(history: Any) -> None:
     """Raise ``InputError`` if a history is not a list of earlier turns."""
+    # A history that is no list becomes one turn that is not valid.
     turns = history if isinstance(history, (list, tuple)) else [None]
     for turn in turns:
         texts = [turn.get(key) for key in Turn.__annotations__] if isinstance(turn, Mapping) else []

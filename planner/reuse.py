@@ -23,13 +23,13 @@ class _OneBlasThread:
     """Limits BLAS to one thread while any planner plans.
 
     OpenBLAS uses all cores even for small matrix products, and its idle threads spin. This tripled
-    the CPU time and slowed concurrent requests. Threadpoolctl would restore the setting when the
-    thread that set the limit ends its block, while other threads still plan; here, the last thread
-    restores it. An OpenBLAS with OpenMP has a limit for each thread, so each thread sets its own.
+    the CPU time and slowed concurrent requests. Threadpoolctl restores the setting when the thread
+    that set the limit ends its block, though other threads may still plan; here, the last thread
+    restores it. With OpenMP, OpenBLAS has a limit for each thread, so each thread sets its own.
     """
 
     def __init__(self) -> None:
-        self._lock, self._active = threading.Lock(), 0
+        self._lock, self._active_count = threading.Lock(), 0
         self._limit: Any = None
         self._thread_state = threading.local()
 
@@ -40,19 +40,19 @@ class _OneBlasThread:
             self._thread_state.__dict__.setdefault("limits", []).append(limit)
             return
         with self._lock:
-            if not self._active:
+            if not self._active_count:
                 self._limit = controller.limit(limits=1, user_api="blas")
-                # This call lets another thread restore the setting.
+                # After this call, another thread may restore the setting.
                 OpenBLASController.clear_controlling_thread()
-            self._active += 1
+            self._active_count += 1
 
     def __exit__(self, *exception: object) -> None:
         if limits := self._thread_state.__dict__.get("limits"):
             limits.pop().restore_original_limits()
             return
         with self._lock:
-            self._active -= 1
-            if not self._active:
+            self._active_count -= 1
+            if not self._active_count:
                 self._limit.restore_original_limits()
                 OpenBLASController.clear_controlling_thread()
 
@@ -139,6 +139,7 @@ def first_valid(
         if (violation := next(request.violations(plan), None)) is not None:
             last_violation = str(violation)
             continue
+        # The alternatives are among the plans that this loop has not taken yet.
         others = (s.plan for s in scored_plans if s.plan != plan and is_valid(s.plan, request))
         return PlanResult(
             plan,

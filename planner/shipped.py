@@ -1,6 +1,6 @@
 """The packaged language model for planning: a LoRA adapter on a pretrained base.
 
-The planner ``mistral`` has its adapter in the folder of that name, with the card and the log that
+The adapter of the planner ``mistral`` is in the folder ``mistral``, with the card and the log that
 ``casewright finetune train`` wrote. Despite the name, its base is SmolLM2 (``smollm2``).
 """
 
@@ -14,7 +14,7 @@ from casewright.errors import InputError
 from casewright.planner.language_model.card import CARD, read_card
 from casewright.planner.language_model.smollm2 import is_installed
 from casewright.planner.language_model.source import ADAPTER_WEIGHTS
-from casewright.planner.plan_cases import EXAMPLES
+from casewright.planner.plan_cases import EXAMPLE_COUNT
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Name of the planner with the packaged adapter.
 SHIPPED = "mistral"
 FOLDER = Path(__file__).parent / SHIPPED
-#: Path of keys in a card to the number of plan cases in the training prompts.
+#: Nested keys of a card's entry for the number of plan cases in the training prompts.
 _CASE_COUNT_PATH = ("data", "manifest", "data", "tevo", "shots")
 
 
@@ -39,17 +39,17 @@ def adapter_folder(folder: Path | None = None) -> Path:
 
 
 def adapter_example_count(folder: Path | None = None) -> int:
-    """Return the number of plan cases in an adapter's training prompts; default ``EXAMPLES``."""
+    """Return the number of plan cases in an adapter's training prompts, or ``EXAMPLE_COUNT``."""
     entry: Any = read_card(adapter_folder(folder))
     for key in _CASE_COUNT_PATH:
         entry = entry.get(key) if isinstance(entry, dict) else None
-    return entry if isinstance(entry, int) and entry >= 0 else EXAMPLES
+    return entry if isinstance(entry, int) and entry >= 0 else EXAMPLE_COUNT
 
 
 def has_adapter(folder: Path | None = None) -> bool:
     """Return True if a folder, by default the packaged one, contains an adapter."""
     adapter = folder or FOLDER
-    # Training writes the card last, so an interrupted training leaves none.
+    # Training writes the card last, so an interrupted training leaves no card.
     return (adapter / CARD).is_file() and (adapter / ADAPTER_WEIGHTS).is_file()
 
 

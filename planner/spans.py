@@ -9,15 +9,15 @@ import regex as re
 #: A run of word characters and combining marks; ``\w`` does not match the marks.
 _RUN = r"(?!\p{M})\w[\w\p{M}]*"
 RUNS = re.compile(_RUN)
-#: A word, with apostrophes, hyphens, dots and slashes inside.
+#: A word: runs that are joined by apostrophes, hyphens, dots, slashes, ampersands or plus signs.
 _WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
 #: Characters that make a break between words; a literal must not contain a break.
-_BREAK = frozenset(".?!;:\n()")
+_BREAKS = frozenset(".?!;:\n()")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Word of a question, its range in characters, and True if a break is before the word."""
+    """Word of a question, its range in characters, and whether it comes after a break."""
 
     text: str
     start: int
@@ -28,11 +28,10 @@ class Word:
 def words_of(question: str) -> list[Word]:
     """Split a question into words."""
     words: list[Word] = []
-    end = 0
     for match in _WORD.finditer(question):
-        after_break = bool(words) and not _BREAK.isdisjoint(question[end : match.start()])
+        between = question[words[-1].end : match.start()] if words else ""
+        after_break = not _BREAKS.isdisjoint(between)
         words.append(Word(match[0], match.start(), match.end(), after_break))
-        end = match.end()
     return words
 
 
@@ -44,7 +43,7 @@ def normalized(text: str) -> str:
 def is_span(text: str, question: str) -> bool:
     """Return True if the text is one or more whole, adjacent words of the question.
 
-    Case and white space are ignored; the text must start and end with a word character.
+    Letter case and white space are ignored; the text must start and end with a word character.
     """
     span, message = normalized(text), normalized(question)
     runs = [run.span() for run in RUNS.finditer(message)]

@@ -15,7 +15,7 @@ from casewright.planner.plan import Literal, Plan, Step, Value, context_fields, 
 from casewright.planner.spans import is_span
 from casewright.tools.spec import NO_EVIDENCE
 
-#: Open literal: a template's placeholder for words of the question. Its position is called a slot.
+#: Open literal: a placeholder for words of the question. Its place in the steps is called a slot.
 OPEN = Literal("")
 
 
@@ -50,12 +50,12 @@ class SubQuery:
 
     @property
     def reach(self) -> int:
-        """Number of steps before the sub-query to which its references reach back; 0 if none."""
+        """How many steps before the sub-query its farthest reference goes back; 0 without one."""
         steps = enumerate(self.steps)
         return max((r.step - index for index, s in steps for r in s.references()), default=0)
 
     def context_fields(self) -> set[str]:
-        """Return the fields of the context that the steps need."""
+        """Return the names of the context fields that the steps need."""
         return set(context_fields(Plan(self.steps)))
 
 
@@ -69,6 +69,7 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
     if any(not 1 <= ref.step < number for number, step in numbered for ref in step.references()):
         return []
     referenced = {ref.step for step in plan.steps for ref in step.references()}
+    # Maps step numbers to positions in the sequence of all sub-queries' steps.
     positions: dict[int, int] = {}
     sub_queries = []
     for last_number in (number for number, _ in numbered if number not in referenced):
@@ -79,16 +80,16 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
             step = plan.steps[number - 1]
             distances = {ref.step: position - positions[ref.step] for ref in step.references()}
             step = step.renumbered(distances)
-            open_texts = {n: str(v.value) for n, v in step.arguments if _is_open(v, question)}
-            texts += open_texts.values()
-            arguments = ((name, OPEN if name in open_texts else v) for name, v in step.arguments)
+            text_of = {name: str(v.value) for name, v in step.arguments if _is_open(v, question)}
+            texts += text_of.values()
+            arguments = ((name, OPEN if name in text_of else v) for name, v in step.arguments)
             steps.append(Step(step.tool, tuple(arguments)))
         sub_queries.append((SubQuery(tuple(steps)), texts))
     return sub_queries
 
 
 def joined_plan(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
-    """Return the plan of sub-queries in order, each with the texts for its open literals."""
+    """Return the plan of these sub-queries, each with the texts for its open literals."""
     steps: list[Step] = []
     for sub_query, texts in sub_queries:
         remaining_texts = iter(texts)
@@ -123,5 +124,5 @@ def with_dependencies(plan: Plan, number: int) -> set[int]:
 def _is_open(value: Value, question: str) -> TypeGuard[Literal]:
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
-    # An empty text equals an open literal.
+    # An empty text would look like an open literal, so it is one.
     return not value.value or is_span(value.value, question)

@@ -24,20 +24,20 @@ from casewright.planner.reuse import PlanSource, ScoredPlan, explain_confidence,
 from casewright.planner.sub_queries import SubQuery, joined_plan, without_no_evidence
 from casewright.tools import NO_EVIDENCE
 
-#: Width of the beam, and number of templates that may extend each hypothesis.
-BEAM = 4
-#: Confidence below which the user is asked what was meant. Of the first questions of the shop's 48
-#: tuning conversations, 4 have a lower confidence, and 3 of these have wrong plans.
+#: Width of the beam, and maximum number of templates that extend each hypothesis.
+BEAM_WIDTH = 4
+#: Confidence below which the user is asked what was meant. Among the first questions of the shop's
+#: 48 tuning conversations, 4 have a lower confidence; the plans of 3 of these 4 are wrong.
 ASKS_BELOW = 0.6
-#: Nats by which a plan with an untrained tool may be less probable than its source's best plan, for
-#: each nat of surprise. The surprise is minus the log-probability of the reader's best plan.
-#: Of 10 to 30, the values from 15 on plan the validation toolboxes and the shop about equally well.
+#: A plan with an untrained tool may be less probable than its source's best plan, by this number of
+#: nats for each nat of surprise (the reader's best log-probability, negated). Values of 15 to 30
+#: plan the validation toolboxes and the shop about equally well.
 SURPRISE_WEIGHT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """First sub-queries of a plan; ``inputs`` has their template numbers and literals."""
+    """First sub-queries of a plan; ``inputs`` has their template numbers and literals' spans."""
 
     score: float
     inputs: tuple[tuple[int, tuple[Span | None, ...]], ...] = ()
@@ -48,26 +48,26 @@ class _Hypothesis:
         return sum(len(sub_query.steps) for sub_query in self.sub_queries)
 
     @property
-    def repeats(self) -> bool:
-        """True if the last sub-query repeats an earlier one with its words, and is independent."""
+    def ends_with_repetition(self) -> bool:
+        """True if the last sub-query equals an earlier one, and refers to no earlier step."""
         *earlier, last = zip(self.sub_queries, (spans for _, spans in self.inputs), strict=True)
         return last in earlier and last[0].reach == 0
 
     def extended(self, score: float, *sub_queries: SubQuery) -> _Hypothesis:
-        """Return the hypothesis with one more sub-query, or with none at the message's end."""
+        """Return the hypothesis with one more sub-query, or, at the message's end, with none."""
         return _Hypothesis(self.score + score, self.inputs, (*self.sub_queries, *sub_queries))
 
 
-#: Hypothesis that lacks its last ``inputs``; number of its last template; state of the decoder.
+#: Hypothesis without the last sub-query's ``inputs``; its last template's number; decoder's state.
 _Candidate = tuple[_Hypothesis, int, NDArray[np.float32]]
 
 
 class SubQueryReuse:
     """Source of plans that combine sub-queries.
 
-    The reader's templates call only tools of its training. A plan from ``untrained`` that calls
+    The reader's templates call only tools of its training. A plan of ``untrained`` that calls
     another tool comes first if it is the best plan of ``untrained``, or nearly as probable as the
-    best one while the reader finds the message improbable.
+    best; see ``SURPRISE_WEIGHT``.
 
     Args:
         untrained: Source of plans for other tools; by default the plan parser.
@@ -76,21 +76,23 @@ class SubQueryReuse:
     def __init__(self, reader: Reader, untrained: PlanSource | None = None) -> None:
         self._reader = reader
         self._untrained_source = untrained
-        self._trained = {NO_EVIDENCE.name, *(tool for t in reader.templates for tool in t.tools)}
+        tools = {tool for template in reader.templates for tool in template.tools}
+        self._trained_tools = {NO_EVIDENCE.name, *tools}
         plans = [Plan(template.steps) for template in reader.templates]
-        self._needed = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
+        # For each template, the tools and the context fields that it needs.
+        self._needs = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
         self._reach = np.array([template.reach for template in reader.templates])
-        self._lengths = np.array([len(template.steps) for template in reader.templates])
+        self._step_counts = np.array([len(template.steps) for template in reader.templates])
         self._earlier_fields = [_earlier_fields(template) for template in reader.templates]
 
     @cached_property
     def _untrained(self) -> PlanSource:
-        # Plan cases would bias the parser against tools that occur in none of them.
+        # With plan cases, the parser would avoid tools that occur in none of the cases.
         return self._untrained_source or ParserReuse(None)
 
     def untrained_tools(self, request: PlanRequest) -> set[str]:
         """Return the names of the tools that the reader was not trained on."""
-        return set(request.toolbox.names) - self._trained
+        return set(request.toolbox.names) - self._trained_tools
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
         """Yield plans for a request, the most probable first; see ``PlanSource``.
@@ -103,20 +105,20 @@ class SubQueryReuse:
             surprise = -max((hypothesis.score for hypothesis in hypotheses), default=0.0)
             yield from self._plans_with_untrained_tools(request, tools, SURPRISE_WEIGHT * surprise)
         probabilities = [math.exp(hypothesis.score) for hypothesis in hypotheses]
-        for number, hypothesis in enumerate(hypotheses):
+        for index, hypothesis in enumerate(hypotheses):
             texts = [
                 [request.question if span is None else question.input.text(span) for span in spans]
                 for _, spans in hypothesis.inputs
             ]
             plan = joined_plan(list(zip(hypothesis.sub_queries, texts, strict=True)))
-            because = explain_confidence("the reader", probabilities[number:])
-            asks_back = probabilities[number] < ASKS_BELOW
-            yield ScoredPlan(without_no_evidence(plan), probabilities[number], asks_back, because)
+            because = explain_confidence("the reader", probabilities[index:])
+            asks_back = probabilities[index] < ASKS_BELOW
+            yield ScoredPlan(without_no_evidence(plan), probabilities[index], asks_back, because)
 
     def _plans_with_untrained_tools(
         self, request: PlanRequest, tools: Set[str], tolerance: float
     ) -> Iterator[ScoredPlan]:
-        """Yield the best plan that calls one of these tools, which the reader was not trained on.
+        """Yield the most probable plan that calls one of these tools, or no plan.
 
         Yield none if its score is more than ``tolerance`` nats below the source's highest score.
         """
@@ -136,8 +138,8 @@ class SubQueryReuse:
         templates = self._reader.templates
         names = set(request.toolbox.names)
         present = {field for field, value in request.context.items() if value is not None}
-        usable = np.array([tools <= names and fields <= present for tools, fields in self._needed])
-        reach, lengths, max_steps = self._reach, self._lengths, request.max_steps
+        usable = np.array([tools <= names and fields <= present for tools, fields in self._needs])
+        reach, step_counts, max_steps = self._reach, self._step_counts, request.max_steps
         active, finished = [_Hypothesis(0.0)], list[_Hypothesis]()
         for position in range(MAX_SUB_QUERIES):
             next_scores = question.next_sub_queries([hypothesis.inputs for hypothesis in active])
@@ -145,7 +147,7 @@ class SubQueryReuse:
             for row, hypothesis in enumerate(active):
                 logits = next_scores.scores[row].copy()
                 step_count = hypothesis.step_count
-                allowed = usable & (reach <= step_count) & (step_count + lengths <= max_steps)
+                allowed = usable & (reach <= step_count) & (step_count + step_counts <= max_steps)
                 tools = [tool for s in hypothesis.sub_queries for tool in s.tools]
                 for number in np.flatnonzero(allowed & (reach > 0)):
                     allowed[number] = all(
@@ -161,50 +163,50 @@ class SubQueryReuse:
                 scores = logits - np.logaddexp.reduce(logits)
                 if position:
                     finished.append(hypothesis.extended(float(scores[0])))
-                # More than the beam's width, since the end (number 0) may be one of the numbers.
-                for number in np.argsort(-scores, kind="stable")[: BEAM + 1]:
+                # One number more than needed, since the end (number 0) may be among them.
+                for number in np.argsort(-scores, kind="stable")[: BEAM_WIDTH + 1]:
                     if number and np.isfinite(scores[number]):
                         longer = hypothesis.extended(float(scores[number]), templates[number - 1])
                         candidates.append((longer, int(number), next_scores.decoded[row]))
             candidates.sort(key=lambda candidate: -candidate[0].score)
             best = max((hypothesis.score for hypothesis in finished), default=-np.inf)
-            # Scores only fall, so a continuation cannot overtake a finished hypothesis.
-            candidates = [candidate for candidate in candidates[:BEAM] if candidate[0].score > best]
-            active = [h for h in _add_literals(question, candidates) if not h.repeats]
+            # Scores only fall, so a worse hypothesis cannot overtake the best finished one.
+            candidates = [c for c in candidates[:BEAM_WIDTH] if c[0].score > best]
+            active = [h for h in _add_literals(question, candidates) if not h.ends_with_repetition]
             if not active:
                 break
         return sorted(finished + active, key=lambda hypothesis: -hypothesis.score)
 
 
 def _deficit(best: ScoredPlan, scored: ScoredPlan) -> float:
-    """Return the nats by which a plan is less probable than the best; infinite without scores."""
+    """Return by how many nats a plan is less probable than the best; infinite without scores."""
     if best.score is None or scored.score is None:
         return math.inf
     return best.score - scored.score
 
 
 def _add_literals(question: EncodedQuestion, candidates: Sequence[_Candidate]) -> list[_Hypothesis]:
-    """Return the hypotheses with the literals of their last sub-queries, read in one batch."""
+    """Return the hypotheses with their last sub-queries' literals, found in one batch."""
     slots = [
         (row, slot)
         for row, (hypothesis, _, _) in enumerate(candidates)
         for slot in range(len(hypothesis.sub_queries[-1].slots))
     ]
-    read_spans = question.literals(
+    found_spans = question.literals(
         [candidates[row][2] for row, _ in slots],
         [candidates[row][1] for row, _ in slots],
         [slot for _, slot in slots],
     )
-    literals: list[list[Span | None]] = [[] for _ in candidates]
-    for (row, _), span in zip(slots, read_spans, strict=True):
-        literals[row].append(span)
+    spans_of_rows: list[list[Span | None]] = [[] for _ in candidates]
+    for (row, _), span in zip(slots, found_spans, strict=True):
+        spans_of_rows[row].append(span)
     return [
         replace(hypothesis, inputs=(*hypothesis.inputs, (number, tuple(spans))))
-        for (hypothesis, number, _), spans in zip(candidates, literals, strict=True)
+        for (hypothesis, number, _), spans in zip(candidates, spans_of_rows, strict=True)
     ]
 
 
 def _earlier_fields(sub_query: SubQuery) -> list[tuple[int, str]]:
-    """Return the references to steps before a sub-query, each as the step's distance and field."""
+    """Return the references to steps before a sub-query, each as distance from it and field."""
     references = ((i, r) for i, step in enumerate(sub_query.steps) for r in step.references())
     return [(r.step - index, r.field) for index, r in references if r.step > index]

@@ -33,7 +33,7 @@ def validate_plan(
     context: Mapping[str, Any],
     max_steps: int = MAX_STEPS,
 ) -> None:
-    """Raise a plan's first violation, if any: a ``PlanError`` with step, rule and correction."""
+    """Raise the first violation of a plan, a ``PlanError`` with step, rule and correction."""
     for error in violations(plan, toolbox, question=question, context=context, max_steps=max_steps):
         raise error
 
@@ -82,13 +82,13 @@ class _StepCheck:
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield self.error(f"{name} is given twice.", "Give each argument once.")
         for name, value in step.arguments:
-            declared = tool.parameter(name)
-            if declared is None:
+            parameter = tool.parameter(name)
+            if parameter is None:
                 yield self.error(
                     f"{tool.name} has no parameter {name}.", f"Call it as {tool.signature()}."
                 )
             else:
-                yield from self._check_value(declared, value)
+                yield from self._check_value(parameter, value)
 
     def _check_value(self, parameter: Parameter, value: Value) -> Iterator[PlanError]:
         if not isinstance(value, ListValue):
@@ -161,11 +161,12 @@ class _StepCheck:
             )
             return
         tool = self.plan.steps[reference.step - 1].tool
-        results = self.toolbox[tool].results if tool in self.toolbox else (reference.field,)
-        if reference.field not in results:
+        # An unknown tool is a violation of the earlier step.
+        fields = self.toolbox[tool].results if tool in self.toolbox else (reference.field,)
+        if reference.field not in fields:
             yield self.error(
                 f"{reference}: the results of {tool} have no {reference.field}.",
-                f"It returns {', '.join(results) or 'nothing'}.",
+                f"It returns {', '.join(fields) or 'nothing'}.",
             )
 
     def _check_source(

@@ -1,4 +1,4 @@
-"""Reuses a case's plan if message and question have the same words, except for literals."""
+"""Reuses a case's plan if a message has the words of the case's question, except for literals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.stores import Case
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Position of a literal; arguments (step index, parameter) with it; maximum number of words."""
+    """Place of a literal in a question; ``arguments`` (step index, parameter) have the literal."""
 
     arguments: tuple[tuple[int, str], ...]
     max_words: int
@@ -22,7 +22,7 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """Plan case with its question as words and slots; ``words`` is the set of these words."""
+    """Plan case; ``parts`` are its question's words and slots, ``words`` the set of the words."""
 
     parts: tuple[str | _Slot, ...]
     words: frozenset[str]
@@ -48,9 +48,9 @@ class CaseWordings:
     def plan(self, request: PlanRequest) -> Plan | None:
         """Return the plan of the fitting case with the most words, with the message's literals.
 
-        Return ``None`` if no case fits. A case fits if it has the same context fields, and if its
-        words, without the literals, occur in the message in the same order and are more than half
-        of the message's words.
+        Return ``None`` if no case fits. A case fits if the message has the same context fields,
+        consists of the case's words in the same order and words for the literals, and more than
+        half of the message's words are words of the case.
         """
         words = words_of(request.question)
         normalized_words = tuple(normalized(word.text) for word in words)
@@ -88,20 +88,21 @@ def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
     """Return a question's words, with slots in place of its plan's literals."""
     parts: list[str | _Slot] = list(words)
     arguments_by_words: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-    for step, name, text in text_literals(plan):
-        arguments_by_words.setdefault(_normalized_words(text), []).append((step, name))
+    for step_index, name, text in text_literals(plan):
+        arguments_by_words.setdefault(_normalized_words(text), []).append((step_index, name))
     for text_words, arguments in arguments_by_words.items():
-        size = len(text_words)
-        starts = (n for n in range(len(parts)) if tuple(parts[n : n + size]) == text_words)
-        if size and (start := next(starts, None)) is not None:
-            parts[start : start + size] = [_Slot(tuple(arguments), size + 1)]
+        count = len(text_words)
+        starts = (n for n in range(len(parts)) if tuple(parts[n : n + count]) == text_words)
+        if count and (start := next(starts, None)) is not None:
+            # A message's literal may have one word more than the case's literal.
+            parts[start : start + count] = [_Slot(tuple(arguments), count + 1)]
     return tuple(parts)
 
 
 def _alignments(
     parts: Sequence[str | _Slot], words: Sequence[Word], normalized_words: Sequence[str], start: int
 ) -> Iterator[list[tuple[_Slot, tuple[int, int]]]]:
-    """Yield alignments of parts and the words from ``start`` on, as slots with word ranges."""
+    """Yield alignments of the parts with the words from ``start`` on: each slot's word range."""
     if not parts:
         if start == len(words):
             yield []

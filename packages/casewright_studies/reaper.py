@@ -37,7 +37,7 @@ from casewright.finetune.tool_pools import read_pools
 from casewright.planner import CasePlanner, ModelPlanner, Planner, plan_store, read_annotated
 from casewright.planner.language_model.source import find_source
 from casewright.planner.named import CLASSIFIERS, make_planner
-from casewright.planner.plan_cases import EXAMPLES
+from casewright.planner.plan_cases import EXAMPLE_COUNT
 from casewright.planner.prompt import prompt_hash
 from casewright.planner.shipped import adapter_example_count, adapter_folder, has_adapter
 from casewright.stores.paths import cache_folder
@@ -311,8 +311,8 @@ def _first_table(
     from casewright.planner.language_model import load_language_model
 
     folder = trial.planner if trial.planner is not None else adapter_folder()
-    example_count = adapter_example_count(folder) if has_adapter(folder) else EXAMPLES
-    source, queries = find_source(folder, None), tested.domain.queries()
+    shots = adapter_example_count(folder) if has_adapter(folder) else EXAMPLE_COUNT
+    source, known = find_source(folder, None), tested.domain.queries()
     paper: Mapping[str, Any] = PAPER["table_1"]
     new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)
 

@@ -24,7 +24,7 @@ def ask(
     command: Context,
     flags: Flags,
     question: Annotated[
-        str | None, Argument(help="The question; omit it for options that the domain answers.")
+        str | None, Argument(help="The question; a domain may have options that replace it.")
     ] = None,
     scope: options.Scope = None,
     tenant: options.Tenant = None,
@@ -44,14 +44,15 @@ def ask(
     save: options.SaveRun = None,
     mend: Annotated[
         str,
-        Option(help="Replan the remaining steps once: off, after failure, or also after empty."),
+        Option(help="Replan once after a failed step (failure), an empty one too (empty), or off."),
     ] = "off",
     corrections: Annotated[
         Path | None,
-        Option(help="Add the plan of a mended run to annotated messages.", metavar="FILE"),
+        Option(help="File of annotated messages that gets a mended run's plan.", metavar="FILE"),
     ] = None,
     deadline: Annotated[
-        float | None, Option(help="End the run, and answer from its evidence.", metavar="SECONDS")
+        float | None,
+        Option(help="Time after which the evidence so far is answered from.", metavar="SECONDS"),
     ] = None,
     config: options.ConfigFile = None,
     as_json: options.AsJson = False,
@@ -125,15 +126,16 @@ def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], objec
 
 
 def _usage(values: DomainValues) -> str:
-    """Return an error message that says which options need a question and which exclude it."""
+    """Return an error message on which options need a question and which exclude it."""
     domain = values.domain
+    # The options in ``openers`` only choose the stores.
     own_options = [option for option in domain.options if option.name not in domain.openers]
     if not own_options:
         return "Give a question."
-    first, others = own_options[0], ", ".join(f"--{option.name}" for option in own_options[1:])
+    first, other_names = own_options[0], [f"--{option.name}" for option in own_options[1:]]
     return (
-        f"Give a question, or --{first.name} {first.metavar} without one; {others} go with "
-        f"--{first.name}, --save goes with a question."
+        f"Give a question, or --{first.name} {first.metavar} without one; {', '.join(other_names)} "
+        f"go with --{first.name}, --save goes with a question."
     )
 
 
@@ -166,7 +168,7 @@ def show(
 ) -> None:
     """Show a saved run: the question, then plan, answer and evidence as ask printed them.
 
-    No step runs again. With --json, only the answer is printed, as ask --json printed it.
+    No step runs again. With --json, print only the answer, as ask --json did.
     """
     from casewright.graph.run_file import read_run
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from casewright.stores import Case, CaseStore
 
 #: Metadata field of plan cases that identifies their annotated query.
-PLAN_GROUP = "key"
+PLAN_GROUP_FIELD = "key"
 
 app = Typer(add_completion=False)
 
@@ -52,7 +52,7 @@ def calibrate(
         Path | None,
         Option(
             help="Questions for the measurement, JSON Lines: question, right (a list of answers), "
-            "wrong, group; by default the cases, each without its group.",
+            "wrong, group; by default the cases' questions, without demonstrations of their group.",
             metavar="FILE",
         ),
     ] = None,
@@ -65,13 +65,13 @@ def calibrate(
     k: Annotated[int, Option("-k", min=1, help="The number of demonstrations.")] = 6,
     lambda_d: Annotated[
         str | None,
-        Option(help="Weights λ_d of the relevance; 0,0.1,…,1 by default.", metavar="LIST"),
+        Option(help="Weights λ_d of relevance against diversity; 0,0.1,…,1.", metavar="LIST"),
     ] = None,
     lambda_b: Annotated[
         str | None,
         Option(
-            help="Weights λ_b of similarity against quality; by default 0.9,0.95,1 if the quality "
-            "can be measured, which updates the cases, else 1.",
+            help="Weights λ_b of similarity against quality; by default 1, or 0.9,0.95,1 if the "
+            "quality can be measured, which updates the cases.",
             metavar="LIST",
         ),
     ] = None,
@@ -79,7 +79,7 @@ def calibrate(
         str, Option(help="The measure: margin (Δ), dpo (log σ(Δ)), mass or mc1.")
     ] = "margin",
     limit: Annotated[int, Option(min=2, help="Limit of questions, drawn at random.")] = 100,
-    estimate: Annotated[bool, Option("--estimate", help="Print the cost, and stop.")] = False,
+    estimate: Annotated[bool, Option("--estimate", help="Print only the cost.")] = False,
     scores: Annotated[
         Path | None,
         Option(help="The file of scores; in the data folder by default.", metavar="FILE"),
@@ -87,14 +87,14 @@ def calibrate(
     adapter: Adapter = None,
     device: Device = None,
     dtype: DType = None,
-    seed: Annotated[int, Option(min=0, help="The seed of the draws.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of random choices.")] = 0,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the best selection of demonstrations for a model.
 
-    The command varies the weights of relevance, diversity and quality, and measures how selected
-    cases change the probability of right and wrong answers. Repeat it to continue a stopped run.
+    The command varies the weights of relevance, diversity and quality, and may_measure how selected
+    cases change the probability of right and wrong answers. Repeat a stopped command to continue.
     """
     from casewright.finetune.demonstrations import RecordedScorer, Sweep, open_scorer
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B, LAMBDAS_D, prepare, run
@@ -110,11 +110,11 @@ def calibrate(
     if store is None and (component is not None or group != "group"):
         raise InputError("--component and --group go with --store. Leave them out.")
     with _open_store(cases, domain, store) as case_store:
-        reading = CaseReading.of(case_store, component, PLAN_GROUP if domain else group)
+        reading = CaseReading.of(case_store, component, PLAN_GROUP_FIELD if domain else group)
         language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
         file = scores or data_folder() / "calibrate" / "scores.sqlite"
         with closing(RecordedScorer(language_model, file)) as scorer:
-            lambdas_b = _lambdas_b(case_store, scorer, reading, given_b, measure=not estimate)
+            lambdas_b = _choose_lambdas_b(case_store, scorer, reading, given_b, not estimate)
             sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
             prepared = prepare(case_store, scorer, test_questions, sweep, reading=reading)
             _print_cost(prepared.cost)
@@ -181,26 +181,25 @@ def _synchronise(store: CaseStore, cases: Sequence[Case]) -> None:
     store.update(changes)
 
 
-def _lambdas_b(
+def _choose_lambdas_b(
     store: CaseStore,
     scorer: RecordedScorer,
     reading: CaseReading,
     given: Sequence[float],
-    *,
-    measure: bool,
+    may_measure: bool,
 ) -> Sequence[float]:
-    """Return the values of λ_b; measure the cases' quality first if a value needs it."""
+    """Return the values of λ_b; if one needs the cases' quality, it is measured, if allowed."""
     from casewright.finetune.demonstrations import measure_quality
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B
     from casewright.finetune.demonstrations.quality import can_hold_quality
     from casewright.stores.progress import note
 
-    measurable = can_hold_quality(store)
-    lambdas_b = given or (LAMBDAS_B if measurable else (1.0,))
+    is_measurable = can_hold_quality(store)
+    lambdas_b = given or (LAMBDAS_B if is_measurable else (1.0,))
     if min(lambdas_b) == 1:
         return lambdas_b
-    if measurable:
-        if measure:
+    if is_measurable:
+        if may_measure:
             measure_quality(store, scorer, reading)
     elif all(case.quality is None for case in store.all()):
         raise InputError(
@@ -246,21 +245,21 @@ def _print_calibration(calibration: Calibration, plot: Path | None, *, as_json: 
         print_json(calibration.to_json())
         return
     measure = calibration.measure
-    columns = ("λ_d", "λ_b", measure, "from", "to", "dpo", "cosine of pairs")
+    columns = ("λ_d", "λ_b", measure, "from", "to", "dpo", "mean cosine of pairs")
     rows = [
         [f"{r.lambda_d:g}", f"{r.lambda_b:g}", r.benefit, *r.interval, r.dpo, r.cosine]
         for r in calibration.rows
     ]
     questions = f"{calibration.questions} questions, {calibration.k} demonstrations"
     print_table(columns, rows, f"{calibration.model}: {questions}")
-    selections = {
-        "chosen": "the best on the other questions",
+    labels = {
+        "chosen": "best weights on the other questions",
         "nearest": "plain similarity (λ_d = λ_b = 1)",
-        "random": "cases drawn at random",
+        "random": "random cases",
     }
     print_table(
         (f"{measure} on held-out questions", "mean", "from", "to"),
-        [[selections[name], *estimate] for name, estimate in calibration.held_out.items()],
+        [[labels[name], *estimate] for name, estimate in calibration.held_out.items()],
     )
     best = calibration.choice
     echo(
@@ -270,7 +269,7 @@ def _print_calibration(calibration: Calibration, plot: Path | None, *, as_json: 
     low, high = best.lambda_d_interval
     echo(
         f"The gain over plain similarity is {best.gain[0]:+.3f} ({best.gain[1]:+.3f} to "
-        f"{best.gain[2]:+.3f}) on the questions that chose them. In 95 % of resamples λ_d is "
+        f"{best.gain[2]:+.3f}) on the questions of the choice. In 95 % of resamples λ_d is "
         f"from {low:g} to {high:g}, λ_b from {best.lambda_b_interval[0]:g} to "
         f"{best.lambda_b_interval[1]:g}. Of {len(calibration.rows)} settings, "
         f"{len(best.as_good)} are not significantly worse."

@@ -16,7 +16,7 @@ from casewright.serve.cli.options import Flags, with_flags
 from casewright.serve.cli.output import visible
 
 app = Typer(add_completion=False)
-#: The first word of a line whose JSON sets the context.
+#: The first word of a line that sets the context; JSON follows the word.
 CONTEXT_COMMAND = "/context"
 
 
@@ -32,10 +32,10 @@ def chat(
     config: options.ConfigFile = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Answer the questions of a conversation, each with the earlier questions as its history.
+    """Answer the questions of a conversation, each with the earlier turns as its history.
 
     A line is a question; "/context JSON" sets the context of the following questions. An empty line
-    or Ctrl-D ends the conversation. With --json, each answer is one line.
+    or Ctrl-D ends the conversation. With --json, an answer is one line.
     """
     from langgraph.checkpoint.memory import InMemorySaver
 
@@ -71,7 +71,7 @@ def _lines() -> Iterator[str]:
     """Yield lines from the terminal or a pipe, until an empty line or the end of the input."""
     is_terminal = sys.stdin.isatty()
     if hasattr(sys.stdin, "reconfigure"):
-        # A question with invalid UTF-8 fails, and does not end the conversation.
+        # A line of invalid UTF-8 is then refused as a question, and does not end the conversation.
         sys.stdin.reconfigure(errors="surrogateescape")
     with suppress(EOFError):
         while line := (input("> ") if is_terminal else sys.stdin.readline()).strip():

@@ -1,4 +1,4 @@
-"""All commands by name; a command and its heavy packages are imported when it is first used."""
+"""All commands by name; a command and its heavy packages are imported at its first use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COMMANDS = {
 
 def _load_command(name: str) -> Any:
     command = typer.main.get_command(import_module(f"casewright.serve.cli.{COMMANDS[name]}").app)
-    # The app of a module is one command, or a group of commands.
+    # The app of a module is one command or a group of commands.
     command = getattr(command, "commands", {}).get(name, command)
     command.name = name
     return command
@@ -60,7 +60,7 @@ def _version(requested: bool) -> None:
         raise typer.Exit
 
 
-#: Commands that load the settings themselves, with --config and flags.
+#: Commands that load the settings themselves, from --config and other options.
 _SETTINGS_COMMANDS = ("ask", "chat", "config", "mcp", "plan", "plans", "serve")
 
 
@@ -81,7 +81,7 @@ def casewright(
 def main() -> None:
     """Run the command line; for an error of the user, print one line and exit with code 2."""
     try:
-        # In standalone mode Typer prints errors as a box, and never as JSON.
+        # In standalone mode, Typer would print errors itself: as a box, never as JSON.
         code = app(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except TyperException as error:

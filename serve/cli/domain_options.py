@@ -1,6 +1,6 @@
 """Options that a domain adds to the commands that open it.
 
-A command finds its domain before it parses options: from ``--domain``, else from the settings.
+A command finds its domain before it parses options: from ``--domain`` or from the settings.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from casewright.serve.cli.options import set_options
 if TYPE_CHECKING:
     from casewright.domains import Domain
 
-#: The pattern of scope fields that can be an option's name.
+#: Pattern of a scope field (which identifies the user) that can be an option's name.
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause the garbage collector during imports: it would walk the new objects repeatedly."""
+    """Pause the garbage collector, which would visit the new objects of imports repeatedly."""
     is_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -45,9 +45,9 @@ class DomainValues:
     """A command's domain, with the values of the domain's options.
 
     Attributes:
-        scope: Values of options for scope fields.
-        opening: Values of options in the domain's ``openers``.
-        without_question: Values of options that the domain answers without a question.
+        scope: Values of options for scope fields, by option.
+        opening: Values of options that choose the stores (the domain's ``openers``), by option.
+        without_question: Values of options that the domain answers without a question, by option.
     """
 
     domain: Domain
@@ -77,7 +77,7 @@ class DomainCommand(TyperCommand):
             with gc_paused():
                 domain = _find_domain(args)
         except CasewrightError:
-            # Invalid settings must not prevent help.
+            # Invalid settings must not prevent --help.
             if {"--help", "-h"} & set(args):
                 return super().parse_args(ctx, args)
             raise
@@ -86,7 +86,7 @@ class DomainCommand(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except TyperException as error:
-            # Typer's class of errors for unknown options is not public.
+            # Only Typer's errors for unknown options, a private class, have this attribute.
             if not hasattr(error, "possibilities"):
                 raise
             name = getattr(error, "option_name", "")
@@ -98,8 +98,8 @@ class DomainCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the command's parameters, with the domain's parameters before ``--help``."""
-        *params, last = super().get_params(ctx)
-        return [*params, *ctx.meta.get(__name__, ()), last]
+        *params, help_option = super().get_params(ctx)
+        return [*params, *ctx.meta.get(__name__, ()), help_option]
 
     def _options(self, domain: Domain) -> list[Any]:
         used_names = {name for param in self.params for name in param.opts}
@@ -111,8 +111,8 @@ class DomainCommand(TyperCommand):
             if self.takes_all_options or option.name in domain.openers
         }
         annotations = {
-            f"option_{number}": _option(domain, name, *texts)
-            for number, (name, texts) in enumerate(texts_by_option.items())
+            f"option_{index}": _option(domain, name, *texts)
+            for index, (name, texts) in enumerate(texts_by_option.items())
             if f"--{name}" not in used_names
         }
 
@@ -159,6 +159,7 @@ def _find_domain(args: list[str]) -> Domain:
 
 
 def _last_value(args: list[str], *names: str) -> str | None:
+    """Return the last value of an option, written as ``--name=x``, ``--name x`` or ``-nx``."""
     last_value = None
     for word, next_word in zip_longest(args, args[1:]):
         name, separator, value = word.partition("=")

@@ -1,4 +1,4 @@
-"""The commands `casewright domains`, which lists domains or rebuilds one, and `new`."""
+"""The commands `casewright domains` (lists domains or rebuilds one) and `new` (writes one)."""
 
 from __future__ import annotations
 

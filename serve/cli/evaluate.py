@@ -1,4 +1,4 @@
-"""The command `casewright eval`: the figures of a planner for a domain, and its mistakes."""
+"""The command `casewright eval`: a planner's figures for a domain, and its wrong plans."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def evaluate_planner(
 ) -> None:
     """Print a planner's figures on your annotated messages, and its wrong plans.
 
-    The figures have 95 % intervals, in total and by class. Give messages that are not among the
-    domain's annotated messages, which planners know. To compare planners: casewright finetune eval.
+    The figures, in total and by class, have 95 % intervals. Do not give the domain's annotated
+    messages, since planners know them. To compare planners: casewright finetune eval.
     """
     from casewright.planner.named import ModelSettings, planner_for_adapter
 
@@ -74,9 +74,9 @@ def _make_report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]
     from casewright.finetune.evaluation.outcome import wrong_plans
 
     ((name, outcomes),) = evaluation.outcomes.items()
-    by_class: dict[str, list[PlanOutcome]] = {}
+    outcomes_by_class: dict[str, list[PlanOutcome]] = {}
     for outcome in outcomes:
-        by_class.setdefault(outcome.item.query.label, []).append(outcome)
+        outcomes_by_class.setdefault(outcome.item.query.label, []).append(outcome)
     figures = evaluation.figures[name]
     return {
         "planner": name,
@@ -86,7 +86,7 @@ def _make_report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]
             **{figure: figures[figure].to_json() for figure in ("invalid", "errors", "ms_p50")},
             **_asking_shares(outcomes),
         },
-        "classes": {label: _shares(group) for label, group in sorted(by_class.items())},
+        "classes": {label: _shares(group) for label, group in sorted(outcomes_by_class.items())},
         "wrong": wrong_plans(outcomes),
         "notes": list(notes),
     }
@@ -102,15 +102,18 @@ def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
 
 
 def _asking_shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
-    """Return the shares of plans that ask back and of wrong ones among these; empty if none can."""
+    """Return the share of plans that ask back, and the share of wrong plans among these.
+
+    Return no shares if no plan has a confidence.
+    """
     from casewright.finetune.evaluation.figures import share
 
-    results = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
-    if all(result.confidence is None for _, result in results):
+    pairs = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
+    if all(result.confidence is None for _, result in pairs):
         return {}
-    asking = [outcome for outcome, result in results if result.asks_back]
+    asking = [outcome for outcome, result in pairs if result.asks_back]
     return {
-        "asked_back": share([result.asks_back for _, result in results]).to_json(),
+        "asked_back": share([result.asks_back for _, result in pairs]).to_json(),
         "asked_back_wrong": share([not outcome.graph_arguments for outcome in asking]).to_json(),
     }
 
@@ -145,7 +148,7 @@ def _print_report(report: dict[str, Any]) -> None:
 
 
 def _uncertainty_text(plan: dict[str, Any]) -> str:
-    """Return a text with a wrong plan's confidence, and the reason of a fallback plan."""
+    """Return a wrong plan's confidence, whether it asks back, and the reason of a fallback plan."""
     parts = [] if plan["confidence"] is None else [f"confidence {plan['confidence']:.2f}"]
     parts += ["it asks back"] if plan["asks_back"] else []
     parts += [f"a fallback plan: {plan['note']}"] if plan["plan"] and plan["note"] else []
@@ -155,7 +158,7 @@ def _uncertainty_text(plan: dict[str, Any]) -> str:
 def indent_plan(title: str, plan: str) -> str:
     """Return a plan's lines, indented, with a title before the first line."""
     lines = enumerate(plan.split("\n"))
-    return "\n".join(f"  {'' if number else title:6}{line}" for number, line in lines)
+    return "\n".join(f"  {'' if index else title:6}{line}" for index, line in lines)
 
 
 def _cell(figure: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from casewright.bench.report import Report
 
 app = Typer(add_completion=False)
-Keep = Annotated[
+KeepFile = Annotated[
     Path | None,
     Option(
         help="Store the answers in this file, from which a later run continues.", metavar="FILE"
@@ -27,7 +27,7 @@ Keep = Annotated[
 @measures(app, "feedback")
 def bench_feedback(
     data: Annotated[
-        Path | None, Option(help="A folder with the multi-hop sets and scifact; else only code.")
+        Path | None, Option(help="A folder with the multi-hop sets and scifact; by default, code.")
     ] = None,
     only: OnlySet = None,
     encoder: EncoderName = None,
@@ -35,7 +35,7 @@ def bench_feedback(
 ) -> Report:
     """Compare relevance feedback with a single search of the same size, and with RepoGPT's loop.
 
-    Some twenty minutes for all sets, ten more the first time; --set and --limit shorten it.
+    All sets need some twenty minutes, ten more the first time; use --set or --limit for fewer.
     """
     from casewright.bench.feedback.measure import measure_feedback
     from casewright.stores.encoders.sources import named_encoder
@@ -48,14 +48,14 @@ def bench_documents(
     data: Annotated[
         Path,
         Option(
-            help="A folder with trees of documents and questions.jsonl: tree, question, file, "
-            "words; without file and words, off-topic."
+            help="A folder with trees of documents and questions.jsonl; a line has tree, question, "
+            "file and words, but no file and words if it is off-topic."
         ),
     ],
     generator: Annotated[list[str] | None, Option(help="See ask --generator; repeatable.")] = None,
     encoder: EncoderName = None,
     fit: Annotated[
-        Path | None, Option(help="The file for a judge of sufficiency trained on the questions.")
+        Path | None, Option(help="Train a judge of sufficiency on the questions, and save it here.")
     ] = None,
 ) -> Report:
     """Answer questions about documents; count right, rightly cited and refused answers.
@@ -87,16 +87,16 @@ def bench_answers(
         ),
     ] = None,
     encoder: EncoderName = None,
-    limit: Annotated[int, Option(min=1, help="Questions, the sets in turn.")] = 200,
-    keep: Keep = None,
+    limit: Annotated[int, Option(min=1, help="Number of questions, of all sets.")] = 200,
+    keep: KeepFile = None,
     claims: Annotated[
         Path | None,
         Option(help="SciFact's folder, to test the check on its claims.", metavar="DIR"),
     ] = None,
 ) -> Report:
-    """Answer questions from numbered evidence; count supported sentences, facts, length, time.
+    """Answer questions from numbered evidence; measure supported sentences, facts, length, time.
 
-    A person may add "supported": [true, false, …] to a kept answer, a label for each sentence.
+    A person may label the sentences of a kept answer: add "supported": [true, false, …].
     """
     from casewright.bench.answers import measure_answers
     from casewright.graph.named import EXTRACTIVE
@@ -110,7 +110,7 @@ def bench_answers(
 @measures(app, "injection", plots=False)
 def bench_injection(
     model: Annotated[str, Option(help="provider:model, or local:smollm2.")] = "local:smollm2",
-    keep: Keep = None,
+    keep: KeepFile = None,
 ) -> Report:
     """Let a chat model answer and judge with 100 hostile texts, with and without defences."""
     from casewright.bench.injection import measure_injection

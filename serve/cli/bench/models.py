@@ -24,14 +24,14 @@ def bench_decoding(
     size: options.RandomSize = None,
     device: Device = None,
     dtype: DType = None,
-    plans: Annotated[int, Option(min=1, help="Plans that each system writes.")] = 20,
+    plans: Annotated[int, Option(min=1, help="Number of plans of each system.")] = 20,
     repeats: Annotated[int, Option(min=1, help="Repeats of each plan.")] = 1,
     examples: Annotated[int, Option(min=0, help="Plan cases in the compared prompts.")] = 1,
-    grammars: Annotated[int, Option(min=1, help="Queries for timing the grammar alone.")] = 200,
+    grammars: Annotated[int, Option(min=1, help="Queries that time the grammar alone.")] = 200,
     held_out: Annotated[int, Option(min=1, help="Queries to score a trained model on.")] = 100,
     seed: Annotated[int, Option(help="The seed of the queries and random weights.")] = 0,
 ) -> Report:
-    """Time plans by transformers' generate, free and masked, and by Casewright's decoder.
+    """Time plans of transformers' generate (free and with a grammar) and of Casewright's decoder.
 
     A trained model also writes its own plans, with and without the case planner's drafts.
     """
@@ -71,12 +71,12 @@ def bench_latency(
 def bench_chat(
     domain: DomainName = "shopping",
     url: Annotated[
-        str | None, Option(help="An OpenAI-compatible API; by default of smollm2, served here.")
+        str | None, Option(help="An OpenAI-compatible API; default: smollm2 on this machine.")
     ] = None,
     model: Annotated[str | None, Option(help="With --url: the name of its model.")] = None,
     queries: Annotated[int, Option(min=1, help="Queries to plan for.")] = 20,
     tokens: Annotated[
-        int | None, Option(min=1, help="Limit of tokens in an answer; 64 for smollm2 here.")
+        int | None, Option(min=1, help="Limit of tokens in an answer; without --url, 64.")
     ] = None,
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a plan.")] = 30.0,
 ) -> Report:

@@ -18,9 +18,9 @@ MessageLimit = Annotated[int | None, Option(min=1, help="Limit of messages of ea
 WritingModel = Annotated[
     str | None, Option(help="A model's or adapter's name or folder; default: the shipped planner.")
 ]
-RandomSize = Annotated[str | None, Option(help="Random weights of a size: tiny, 100m, 7b.")]
+RandomSize = Annotated[str | None, Option(help="Size of a random model: tiny, 100m, 7b.")]
 SplitName = Annotated[str, Option(help="Split of the corpus: measuring or validation.")]
-Seed = Annotated[int, Option(min=0, help="The seed of every draw.")]
+Seed = Annotated[int, Option(min=0, help="The seed of all random choices.")]
 
 
 def model_choice(

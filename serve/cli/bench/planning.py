@@ -28,7 +28,7 @@ def bench_planner(
 ) -> Report:
     """Score a planner on annotated queries, by cross-validation in groups.
 
-    A planner with a reader is trained for every fold: some ten minutes each on two cores.
+    A planner with a reader is trained anew for each fold, in some ten minutes on two cores.
     """
     from casewright.bench.planner import measure_planner
 
@@ -38,7 +38,7 @@ def bench_planner(
 @measures(app, "frozen", plots=False)
 def bench_frozen(
     domain: DomainName = "shopping",
-    guests: Annotated[int, Option(min=0, help="Messages that bring tools along.")] = 0,
+    guests: Annotated[int, Option(min=0, help="Number of messages with added tools.")] = 0,
     seed: options.Seed = 0,
 ) -> Report:
     """Score the shipped planners on the domain's held-out test queries."""
@@ -49,7 +49,7 @@ def bench_frozen(
 
 @measures(app, "conversations", plots=False)
 def bench_conversations(domain: DomainName = "shopping") -> Report:
-    """Score the shipped planners on follow-ups with their own, no or an unrelated history."""
+    """Score the shipped planners on follow-ups: with their history, none, and an unrelated one."""
     from casewright.bench.conversations import measure_conversations
 
     return measure_conversations(domain)
@@ -58,7 +58,7 @@ def bench_conversations(domain: DomainName = "shopping") -> Report:
 @measures(app, "plan-cache", plots=False)
 def bench_plan_cache(
     domain: DomainName = "shopping",
-    questions: Annotated[int, Option(min=1, help="Length of the stream.")] = 2000,
+    questions: Annotated[int, Option(min=1, help="Number of questions.")] = 2000,
     seed: options.Seed = 0,
 ) -> Report:
     """Reuse the plans of retained answers, and count hits, wrong reuse, saved time and tokens."""
@@ -81,12 +81,12 @@ def bench_unseen(
     planner: Annotated[
         list[str] | None,
         Option(
-            help="mistral, the default; smollm2, its base; local:FOLDER; parser; provider:model. "
-            "Repeatable: all are compared with the first."
+            help="mistral (default), smollm2 (its base), local:FOLDER, parser or provider:model; "
+            "repeatable: the others are compared with the first."
         ),
     ] = None,
     split: options.SplitName = "measuring",
-    cases: Annotated[int, Option(min=0, help="Messages of each toolbox that are plan cases.")] = 0,
+    cases: Annotated[int, Option(min=0, help="Number of plan cases of each toolbox.")] = 0,
     limit: options.MessageLimit = None,
     data: Annotated[Path | None, Option(help="A folder with sealtools and bfcl.")] = None,
     base: Annotated[bool, Option("--base/--no-base", help="Add the untuned base.")] = True,
@@ -95,7 +95,7 @@ def bench_unseen(
     dtype: DType = None,
     seed: options.Seed = 0,
 ) -> Report:
-    """Plan for toolboxes that no training has seen; count right tools and whole plans by class.
+    """Plan for toolboxes that no training has seen; count plans with right tools, and right plans.
 
     Controls are the plan parser with the same cases, the untuned base and a fallback plan.
     """
@@ -115,8 +115,8 @@ def bench_own_tools(
         Path | None, Option(help="A folder: learn.jsonl, test.jsonl and tools.py, which is run.")
     ] = None,
     planner: Annotated[list[str] | None, Option(help="See bench unseen; default: parser.")] = None,
-    cases: Annotated[str, Option(help="How many annotated messages are plan cases.")] = "0,5,20,60",
-    seeds: Annotated[int, Option(min=1, help="Number of draws of these messages.")] = 5,
+    cases: Annotated[str, Option(help="Numbers of plan cases to compare.")] = "0,5,20,60",
+    seeds: Annotated[int, Option(min=1, help="Number of random choices of the cases.")] = 5,
     corpus: Annotated[bool, Option("--corpus/--no-corpus", help="Also measure the corpus.")] = True,
     split: options.SplitName = "measuring",
     limit: options.MessageLimit = None,
@@ -124,7 +124,7 @@ def bench_own_tools(
     device: Device = None,
     dtype: DType = None,
 ) -> Report:
-    """Plan for tools of your own with growing numbers of annotated messages, drawn by class.
+    """Plan for tools of your own with more and more plan cases, drawn from each class.
 
     Controls are the plan parser and a fallback plan.
     """
@@ -141,12 +141,12 @@ def bench_own_tools(
 
 @measures(app, "narrowing", plots=False)
 def bench_narrowing(
-    joins: Annotated[str, Option(help="Numbers of joined toolboxes.")] = "12,32,64,250",
+    joins: Annotated[str, Option(help="How many toolboxes are joined.")] = "12,32,64,250",
     planner: Annotated[str, Option(help="The planner; see bench unseen.")] = "parser",
     split: options.SplitName = "validation",
-    cases: Annotated[int, Option(min=0, help="Known annotated messages of each toolbox.")] = 0,
+    cases: Annotated[int, Option(min=0, help="Number of plan cases of each toolbox.")] = 0,
     messages: Annotated[int | None, Option(min=1, help="Planned messages of each toolbox.")] = None,
-    first: Annotated[int, Option(min=0, help="Also time a first plan with this many tools.")] = 0,
+    first: Annotated[int, Option(min=0, help="Also time a first plan with so many tools.")] = 0,
     seed: options.Seed = 0,
 ) -> Report:
     """Join toolboxes of the corpus, and plan with the 64 tools that narrowing keeps."""
@@ -166,7 +166,7 @@ def bench_narrowing(
 @measures(app, "replan", plots=False)
 def bench_replan(
     domain: DomainName = "shopping",
-    seeds: Annotated[int, Option(min=1, help="Number of random draws of the broken tool.")] = 3,
+    seeds: Annotated[int, Option(min=1, help="Number of random choices of the tool.")] = 3,
 ) -> Report:
     """Break a tool of each plan, and count the right answers with and without replanning."""
     from casewright.bench.replan import measure_replan

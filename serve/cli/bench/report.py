@@ -29,14 +29,14 @@ _PACKAGES = (
 
 
 def measures(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]:
-    """Return a decorator that makes a function a command of ``app``, which prints its report."""
+    """Return a decorator that adds a command to ``app``, which prints the function's report."""
 
     def register(measure: Callable[..., Report]) -> Callable[..., Report]:
         @wraps(measure)
         def command(*, plot: Path | None = None, as_json: bool = False, **options: Any) -> None:
             show(measure(**options), as_json=as_json, plot=plot)
 
-        # At run time, the type ``Report`` is not imported.
+        # ``Report`` is imported only for type checks, so it needs a value here.
         hints = get_type_hints(measure, localns={"Report": None}, include_extras=True)
         del hints["return"]
         defaults = {p.name: p.default for p in signature(measure).parameters.values()}
@@ -78,7 +78,7 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """Return this checkout's commit, and + if files differ from it; ``None`` without a checkout."""
+    """Return this checkout's commit, with + if files have changed; ``None`` without a checkout."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None

@@ -22,7 +22,7 @@ def bench_executor(
     dags: Annotated[int, Option(min=1, help="Number of random plans.")] = 200,
     seed: Annotated[int, Option(help="The seed of the random plans.")] = 0,
 ) -> Report:
-    """Time random plans against their critical path, and against LangGraph supersteps with Send."""
+    """Compare random plans' time with their critical path and with LangGraph supersteps (Send)."""
     from casewright.bench.executor import measure_executor
 
     return measure_executor(dags, seed)
@@ -33,7 +33,7 @@ def bench_answer(
     domain: DomainName = "shopping",
     queries: Annotated[int, Option(min=1, help="Annotated queries to answer.")] = 200,
 ) -> Report:
-    """Time whole answers, warm in process and from a cold start of the command line."""
+    """Time whole answers, in a running process and with the start of the command line."""
     from casewright.bench.answer import measure_answer
 
     return measure_answer(domain, queries)
@@ -41,7 +41,7 @@ def bench_answer(
 
 @measures(app, "index", plots=False)
 def bench_index(source: Annotated[Path, Argument(help="A folder with source code.")]) -> Report:
-    """Time the indexing of a source tree by the packaged encoder, in float32 and integers."""
+    """Time the indexing of a source tree by the packaged encoder, in float32 and in integers."""
     from casewright.bench.index import measure_index
 
     return measure_index(source)
@@ -64,12 +64,12 @@ def bench_stores(
 @measures(app, "selection")
 def bench_selection(
     domain: DomainName = "shopping",
-    sizes: Annotated[str, Option(help="Pairs of candidates:picks.")] = "1000:50,10000:100",
+    sizes: Annotated[str, Option(help="Numbers of candidates:picks.")] = "1000:50,10000:100",
     queries: Annotated[int | None, Option(min=1, help="Annotated queries to select for.")] = None,
     repeats: Annotated[int, Option(min=1, help="Timings of each selection.")] = 9,
     seed: Annotated[int, Option(help="The seed of the candidates.")] = 0,
 ) -> Report:
-    """Time how cases are selected, also by LangChain and naively; count selections proven exact."""
+    """Time the selection of cases, also by LangChain and naively; count those proven exact."""
     from casewright.bench.selection import measure_selection, read_sizes
 
     return measure_selection(domain, read_sizes(sizes), queries, repeats, seed)
@@ -78,9 +78,9 @@ def bench_selection(
 @measures(app, "serve")
 def bench_serve(
     domain: DomainName = "shopping",
-    questions: Annotated[int, Option(min=32, help="Questions per run (1, 8, 32 clients).")] = 400,
+    questions: Annotated[int, Option(min=32, help="Questions for 1, 8 and 32 clients.")] = 400,
     requests: Annotated[int, Option(min=0, help="Requests of the memory test; 0: no test.")] = 5000,
-    seed: Annotated[int, Option(help="The seed of the choice of questions.")] = 0,
+    seed: Annotated[int, Option(help="The seed for the choice of questions.")] = 0,
 ) -> Report:
     """Compare the time of the service over HTTP with that of the bare graph; measure its memory.
 

@@ -53,10 +53,10 @@ def finetune_reader(
         Path | None, Option("--input", help="Annotated queries; the domain's by default.")
     ] = None,
     epochs: Annotated[int | None, Option(min=1, help="Default: 6, more for few queries.")] = None,
-    seed: Annotated[int, Option(help="The seed of weights and order.")] = 0,
+    seed: Annotated[int, Option(help="The seed of random choices.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Train the case planner's reader on annotated queries: minutes on two cores."""
+    """Train the case planner's reader on annotated queries, in minutes on two cores."""
     from casewright.domains import find_domain
     from casewright.finetune.reader_training import ReaderSettings, train_reader
     from casewright.planner import read_annotated
@@ -86,7 +86,7 @@ def finetune_judge(
     """Train the offline judge of relevance feedback on half of the questions, test on the others.
 
     A hash of a question's id decides its half. The figures compare a single search with feedback
-    loops of the same size: with this judge, the labels, or a judge trained on shuffled labels.
+    loops of the same size, judged by this judge, the labels, or a judge of shuffled labels.
     """
     from casewright.finetune.judge_training import train_judge
     from casewright.finetune.training.run import check_writable
@@ -103,8 +103,8 @@ def finetune_judge(
         return
     rows = [
         {"set": name, "strategy": strategy, **figures}
-        for name, by_strategy in model.training["test_figures"].items()
-        for strategy, figures in by_strategy.items()
+        for name, figures_by_strategy in model.training["test_figures"].items()
+        for strategy, figures in figures_by_strategy.items()
     ]
     print_rows(rows, str(target))
 
@@ -113,7 +113,7 @@ def finetune_judge(
 def _labelled_sets(
     data: Path | None, only: str | None, limit: int | None
 ) -> Iterator[list[LabelledSet]]:
-    """Open the sets of a folder or of installed packages' code, with temporary stores."""
+    """Yield the sets of a folder, or of installed packages' code, with temporary stores."""
     from casewright.finetune.judge_sets.find import find_sets
     from casewright.finetune.judge_sets.sets import LabelledSet
     from casewright.stores import default_encoder

@@ -16,8 +16,8 @@ from casewright.serve.cli.output import print_facts
 if TYPE_CHECKING:
     from casewright.finetune.cross_encoder.groups import Group, QuotedQuestion
 
-#: Number of passages that the search for a question returns.
-PASSAGES = 24
+#: Maximum number of passages that the search for a question returns.
+MAX_PASSAGES = 24
 
 app = Typer(add_completion=False)
 
@@ -36,16 +36,16 @@ def finetune_cross_encoder(
     ] = None,
     minutes: Annotated[float, Option(min=0.1, help="The longest duration of the training.")] = 60,
     held_out: Annotated[
-        list[str] | None, Option(help="A tree that gives the figures; repeatable.")
+        list[str] | None, Option(help="A tree only for the test; repeatable.")
     ] = None,
-    seed: Annotated[int, Option(min=0, help="The seed of every draw.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of random choices.")] = 0,
     device: Device = None,
     as_json: AsJson = False,
 ) -> None:
     """Train the cross-encoder on questions and the quotes that answer them.
 
-    A line of questions.jsonl has the tree, a question, and the quote that answers it; without a
-    quote, the tree does not answer the question.
+    A line of questions.jsonl has the tree, a question, and the quote that answers it, or no quote
+    if the tree does not answer the question.
     """
     from casewright.finetune.cross_encoder.groups import check_trees, read_questions
     from casewright.finetune.cross_encoder.training import (
@@ -75,25 +75,26 @@ def finetune_cross_encoder(
 
 
 def _groups(data: Path, questions: list[QuotedQuestion]) -> Iterator[Group]:
+    """Yield a group for each question: the passages that a search in the tree returns."""
     from casewright.finetune.cross_encoder.groups import make_groups
     from casewright.stores import CaseStore, default_encoder, document_schema, ingest
     from casewright.stores.passages.search import PassageSearch
     from casewright.stores.passages.text import passage_markdown
     from casewright.stores.progress import progress_bar
 
-    for tree, members in groupby(questions, key=lambda question: question.tree):
+    for tree, questions_of_tree in groupby(questions, key=lambda question: question.tree):
         with CaseStore(document_schema(default_encoder())) as store:
             ingest(store, data / tree)
             search = PassageSearch(store)
 
             def find_passages(question: str, search: PassageSearch = search) -> dict[str, float]:
-                hits, scores = search.candidates(question, PASSAGES)
+                hits, scores = search.candidates(question, MAX_PASSAGES)
                 passages: dict[str, float] = {}
                 for hit in hits:
                     passages.setdefault(passage_markdown(hit.case), scores[hit.case.id])
                 return passages
 
-            tree_questions = list(members)
+            tree_questions = list(questions_of_tree)
             with progress_bar(tree, len(tree_questions)) as advance:
                 for group in make_groups(tree_questions, find_passages):
                     yield group

@@ -53,7 +53,7 @@ def finetune_corpus(
 
 
 def training_inputs(data: DataSection) -> TrainingInputs:
-    """Return a recipe's queries, toolbox and tool pools, and all domains' held-out test queries."""
+    """Return a recipe's queries, toolbox and tool pools, and the test queries of all domains."""
     from casewright.domains import domain_names, find_domain
     from casewright.finetune.examples.make_training_set import TrainingInputs
     from casewright.finetune.tool_pools import read_pools
@@ -93,7 +93,7 @@ def training_inputs(data: DataSection) -> TrainingInputs:
 
 
 def domain_toolbox(name: str) -> Toolbox:
-    """Return a domain's toolbox, whose stores are closed: its tools cannot be called."""
+    """Return a domain's toolbox; its tools cannot be called, since its stores are closed."""
     from casewright.domains import find_domain
     from casewright.serve.session.defaults import open_stores
 
@@ -102,11 +102,12 @@ def domain_toolbox(name: str) -> Toolbox:
 
 
 def _draw_samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingExample]]:
-    by_task: dict[str, list[TrainingExample]] = defaultdict(list)
+    """Return at most ``count`` random examples of each task, by task."""
+    examples_by_task: dict[str, list[TrainingExample]] = defaultdict(list)
     for example in training_set.examples:
-        by_task[example.task].append(example)
+        examples_by_task[example.task].append(example)
     samples = {}
-    for task, examples in sorted(by_task.items()):
+    for task, examples in sorted(examples_by_task.items()):
         rng = random.Random(f"{training_set.manifest['seed']}:sample:{task}")
         indices = sorted(rng.sample(range(len(examples)), min(count, len(examples))))
         samples[task] = [examples[index] for index in indices]
@@ -114,7 +115,7 @@ def _draw_samples(training_set: TrainingSet, count: int) -> dict[str, list[Train
 
 
 def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
-    """Print prompts and completions; the constraints, the same in all prompts, are abbreviated."""
+    """Print prompts and completions, without the constraints, which are the same in all prompts."""
     from casewright.planner.prompt import CONSTRAINTS
 
     for task, examples in samples.items():
@@ -131,7 +132,7 @@ def _sampled_queries(
 ) -> dict[str, list[str]]:
     """Return up to ``count`` queries of the initial sample, and up to ``count`` added queries.
 
-    The result is empty for a recipe that takes all queries, or random ones.
+    The result is empty for a recipe that takes all queries or random queries.
     """
     from casewright.finetune.examples.query_pool import query_pool
     from casewright.finetune.queries.choose import choose_queries, initial_queries
@@ -154,19 +155,19 @@ def _sampled_queries(
 def finetune_data(
     recipe: Annotated[str, Option(help="A shipped recipe's name, or a file.", metavar="RECIPE")],
     target: Annotated[Path | None, Option("--output", help="The training set's folder.")] = None,
-    sample: Annotated[int | None, Option(min=1, help="Also print examples of each task.")] = None,
+    sample: Annotated[int | None, Option(min=1, help="Print so many examples a task.")] = None,
     sets: Annotated[
         Path | None,
-        Option(help="Folder that the recipe's relative paths start from; by default its own."),
+        Option(help="Folder for the recipe's relative paths; by default the recipe's folder."),
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing training set.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a planner's training set from a recipe.
 
-    It has planning examples with varied tools (TEvo), other planning tasks (TTG), sampled queries
-    (DQS) and general instructions. --output writes train.jsonl, validation.jsonl and manifest.json;
-    without --output, nothing is written, and only the samples are printed.
+    The set has planning examples with varied tools (TEvo), other planning tasks (TTG), sampled
+    queries (DQS) and general instructions. --output writes train.jsonl, validation.jsonl and
+    manifest.json; without --output, samples are printed and nothing is written.
     """
     from casewright.domains import domain_names
     from casewright.finetune.examples.make_training_set import make_training_set
@@ -207,11 +208,12 @@ def finetune_data(
 
 
 def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
-    by_split = {name.partition(".")[0]: facts for name, facts in manifest["examples"].items()}
-    tasks = sorted({task for facts in by_split.values() for task in facts["tasks"]})
-    rows = [[task, *(facts["tasks"].get(task, 0) for facts in by_split.values())] for task in tasks]
-    rows.append(["all", *(facts["all"] for facts in by_split.values())])
-    print_table(["task", *by_split], rows, title)
+    counts_of = {file.partition(".")[0]: counts for file, counts in manifest["examples"].items()}
+    splits = counts_of.values()
+    tasks = sorted({task for counts in splits for task in counts["tasks"]})
+    rows = [[task, *(counts["tasks"].get(task, 0) for counts in splits)] for task in tasks]
+    rows.append(["all", *(counts["all"] for counts in splits)])
+    print_table(["task", *counts_of], rows, title)
     queries, instructions = manifest["queries"], manifest["instructions"]
     per_task = instructions["per_planning_task"]
     ratio = f", {per_task:.2f} for each planning task" if per_task else ""

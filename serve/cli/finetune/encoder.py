@@ -27,12 +27,12 @@ def finetune_encoder(
     ],
     epochs: Annotated[int, Option(min=1, help="Passes over the pairs of texts.")] = 2,
     pairs: Annotated[int | None, Option(min=8, help="Limit of pairs, drawn at random.")] = None,
-    seed: Annotated[int, Option(min=0, help="The seed of every draw.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of random choices.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train the packaged encoder on the cases of a domain, without any question or label.
 
-    Use it with --encoder FOLDER; compare it with bench encoder --against FOLDER.
+    Use the encoder with --encoder FOLDER; test it with bench encoder --against FOLDER.
     """
     from casewright.finetune.encoder_training import EncoderSettings, train_encoder
     from casewright.finetune.training.run import check_writable
