@@ -107,7 +107,7 @@ def ask(
         if deadline is not None:
             limits = {**limits, "deadline": deadline}
         dialogue = Dialogue(
-            graph, user_scope, turns, replies=ask_user, limits=limits, approve=policy
+            graph, user_scope, turns, get_replies=ask_user, limits=limits, approve=policy
         )
         result = dialogue.ask(question, fields)
     print_run(result, question, save, as_json=as_json)

@@ -93,7 +93,7 @@ def calibrate(
 ) -> None:
     """Find the best selection of demonstrations for a model.
 
-    The command varies the weights of relevance, diversity and quality, and may_measure how selected
+    The command varies the weights of relevance, diversity and quality, and measures how selected
     cases change the probability of right and wrong answers. Repeat a stopped command to continue.
     """
     from casewright.finetune.demonstrations import RecordedScorer, Sweep, open_scorer
@@ -188,7 +188,7 @@ def _choose_lambdas_b(
     given: Sequence[float],
     may_measure: bool,
 ) -> Sequence[float]:
-    """Return the values of λ_b; if one needs the cases' quality, it is measured, if allowed."""
+    """Return the values of λ_b; if one needs the quality and it is unknown, it is measured."""
     from casewright.finetune.demonstrations import measure_quality
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B
     from casewright.finetune.demonstrations.quality import can_hold_quality

@@ -52,7 +52,7 @@ def chat(
     user_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     with closing(open_chosen(choice, user_scope, values.opening)) as session:
         graph = session.graph(choice.generator, InMemorySaver())
-        dialogue = Dialogue(graph, user_scope, turns, replies=ask_user)
+        dialogue = Dialogue(graph, user_scope, turns, get_replies=ask_user)
         for line in _lines():
             try:
                 if line.split()[0] == CONTEXT_COMMAND:

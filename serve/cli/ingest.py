@@ -59,9 +59,9 @@ def ingest(
     """Turn documents into cases: prose in many formats, notebooks, tables, JSON, source code.
 
     Another run encodes only changes, and removes the cases of deleted files. Logs, generated and
-    hidden files, node_modules, __pycache__ and virtual environments are skipped, which --dry-run
-    shows; links are not followed; .gitignore is not read. Unreadable files are reported; the exit
-    code is 2 if no file could be read.
+    hidden files, node_modules, __pycache__ and virtual environments are skipped; --dry-run lists
+    them. Links are not followed, and .gitignore is not read. Unreadable files are reported; the
+    exit code is 2 if no file could be read.
     """
     from casewright.domains.store_opening import open_waiting
     from casewright.serve.session.defaults import store_folder
@@ -124,12 +124,12 @@ def _show_report(report: IngestReport, path: str, location: str, count: int, dry
             (f"in {location}", count),
         ]
         print_table(["cases", ""], rows)
-    by_reason: dict[str, list[str]] = {}
+    files_by_reason: dict[str, list[str]] = {}
     for file, reason in report.skipped:
-        by_reason.setdefault(reason, []).append(file)
-    for reason, files in sorted(by_reason.items()):
-        others = f" and {len(files) - MAX_NAMES} more" if len(files) > MAX_NAMES else ""
-        names = ", ".join(files[:MAX_NAMES]) + others
+        files_by_reason.setdefault(reason, []).append(file)
+    for reason, files in sorted(files_by_reason.items()):
+        more = f" and {len(files) - MAX_NAMES} more" if len(files) > MAX_NAMES else ""
+        names = ", ".join(files[:MAX_NAMES]) + more
         echo(visible(f"Skipped {_count_files(len(files))}, since {reason}: {names}"))
     if report.failed:
         print_table(["failed", "since"], report.failed)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from casewright.finetune.queries.drafts import ReviewBatch
     from casewright.finetune.queries.query_files import QueryFile
 
+#: Names of two generators of messages.
 TEMPLATE, SMOLLM2 = "template", "smollm2"
 #: Minimum number of messages for ``finetune adapt``.
 MIN_MESSAGES = 20
@@ -44,13 +45,13 @@ def draft(
     ] = TEMPLATE,
     count: Annotated[int, Option(min=1, max=500, help="Limit of proposals.")] = 40,
     yes: Annotated[bool, Option("--yes", "-y", help="Accept all without a prompt.")] = False,
-    seed: Annotated[int, Option(min=0, help="The seed of the draws.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of random choices.")] = 0,
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a language model's call.")] = 120.0,
     as_json: AsJson = False,
 ) -> None:
     """Propose annotated messages for your tools, for a person to accept or reject.
 
-    The proposed plans are valid. Messages like those of the domain or the file are not proposed.
+    The proposed plans are valid. A message similar to one of the domain or file is not proposed.
     """
     from casewright.finetune.queries.query_files import QueryFile, check_output
     from casewright.planner import AnnotatedQuery
@@ -59,34 +60,34 @@ def draft(
     file = QueryFile(output)
     with own_tools(domain) as tools:
         questions = {query.query for query in tools.queries}
-        # The domain may already have the queries of the same file.
+        # The domain may already read its queries from the same file.
         file_queries = [AnnotatedQuery.read(r) for r in file.records if r["query"] not in questions]
         tools = replace(tools, queries=[*tools.queries, *file_queries])
-        drafts = _make_proposals(tools, generator, count, seed, seconds)
-    accepted = _review_proposals(file, drafts, yes=yes)
-    total = len(file.records) + accepted
-    needed = max(0, MIN_MESSAGES - total)
-    if needed:
+        proposals = _make_proposals(tools, generator, count, seed, seconds)
+    accepted_count = _review_proposals(file, proposals, accepts_all=yes)
+    total_count = len(file.records) + accepted_count
+    missing_count = max(0, MIN_MESSAGES - total_count)
+    if missing_count:
         command = f"casewright draft --domain {domain} --output {output} --generator provider:model"
     else:
         command = f"casewright finetune adapt --domain {domain} --input {output} --output adapter"
     facts: dict[str, Any] = {
         "file": str(output),
-        "proposed": len(drafts.records),
-        "kept": accepted,
-        "messages": total,
-        "left_out": {reason.value: n for reason, n in drafts.rejected.most_common()},
+        "proposed": len(proposals.records),
+        "kept": accepted_count,
+        "messages": total_count,
+        "left_out": {reason.value: count for reason, count in proposals.rejected.most_common()},
         "next": [command],
     }
     if as_json:
         print_json(facts)
         return
-    left_out = ", ".join(f"{n} × {reason}" for reason, n in facts["left_out"].items())
+    left_out = ", ".join(f"{count} × {reason}" for reason, count in facts["left_out"].items())
     echo(
-        f"{output}: {accepted} of {len(drafts.records)} proposals were accepted; it has {total} "
-        "messages." + (f" Not proposed: {left_out}." if left_out else "")
+        f"{output}: {accepted_count} of {len(proposals.records)} proposals were accepted; it has "
+        f"{total_count} messages." + (f" Not proposed: {left_out}." if left_out else "")
     )
-    hint = f" With {needed} more messages, you can train on it." if needed else ""
+    hint = f" With {missing_count} more messages, you can train on it." if missing_count else ""
     echo(f"Give the file to own_domain: planners then use it at once.{hint} Next:\n  {command}")
 
 
@@ -165,7 +166,7 @@ def _make_proposals(
 def _write_records(
     tools: OwnTools, generator: str, templates: Sequence[dict[str, Any]], count: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Return messages that a language model writes, with plans like those of the templates."""
+    """Return messages that a language model writes, with plans of the kinds that tools have."""
     from casewright.finetune.queries.query_writer import QueryWriter
     from casewright.planner import AnnotatedQuery
     from casewright.stores.progress import note, progress_bar
@@ -176,12 +177,12 @@ def _write_records(
         chat, tools.toolbox, queries, tools.encoder, excluded=tools.held_out, seconds=seconds
     )
     kind_count = len(writer.kinds)
-    per_kind = ceil(count / max(1, kind_count))
+    count_per_kind = ceil(count / max(1, kind_count))
     note(f"Asking {generator} for messages of {kind_count} kinds of plans …")
     with progress_bar("Writing", kind_count, show=sys.stderr.isatty()) as advance:
-        report = writer.write(per_kind, advance)
-    if report.stop_reason and not report.records:
-        fail(f"Nothing was written. {report.stop_reason}")
+        report = writer.write(count_per_kind, advance)
+    if report.stopped and not report.records:
+        fail(f"Nothing was written. {report.stopped}")
     return report.records
 
 
@@ -201,22 +202,22 @@ def _chat(generator: str) -> Any:
     return chat_model(generator)
 
 
-def _review_proposals(file: QueryFile, drafts: ReviewBatch, *, yes: bool) -> int:
+def _review_proposals(file: ResumedLines, proposals: ReviewBatch, *, accepts_all: bool) -> int:
     """Show each proposal, and add accepted proposals to a file; return their number."""
-    accepted = 0
-    for number, record in enumerate(drafts.records, 1):
-        if not yes:
+    accepted_count = 0
+    for number, record in enumerate(proposals.records, 1):
+        if not accepts_all:
             context = f"  {record['context']}" if record["context"] else ""
             plan = record["plan"].replace("\n", "\n    ")
-            text = f"{number}/{len(drafts.records)}  {record['query']}{context}\n    {plan}"
+            text = f"{number}/{len(proposals.records)}  {record['query']}{context}\n    {plan}"
             echo(visible(text), err=True)
             answer = _read_answer()
             if answer == "q":
                 break
-        if yes or answer == "y":
+        if accepts_all or answer == "y":
             file.append(record)
-            accepted += 1
-    return accepted
+            accepted_count += 1
+    return accepted_count
 
 
 def _read_answer() -> str:

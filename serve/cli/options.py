@@ -19,7 +19,8 @@ DomainOrFile = Annotated[
 Scope = Annotated[
     list[str] | None,
     Option(
-        help="The user; repeatable; by default the domain's first values.", metavar="FIELD=VALUE"
+        help="Identifies the user; repeatable; default: each field's first value.",
+        metavar="FIELD=VALUE",
     ),
 ]
 Tenant = Annotated[str | None, Option(help="The tenant whose cases tools read.", metavar="NAME")]
@@ -37,7 +38,7 @@ PlannerName = Annotated[str, Option(help=_PLANNER_HELP, metavar="NAME")]
 Adapter = Annotated[
     str | None,
     Option(
-        help="A plan parser or a language model's PEFT adapter; by default also the planner.",
+        help="A plan parser or a language model's PEFT adapter; without --planner, it plans.",
         metavar="FOLDER",
     ),
 ]
@@ -47,14 +48,14 @@ Device = Annotated[
 DType = Annotated[
     str | None,
     Option(
-        help="A local language model's numbers: float32, bfloat16 (the default on a GPU), float16, "
-        "or int8 (a CPU only; the default for adapters trained here).",
+        help="A local language model's number type: float32, bfloat16 (the default on a GPU), "
+        "float16, or int8 (CPU only; the default for adapters that Casewright trained).",
         metavar="TYPE",
     ),
 ]
 Examples = Annotated[
     int | None,
-    Option(min=0, help="Plan cases in a language model's prompt; 4, or as mistral was trained."),
+    Option(min=0, help="Plan cases in a language model's prompt; default: 4, or as in training."),
 ]
 Grammar = Annotated[
     bool,

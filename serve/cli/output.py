@@ -15,8 +15,8 @@ from typer import Exit, echo
 
 from casewright.errors import InputError
 
+#: The printed mark for each status of a step.
 STATUS_MARKS = {"done": "✓", "empty": "∅", "failed": "✗", "timed_out": "⏱", "skipped": "↷"}
-
 #: The text for each reason why a feedback loop stopped.
 STOP_REASONS = {
     "settled": "nothing more was relevant",
@@ -30,13 +30,13 @@ STOP_REASONS = {
     "search_failed": "it ended, since a search failed",
 }
 
-# Characters that move a terminal's cursor or reverse its text, and lone surrogates.
+# Characters that move a terminal's cursor or reverse the direction of text, and lone surrogates.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
     """Return a text without the characters that could manipulate a terminal."""
-    # A line may end in "\r\n".
+    # Line ends of Windows are no manipulation.
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n").removesuffix("\r"))
 
 
@@ -68,7 +68,7 @@ def print_facts(facts: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def print_run(state: Mapping[str, Any], question: str, save: Path | None, *, as_json: bool) -> None:
-    """Print the answer in a graph's final state, and save the run to a file if one is given."""
+    """Print the answer in a graph's final state, and save the run to the file ``save``, if any."""
     if save is not None:
         from casewright.graph import Answer
         from casewright.graph.run_file import save_run
@@ -136,8 +136,8 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
 
 
 def _feedback_line(report: Mapping[str, Any]) -> str:
-    """Return a sentence about a feedback loop's report; empty for a report of another tool."""
-    # Another tool may report the same event with other fields.
+    """Return a sentence about a feedback loop's report; empty for other reports."""
+    # A user's tool may report the same event with other fields.
     with suppress(KeyError, TypeError, ValueError):
         if report.get("event") == "feedback_round":
             note = f" {report['note']}" if report["note"] else ""
@@ -173,11 +173,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     for row in rows:
         table.add_row(*(escape(_cell(value)) for value in row))
     console = Console(highlight=False)
-    # A file or a pipe has no width, so that the table need not wrap.
+    # A file or a pipe has no width, so the table need not wrap there.
     if not console.is_terminal and "COLUMNS" not in os.environ:
         width = Console(width=10_000).measure(table).maximum
         console = Console(highlight=False, width=width)
-    # Leave it to the terminal to wrap lines that are too wide; rich would cut them off.
+    # The terminal wraps lines that are too wide; rich would cut them off.
     min_width = Console(width=10_000).measure(table).minimum
     console.print(table, width=max(min_width, console.width), crop=False)
 

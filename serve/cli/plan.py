@@ -30,7 +30,7 @@ def plan(
     question: Annotated[str | None, Argument(help="The question.")] = None,
     source: Annotated[Path | None, Option("--input", help="A JSON Lines file of queries.")] = None,
     target: Annotated[
-        Path | None, Option("--output", help="The file for their plans; stdout by default.")
+        Path | None, Option("--output", help="The file for the plans; stdout by default.")
     ] = None,
     context: options.ContextText = None,
     examples: options.Examples = None,
@@ -92,7 +92,7 @@ def _result_fields(result: PlanResult) -> dict[str, Any]:
 def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Planner) -> None:
     """Plan for every record of a JSON Lines file; write a line for each record, in the same order.
 
-    The plan of an invalid record is empty, and its ``error`` says why.
+    The line of an invalid record has an empty plan, and the reason as ``error``.
     """
     try:
         lines = source.read_bytes().split(b"\n")
@@ -150,7 +150,7 @@ def _plan_all(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Itera
 def _read_request(
     line: bytes, toolbox: Toolbox, planner: Planner
 ) -> tuple[dict[str, Any], PlanRequest | None]:
-    """Return the output record before planning, and the request if the input is valid."""
+    """Return the output record without its plan, and the request if the line is valid."""
     from casewright.planner import QueryRecord
 
     output: dict[str, Any] = {

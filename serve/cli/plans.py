@@ -1,4 +1,4 @@
-"""The command `casewright plans`, which pins plans under a name, runs them, and compares two."""
+"""The command `casewright plans`, which pins, lists and runs named plans, and compares plans."""
 
 from __future__ import annotations
 
@@ -68,6 +68,7 @@ def pin(
         raise InputError("Give the question too: casewright plans pin NAME QUESTION.")
     check_question(question)
     choice, folder = _read_choice(config, values.domain, flags)
+    # A given plan needs no planner, so a session with the cheapest one is opened.
     planner = None if given_plan is None else FallbackPlanner()
     with closing(open_chosen(choice, opening=values.opening, planner=planner)) as session:
         request = PlanRequest(question, session.opened.toolbox, fields)
@@ -132,7 +133,7 @@ def run(
     choice, folder = _read_choice(config, values.domain, flags)
     pinned = read_pinned(folder, name)
     user_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
-    # The pinned plan's planner needs the open toolbox, and replaces this planner below.
+    # Below, the pinned plan's planner, which needs the open toolbox, replaces this planner.
     open_arguments: Any = {"opening": values.opening, "planner": FallbackPlanner()}
     with closing(open_chosen(choice, **open_arguments)) as session:
         toolbox = session.opened.toolbox
@@ -143,7 +144,7 @@ def run(
             return
         graph = session.graph(choice.generator, InMemorySaver())
         policy: Any = "always" if approve else "declared"
-        dialogue = Dialogue(graph, user_scope, replies=ask_user, limits=limits, approve=policy)
+        dialogue = Dialogue(graph, user_scope, get_replies=ask_user, limits=limits, approve=policy)
         result = dialogue.ask(question, fields)
     print_run(result, question, save, as_json=as_json)
 
@@ -162,7 +163,7 @@ def list_plans(
         try:
             plans.append(read_pinned(folder, name).to_json())
         except InputError as error:
-            # A damaged plan must not hide the others.
+            # A damaged plan must not hide the other plans.
             echo(visible(f"error: {error}"), err=True)
     if as_json:
         print_json({"folder": str(folder), "plans": plans})
@@ -203,9 +204,9 @@ def diff(
     config: options.ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two plans step by step, with the confidence of their planners and its reasons.
+    """Compare two plans step by step; show their planners' confidences with the reasons.
 
-    Files are a plan's text, a run of ask --save, or a pinned plan.
+    A file has a plan's text, a run of ask --save, or a pinned plan.
     """
     from casewright.planner import diff_plans
     from casewright.serve.session import option_values

@@ -21,10 +21,11 @@ from casewright.serve.cli.evaluate import indent_plan
 if TYPE_CHECKING:
     from casewright.finetune.evaluation.outcome import PlanOutcome
 
+#: Names of the plugin's settings. ``GATE`` is the required share of right plans.
 PLANS, DOMAIN, PLANNER, ADAPTER, GATE = (
     f"casewright_{name}" for name in ("plans", "domain", "planner", "adapter", "gate")
 )
-#: The name of the user property with a test's report.
+#: The name of the pytest user property with a test's report.
 REPORT = "casewright"
 
 
@@ -79,7 +80,7 @@ class PlanFile(pytest.File):
 
 
 class PlanItem(pytest.Item):
-    """The test of a file, which compares graph and arguments of each plan with the right plan."""
+    """The test of a file: it compares graph and arguments of each plan with the right plan's."""
 
     def runtest(self) -> None:
         """Plan, report changed results, and raise ``WrongPlansError`` below the gate."""
@@ -88,14 +89,14 @@ class PlanItem(pytest.Item):
         accepted_file = self.path.with_suffix(".accepted.json")
         changes = _list_changes(outcomes, _read_accepted(accepted_file))
         verdicts = [outcome.graph_arguments for outcome in outcomes]
-        right = sum(verdicts)
-        summary = f"{right} of {len(outcomes)} whole plans are right; the gate is {gate:g}."
+        right_count = sum(verdicts)
+        summary = f"{right_count} of {len(outcomes)} whole plans are right; the gate is {gate:g}."
         self.user_properties.append((REPORT, "\n".join([summary, *changes])))
         if self.config.getoption("--casewright-accept"):
             results = dict(zip(map(_message_name, outcomes), verdicts, strict=True))
             text = json.dumps(results, indent=1, ensure_ascii=False)
             accepted_file.write_text(text + "\n", encoding="utf-8")
-        if right < gate * len(outcomes):
+        if right_count < gate * len(outcomes):
             raise WrongPlansError(summary)
 
     def _outcomes(self) -> Sequence[PlanOutcome]:
@@ -144,10 +145,12 @@ def _read_accepted(file: Path) -> Mapping[str, bool]:
 
 
 def _list_changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> Iterator[str]:
-    """Yield lines for messages whose result is not the accepted one, and for wrong new messages."""
+    """Yield lines for messages whose result differs from the accepted result.
+
+    A message that is not in the accepted run must be right.
+    """
     for outcome in outcomes:
         name, is_right = _message_name(outcome), outcome.graph_arguments
-        # A message that is not in the accepted run is expected to be right.
         if is_right == accepted.get(name, True):
             continue
         wrong_text = "right -> wrong" if name in accepted else "wrong"

@@ -1,4 +1,4 @@
-"""The commands `casewright serve`, the HTTP service, and `mcp`, the MCP server over stdio."""
+"""The commands `casewright serve` (the HTTP service) and `mcp` (the MCP server over stdio)."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _OPTIONS = {
     "host": Annotated[str | None, Option(help="Address; default 127.0.0.1.", metavar="ADDRESS")],
     "port": Annotated[int | None, Option(help="Port; default 8000; 0 takes a free one.")],
     "without_tokens": _switch(
-        "without-tokens/--with-tokens", "Require no tokens; serve this machine."
+        "without-tokens/--with-tokens", "Require no tokens; serve only this machine."
     ),
     "share_port": _switch("share-port/--own-port", "Share the port with your other services."),
-    "compute_threads": Annotated[int | None, Option(help="Threads that plan and quote.")],
+    "compute_threads": Annotated[int | None, Option(help="Number of planning threads.")],
     "shared_runs": _switch("shared-runs/--own-runs", "Encode concurrent questions together."),
     "retain": Annotated[
         str | None, Option(help="Answers to keep: off, verified, approved.", metavar="WHICH")
@@ -49,14 +49,14 @@ _OPTIONS = {
 def serve(
     flags: Flags,
     tokens: Annotated[
-        Path | None, Option(help="A TOML file of [[tokens]]: token, tenant.", metavar="FILE")
+        Path | None, Option(help="A TOML file of [[tokens]] with token, tenant.", metavar="FILE")
     ] = None,
     threads: Annotated[
         str | None,
-        Option(help="A file for threads, or postgresql://USER@HOST/NAME.", metavar="PLACE"),
+        Option(help="Storage of threads: a file, or postgresql://USER@HOST/NAME.", metavar="PLACE"),
     ] = None,
     corrections: Annotated[
-        Path | None, Option(help="Let users correct plans, into this file.", metavar="FILE")
+        Path | None, Option(help="Let users correct plans; save them here.", metavar="FILE")
     ] = None,
     config: ConfigFile = None,
 ) -> None:
@@ -67,12 +67,12 @@ def serve(
         _check_installed(*_MCP_REQUIREMENTS)
     from casewright.serve.service.starting import start
 
-    in_database = threads is not None and threads.startswith(("postgresql://", "postgres://"))
+    is_url = threads is not None and threads.startswith(("postgresql://", "postgres://"))
     start(
         config,
         tokens_file=tokens,
-        threads_file=None if threads is None or in_database else Path(threads),
-        threads_url=threads if in_database else None,
+        threads_file=None if threads is None or is_url else Path(threads),
+        threads_url=threads if is_url else None,
         corrections_file=corrections,
         **flags,
     )

@@ -13,7 +13,7 @@ from casewright.errors import StoreLockedError
 from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_table
 
-#: Maximum wait for another process that holds a store.
+#: Maximum time to wait for another process that has a store open.
 LOCK_SECONDS = 2.0
 StoreFolder = Annotated[
     Path | None, Argument(help="A store's folder; by default all in the data folder.")
@@ -38,18 +38,18 @@ def check(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
             states = [{"collection": "", "cases": None, "damage": "", "held": True}]
         results += [{"store": str(folder), "held": False, **state} for state in states]
     caches = [] if store_folder is not None else list(_check_caches(remove=False))
-    damaged = sum(bool(result["damage"]) for result in results)
+    damaged_count = sum(bool(result["damage"]) for result in results)
     if as_json:
-        print_json({"stores": results, "caches": caches, "damaged": damaged})
+        print_json({"stores": results, "caches": caches, "damaged": damaged_count})
     else:
         rows = [[r["store"], r["collection"], r["cases"], _state_text(r)] for r in results]
         print_table(["store", "collection", "cases", "state"], rows)
         if caches:
             print_table(["cache", "state"], [[cache["cache"], cache["state"]] for cache in caches])
-    if damaged:
+    if damaged_count:
         fail(
-            f"{damaged} of {len(results)} collections are damaged. Restore them from a copy, or "
-            "run casewright repair, which keeps the sound cases."
+            f"{damaged_count} of {len(results)} collections are damaged. Restore them from a copy, "
+            "or run casewright repair, which keeps the sound cases."
         )
 
 
@@ -90,8 +90,8 @@ def _store_folders(store_folder: Path | None) -> list[Path]:
 
 
 def _check_caches(*, remove: bool) -> Iterator[dict[str, str]]:
-    """Yield the caches with their states; with ``remove``, delete unusable entries first."""
-    from casewright.stores.encoders.cache import CACHE_FILE, check_vectors
+    """Yield the caches with their states; with ``remove``, first delete unusable entries."""
+    from casewright.stores.encoders.cache import FILE, check_vectors
     from casewright.stores.paths import cache_folder
 
     file = cache_folder() / "embeddings" / CACHE_FILE
@@ -111,16 +111,16 @@ def _state_text(result: dict[str, Any]) -> str:
     return str(result["damage"] or "sound")
 
 
-def _restore_command(folder: Path, lost: int | None) -> str:
-    """Return the command that restores lost cases; empty if there is none."""
+def _restore_command(folder: Path, lost_count: int | None) -> str:
+    """Return the command that restores lost cases, or an empty text."""
     from casewright.domains import domain_names
     from casewright.stores.documents.cases import COLLECTION
     from casewright.stores.paths import data_folder
 
-    if lost == 0:
+    if lost_count == 0:
         return ""
     for name in domain_names():
-        # A domain may have several folders of stores.
+        # A domain's folder may contain several folders of stores.
         if folder.name == "cases" and data_folder() / name in folder.parents:
             return f"casewright domains --build {name}"
     if folder.parent == data_folder() and folder.name.startswith(COLLECTION):

@@ -10,7 +10,7 @@ from warnings import warn
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, text_facet
 from casewright.stores.hit import Retained
 
-#: A tenant without cases: a store of several tenants must be opened for one of them.
+#: Name of a tenant without cases, since a store of several tenants must be opened for one tenant.
 _NO_TENANT = "casewright"
 
 
@@ -45,7 +45,7 @@ class AnswerStore:
     def retain(
         self, tenant: str, question: str, answer: Mapping[str, Any], retained_by: str
     ) -> Retained:
-        """Retain an answer in its JSON form; an answer that no user approved must cite evidence."""
+        """Retain an answer in its JSON form; unless a user approved it, it must cite evidence."""
         cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
         case = Case(
             problem={"question": question},

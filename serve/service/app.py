@@ -66,8 +66,8 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with threads_lock:
             async with open_checkpoints(options) as (saver, locks, store, find_older):
-                call_threads = options.max_tool_threads
-                bound_call_threads(call_threads, options.share_of(call_threads))
+                max_threads = options.max_tool_threads
+                bound_call_threads(max_threads, options.share_of(max_threads))
                 runs = Runs(parts, options, saver, answers, locks, store, metrics)
                 app.state.runs = runs
                 async with retire_in_background(runs, find_older):
@@ -95,7 +95,7 @@ def create_app(
         from casewright.serve.service.mcp_tools import router as mcp_router
 
         app.include_router(mcp_router)
-    # The last middleware added is the first to see a request.
+    # A request passes the middleware that is added last first.
     app.add_middleware(Admission, options=options, path_limits=routes.PATH_LIMITS)
     app.add_middleware(Authentication, tokens=Tokens(options.tokens, options.changed_tokens))
     app.add_middleware(problems.ErrorBoundary)

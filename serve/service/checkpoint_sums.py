@@ -9,9 +9,11 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from casewright.errors import StoreDamagedError
 
-#: The suffix of a value's type name if its bytes end in a checksum, and the checksum's length in
-#: bytes. Values of earlier versions have no checksum.
-SUFFIX, BYTES = "+crc32", 4
+#: Suffix of the type name of a value whose bytes end in a checksum. Values that earlier versions
+#: stored have no checksum.
+SUFFIX = "+crc32"
+#: Number of bytes of a checksum.
+CHECKSUM_BYTES = 4
 
 
 class SummedSerializer(JsonPlusSerializer):
@@ -30,7 +32,7 @@ class SummedSerializer(JsonPlusSerializer):
         type_name, content = data
         if type_name.endswith(SUFFIX):
             type_name = type_name.removesuffix(SUFFIX)
-            content, checksum = content[:-BYTES], content[-BYTES:]
+            content, checksum = content[:-CHECKSUM_BYTES], content[-CHECKSUM_BYTES:]
             if _checksum(type_name, content) != checksum:
                 raise damaged_thread("a checksum is wrong")
         try:
@@ -47,4 +49,4 @@ def damaged_thread(reason: str) -> StoreDamagedError:
 
 
 def _checksum(type_name: str, data: bytes) -> bytes:
-    return zlib.crc32(data, zlib.crc32(type_name.encode())).to_bytes(BYTES, "little")
+    return zlib.crc32(data, zlib.crc32(type_name.encode())).to_bytes(CHECKSUM_BYTES, "little")

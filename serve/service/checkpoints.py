@@ -1,4 +1,4 @@
-"""Opens the storage of threads; the key of a thread depends on its tenant."""
+"""Opens the storage of threads (conversations); the key of a thread depends on its tenant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.repeats import TTL, sweep
 from casewright.serve.service.thread_locks import ThreadLocks
 
-#: SQL that selects threads by the id of their last checkpoint; callers append the upper bound.
+#: SQL that selects threads by the id of their last checkpoint; callers append an upper bound.
 SELECT_OLDER = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
 FindOlder = Callable[[str], Awaitable[list[str]]]
 #: Maximum number of threads in memory, of all tenants together.
@@ -125,7 +125,7 @@ def _find_damage(file: Path) -> str:
             # The deadline has passed. Checksums still reveal damage when a value is read.
             return ""
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            # SQLite's message quotes the damaged text, which may not be UTF-8.
+            # SQLite's error message quotes the damaged text, which may not be UTF-8.
             return str(error)
     return "" if result == "ok" else " ".join(str(result).split())
 
@@ -169,24 +169,24 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
 
 
 class RecentThreads:
-    """If ``bounded``, keeps up to ``limit`` threads in memory, and only the last run of each."""
+    """If ``bounded``, keeps at most ``limit`` threads in memory, and only the last run of each."""
 
     def __init__(self, saver: Any, *, bounded: bool, limit: int = MAX_IN_MEMORY) -> None:
         self._saver = saver
-        self._bounded = bounded
+        self._is_bounded = bounded
         self._used_threads: TenantLru[None] = TenantLru(limit)
 
     async def mark_used(self, tenant: str, key: str, running: Container[str] = ()) -> None:
         """Mark a thread as used now; delete the oldest idle threads beyond the limit."""
-        if self._bounded:
+        if self._is_bounded:
             for evicted in self._used_threads.put(tenant, key, None, running):
                 await self._saver.adelete_thread(evicted)
 
     async def begin_run(self, key: str) -> None:
         """Delete a thread's earlier runs before a new run; LangGraph itself would keep them."""
-        if self._bounded:
+        if self._is_bounded:
             await self._saver.adelete_thread(key)
 
     def forget(self, tenant: str, key: str) -> None:
-        """Stop counting a deleted thread."""
+        """Forget a thread that was deleted, so that it does not count."""
         self._used_threads.remove(tenant, key)

@@ -1,4 +1,4 @@
-"""Limits the number of connections, and the time for which each may be quiet or busy."""
+"""Limits the number of connections, and the time for which a connection may be quiet or busy."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ class Connections:
     """The open connections, bounded in total and by address (IPv6: by network of 64 bits).
 
     A connection is busy while a request is processed, and else quiet. At the limit of an address,
-    a new connection replaces that address's longest quiet connection; at the total limit, it
-    replaces one of the address with the most connections. If none is quiet, the new connection
-    gets 503. Connections are also closed after ``quiet_seconds`` or ``busy_seconds``.
+    a new connection replaces that address's longest quiet connection. At the total limit, it
+    replaces the longest quiet connection of the address with the most connections. If none is
+    quiet, the new connection gets 503. Connections that are quiet for more than ``quiet_seconds``
+    or busy for more than ``busy_seconds`` are closed.
     """
 
     limit: int
     address_limit: int
     quiet_seconds: float
     busy_seconds: float
-    # By address, each connection with the time of its last change to busy or quiet, in time order.
+    # By address: connections with the times of their last change to busy or quiet, sorted by it.
     _open: dict[str, OrderedDict[BoundedProtocol, float]] = field(default_factory=dict)
 
     def admit(self, connection: BoundedProtocol) -> bool:
@@ -54,7 +55,7 @@ class Connections:
         is_full = sum(map(len, self._open.values())) >= self.limit
         if is_full or len(peers) >= self.address_limit:
             candidates = max(self._open.values(), key=len) if is_full else peers
-            quiet = next((candidate for candidate in candidates if not candidate.busy), None)
+            quiet = next((candidate for candidate in candidates if not candidate.is_busy), None)
             log.warning(
                 "There is no room for another connection: %s.",
                 "it is refused" if quiet is None else "a quiet connection is closed",
@@ -86,8 +87,9 @@ class Connections:
         for peers in list(self._open.values()):
             for connection, changed_at in list(peers.items()):
                 connection.report_change()
-                limit = self.busy_seconds if connection.busy else self.quiet_seconds
+                limit = self.busy_seconds if connection.is_busy else self.quiet_seconds
                 is_overdue = connection.loop.time() - changed_at > limit
+                # The report may have restarted the timer.
                 if is_overdue and peers.get(connection) == changed_at:
                     connection.transport.abort()
 
@@ -105,14 +107,14 @@ class BoundedProtocol(H11Protocol):
         self.address = ""
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """True while a request is processed."""
         is_processing = self.cycle is not None and not self.cycle.response_complete
         return is_processing and not self.transport.is_closing()
 
     def report_change(self) -> None:
         """Restart the timer if another request or response has begun or ended."""
-        state = (self.cycle, self.busy)
+        state = (self.cycle, self.is_busy)
         if state != self._last_state:
             self._last_state = state
             self._connections.restart_timer(self)
@@ -157,8 +159,8 @@ def network_of(host: str) -> str:
 def connection_limit(requested: int) -> int:
     """Return the maximum number of connections: at most ``requested``.
 
-    The process's limit of open files also bounds the number; at least a quarter of the files is
-    reserved for the service's work. Raise ``InputError`` if the limit leaves too few connections.
+    The process's limit of open files also bounds the number; at least a quarter of these files is
+    reserved for the service's work. Raise ``InputError`` if too few connections remain.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:

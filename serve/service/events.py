@@ -21,21 +21,21 @@ KEEP_ALIVE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of a stream: its name, listed in the module ``routes``, and data of JSON types."""
+    """An event of a stream; the module ``routes`` lists the names, and the data is JSON."""
 
     name: str
     data: Mapping[str, Any]
 
     def encode(self) -> bytes:
         """Return the event's lines."""
-        # JSON without line breaks is one line of data.
+        # The JSON has no line breaks, so it is one line of data.
         return f"event: {self.name}\ndata: {json_text(self.data)}\n\n".encode()
 
 
 async def event_lines(
     events: AsyncGenerator[Event, None], deadline: float, keep_alive: float = KEEP_ALIVE_SECONDS
 ) -> AsyncGenerator[bytes, None]:
-    """Yield a run's events as bytes; after a failure or the deadline, the last event is ``error``.
+    """Yield a run's events as bytes; after a failure or the deadline, yield ``error`` as the last.
 
     Args:
         events: The run's events; they are closed when the reader stops, which cancels the run.
@@ -72,7 +72,7 @@ async def event_lines(
 
 
 class EventStream(Response):
-    """A response of server-sent events, which closes its run however the response ends."""
+    """A response of server-sent events; its run is closed, however the response ends."""
 
     media_type = MEDIA_TYPE
 

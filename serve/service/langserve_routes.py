@@ -1,7 +1,7 @@
 """LangServe's routes over the service's runs.
 
-LangServe is archived and supports neither threads nor LangGraph's context. Therefore it gets a
-runnable with a typed input and output, which passes the tenant to ``runs.Runs``.
+LangServe is archived and supports neither threads nor LangGraph's context. Therefore LangServe
+gets a runnable with typed input and output, which passes the tenant to ``runs.Runs``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from casewright.serve.service.tokens import tenant_of
 
 PATH = "/casewright"
 #: Key of the tenant in LangServe's configuration; LangChain traces no keys with this prefix.
-_TENANT = "__casewright_tenant"
+_TENANT_KEY = "__casewright_tenant"
 #: Maximum number of questions of a batch that run at the same time.
 BATCH_CONCURRENCY = 4
 
@@ -50,7 +50,7 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
         # This drops the configurable values that the client sent.
         per_req_config_modifier=lambda config, request: {
             **config,
-            "configurable": {_TENANT: tenant_of(request.scope)},
+            "configurable": {_TENANT_KEY: tenant_of(request.scope)},
         },
     )
     app.include_router(router)
@@ -59,7 +59,7 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
 class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
     """A runnable with bounded batches.
 
-    LangChain's ``abatch`` starts all questions at once, and continues the others if one fails.
+    LangChain's ``abatch`` starts all questions at once, and does not stop if one fails.
     """
 
     def __init__(self, answer: Any, max_batch: int) -> None:
@@ -100,10 +100,10 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
     """Return ``Runs.ask`` as a runnable with a typed input and output."""
 
     async def answer(body: Any, config: RunnableConfig) -> Any:
-        tenant: str = config["configurable"][_TENANT]
+        tenant: str = config["configurable"][_TENANT_KEY]
         runs: Runs = app.state.runs
         ask_body = body if isinstance(body, AskBody) else AskBody.model_validate(body)
-        # LangServe collects the events of all child runnables, so the run must not be a child.
+        # LangServe collects the events of all child runnables; without a config, the run is none.
         reset_token = var_child_runnable_config.set(None)
         try:
             result = await runs.ask(ask_body, tenant)

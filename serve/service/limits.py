@@ -22,20 +22,20 @@ from casewright.serve.service.problems import RefusedError, problem_response
 from casewright.serve.service.tokens import is_open, tenant_of
 from casewright.tools.deadline import owner
 
-#: Extra time in which a stream can report its own timeout.
+#: Extra time after the deadline, in which a stream can report its timeout to the client.
 GRACE_SECONDS = 2.0
 #: Maximum wait for cancelled work.
 CANCEL_SECONDS = 5.0
-#: Limits on reading and discarding a body that is too large, before the refusal. If the body were
-#: not read, a client that is still writing would see its connection reset.
+#: Limits on how much of a body that is too large is read and discarded before the refusal. If the
+#: body were not read, the connection of a client that is still writing would be reset.
 DISCARD_BYTES = 16 * 1024 * 1024
 DISCARD_SECONDS = 5.0
 #: Bodies larger than this are scanned in a thread; smaller bodies take at most a millisecond.
 LARGE_BYTES = 64 * 1024
 #: Maximum depth of nested JSON lists and objects.
-JSON_DEPTH = 100
-#: Maximum number of strings, brackets and commas in JSON; a large run has 50,000.
-JSON_PARTS = 200_000
+MAX_JSON_DEPTH = 100
+#: Maximum number of strings, brackets and commas in JSON; a large saved run has 50,000.
+MAX_JSON_PARTS = 200_000
 #: A string (closed or not), a bracket or a comma. The pattern scans no string twice.
 _JSON_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)
 log = logging.getLogger("casewright.service")
@@ -47,7 +47,7 @@ class _DisconnectedError(Exception):
 
 
 class Slots:
-    """Slots for concurrent work; a tenant that holds ``share`` slots waits, and takes no other."""
+    """``limit`` slots for concurrent work; each tenant holds at most ``share`` of them at once."""
 
     def __init__(self, limit: int, share: int) -> None:
         self._all_slots = asyncio.Semaphore(limit)
@@ -63,7 +63,7 @@ class Slots:
 
 
 class _Sender:
-    """A request's ASGI ``send`` that records whether the response has begun and is complete."""
+    """A request's ASGI ``send``, which records whether the response has begun and is complete."""
 
     def __init__(self, send: Send, timeout: asyncio.Timeout) -> None:
         self._send, self._timeout = send, timeout
@@ -72,7 +72,7 @@ class _Sender:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and not self.has_begun:
             self.has_begun = True
-            # Once the status is sent, a stream reports its timeout itself.
+            # After the status is sent, only the stream itself can report a timeout.
             if (when := self._timeout.when()) is not None and not self._timeout.expired():
                 self._timeout.reschedule(when + GRACE_SECONDS)
         self.is_complete |= message["type"] == "http.response.body" and not message.get("more_body")
@@ -80,7 +80,7 @@ class _Sender:
 
 
 class _Queue:
-    """The slots of one kind of requests; as many requests may wait as may run.
+    """The slots of one kind of requests; for each request that may run, another may wait.
 
     ``counts`` has the number of running and waiting requests by tenant.
     """
@@ -98,9 +98,9 @@ class Admission:
     """Middleware that bounds the number, size, JSON depth and time of requests.
 
     The body of a request is read before the request is processed; a disconnection cancels the work.
-    ``max_concurrency`` POST and PUT requests run at once, and as many wait; further requests get
-    503. Requests of other methods are counted separately, and requests of open paths not at all.
-    ``path_limits`` maps paths to their own ``max_body_bytes``.
+    ``max_concurrency`` POST and PUT requests run at once, and the same number may wait; further
+    requests get 503. Requests of other methods are counted separately, and requests for open paths
+    are not counted. ``path_limits`` maps paths to their own ``max_body_bytes``.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class Admission:
         work = asyncio.ensure_future(handle())
         try:
             await asyncio.wait({work, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-            # After a complete response, the server reports a disconnection before the work ends.
+            # The server also reports a disconnection after a complete response.
             if work.done() or sender.is_complete:
                 await work
         finally:
@@ -251,13 +251,14 @@ def json_refusal(body: bytes) -> str:
         return "The JSON is not UTF-8. Send it as UTF-8."
     depth = 0
     for count, token in enumerate(_JSON_TOKEN.finditer(body), 1):
-        if count > JSON_PARTS:
-            return f"The JSON has more than {JSON_PARTS:,} texts, brackets and commas. Send less."
+        if count > MAX_JSON_PARTS:
+            parts = f"{MAX_JSON_PARTS:,} texts, brackets and commas"
+            return f"The JSON has more than {parts}. Send less."
         first_byte = body[token.start()]
         if first_byte in b"[{":
             depth += 1
-            if depth > JSON_DEPTH:
-                return f"The JSON is nested deeper than {JSON_DEPTH} levels. Send it flatter."
+            if depth > MAX_JSON_DEPTH:
+                return f"The JSON is nested deeper than {MAX_JSON_DEPTH} levels. Send it flatter."
         elif first_byte in b"]}":
             depth -= 1
     return ""

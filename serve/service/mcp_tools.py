@@ -1,6 +1,7 @@
 """The MCP tools ``plan``, ``run_plan`` and ``ask``, at ``/mcp`` and over stdio.
 
-The scope is from a header or, over stdio, an option. No argument sets it: models write arguments.
+The user's scope comes from a header (over stdio: an option). It is no argument, since models write
+the arguments.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ async def _await_in_own_task(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[
     while it stops the steps.
     """
     task = asyncio.ensure_future(work)
+    # Retrieve the exception, or asyncio logs it.
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
         return await asyncio.shield(task)

@@ -16,17 +16,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from casewright.serve.service.problems import responses, templates
 from casewright.tools.deadline import abandoned_calls, running_calls
 
-#: Upper bounds of the histograms' buckets, in seconds.
+#: Upper bounds of the histogram's buckets, in seconds.
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+#: Statuses of requests that are counted as refused.
 REFUSAL_STATUSES = (400, 401, 413, 422, 503)
 router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error=False))])
 
 
 class Metrics:
-    """The metrics of a service; ``tools`` are the names of tools that labels may have."""
+    """The metrics of a service; labels contain no other names of tools than ``tool_names``."""
 
-    def __init__(self, tools: Iterable[str] = ()) -> None:
-        self._tools = frozenset(tools)
+    def __init__(self, tool_names: Iterable[str] = ()) -> None:
+        self._names = frozenset(tool_names)
         self.registry = CollectorRegistry()
         counter = partial(Counter, namespace="casewright", registry=self.registry)
         gauge = partial(Gauge, namespace="casewright", registry=self.registry)
@@ -64,7 +65,7 @@ class Metrics:
         match event:
             case {"event": "plan", "planner": {"milliseconds": milliseconds}}:
                 self.count_phase("planning", milliseconds)
-            case {"event": "step_ended", "tool": tool, "status": status} if tool in self._tools:
+            case {"event": "step_ended", "tool": tool, "status": status} if tool in self._names:
                 self._tool_calls.labels(tool, status).inc()
             case {
                 "event": "answer",

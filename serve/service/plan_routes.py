@@ -61,9 +61,9 @@ async def pin(name: PlanName, body: models.PinBody, runs: TheRuns, tenant: TheTe
         raise RefusedError(
             409, "Plans cannot be pinned over HTTP: see the settings plans_folder and pin_plans."
         )
-    pinned, replaced = await asyncio.to_thread(_save_pinned, folder, name, body, toolbox)
+    pinned, is_replacement = await asyncio.to_thread(_save_pinned, folder, name, body, toolbox)
     log.info("The tenant %s pinned the plan %s.", tenant, name)
-    return reply({**pinned.to_json(), "differences": []}, 200 if replaced else 201)
+    return reply({**pinned.to_json(), "differences": []}, 200 if is_replacement else 201)
 
 
 @plans.post(
@@ -114,7 +114,7 @@ def _save_pinned(
             question, planner = pinned.filled(toolbox, {})
             plan = planner.fixed
         PlanRequest(question, toolbox, body.context).validate(plan)
-    replaces_plan = name in pinned_names(folder)
+    is_replacement = name in pinned_names(folder)
     try:
         pinned.save(folder, replace=body.replace, max_plans=MAX_PLANS)
     except InputError:
@@ -123,7 +123,7 @@ def _save_pinned(
                 409, "There is a plan of this name. Choose another, or replace it."
             ) from None
         raise
-    return pinned, replaces_plan
+    return pinned, is_replacement
 
 
 def _find_plan(folder: pathlib.Path | None, name: str) -> PinnedPlan:
@@ -137,7 +137,7 @@ def _plans_as_json(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[s
     if folder is None:
         return plans_json
     for name in pinned_names(folder):
-        # A damaged plan must not hide the others; its own routes report the damage.
+        # A damaged plan must not hide other plans; the routes that use it report the damage.
         try:
             pinned = read_pinned(folder, name)
         except InputError:

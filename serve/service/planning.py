@@ -7,7 +7,7 @@ import time
 from concurrent.futures import Executor
 
 from casewright.errors import CasewrightError
-from casewright.planner import ListValue, Literal, Plan, parse_plan
+from casewright.planner import Literal, Plan, parse_plan
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.serve.service.answers import AnswerStore
 
@@ -18,8 +18,8 @@ MIN_SIMILARITY = 0.9
 class PlanReusingPlanner:
     """A planner that reuses the plan of a tenant's retained answer to nearly the same question.
 
-    The plan runs again. Texts in it that are from the earlier question must be in the new question.
-    ``planner`` plans other questions, and all questions with a history or context.
+    The plan runs again. The plan's texts that occur in the earlier question must also occur in the
+    new question. ``planner`` plans other questions, and all questions with a history or context.
     """
 
     def __init__(self, planner: Planner, answers: AnswerStore, tenant: str, pool: Executor) -> None:
@@ -55,14 +55,13 @@ class PlanReusingPlanner:
                 return None
             request.validate(plan)
         except CasewrightError:
-            # A store that does not answer, or a plan that does not fit, must not stop planning.
+            # If the store does not answer, or the plan is not valid, the planner makes a new plan.
             return None
         milliseconds = (time.perf_counter() - start_time) * 1000
         return PlanResult(plan, f"earlier:{hit.case.id}", milliseconds=milliseconds)
 
 
 def _literal_texts(plan: Plan) -> list[str]:
-    """Return the literal texts in a plan's arguments and in their lists."""
-    arguments = [value for step in plan.steps for _, value in step.arguments]
-    values = [v for a in arguments for v in (a.items if isinstance(a, ListValue) else (a,))]
+    """Return the literal texts in a plan's arguments, including items of lists."""
+    values = [value for step in plan.steps for value in step.scalars()]
     return [v.value for v in values if isinstance(v, Literal) and isinstance(v.value, str)]

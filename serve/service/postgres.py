@@ -21,13 +21,13 @@ CONNECT_SECONDS = 5
 #: Interval between checks of the session that holds the locks.
 WATCH_SECONDS = 2.0
 #: Maximum number of connections for checkpoints.
-CONNECTIONS = 8
+MAX_CONNECTIONS = 8
 #: With these settings, the server ends a session about ten seconds after it loses the client.
 _KEEPALIVES = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: The advisory lock of the service that creates the tables. Other services poll the lock, since
-#: a statement that waits for it would block CREATE INDEX CONCURRENTLY.
+#: Number of the advisory lock of the service that creates the tables. Other services poll the lock,
+#: since a statement that waits for the lock would block CREATE INDEX CONCURRENTLY.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
@@ -62,7 +62,7 @@ def check_threads_url(url: str) -> None:
             PostgresSaver(connection).setup()
             PostgresStore(connection).setup()
     except psycopg.Error as error:
-        # libpq's message quotes an invalid address with its password.
+        # libpq's message on an invalid address quotes the password.
         reason = "" if isinstance(error, psycopg.ProgrammingError) else f": {_short_message(error)}"
         raise InputError(
             f"The threads' database cannot be used{reason}. Give postgresql://USER@HOST:PORT/NAME "
@@ -86,7 +86,7 @@ async def open_postgres(url: str) -> AsyncIterator[tuple[Any, PostgresLocks, Any
         url,
         kwargs={**settings, "connect_timeout": CONNECT_SECONDS},
         min_size=1,
-        max_size=CONNECTIONS,
+        max_size=MAX_CONNECTIONS,
         timeout=CONNECT_SECONDS,
         # A restart of the database closes the pool's connections.
         check=AsyncConnectionPool.check_connection,
@@ -104,7 +104,8 @@ class PostgresLocks(ThreadLocks):
     """The locks of threads among all services that share a database.
 
     The locks belong to a database session, so that a killed service holds none. If the session
-    breaks, the locks are lost: work on their threads is cancelled, since others may lock them.
+    breaks, all locks are lost, and the work on the locked threads is cancelled, since other
+    services may now lock these threads.
     """
 
     def __init__(self, url: str) -> None:
@@ -143,6 +144,7 @@ class PostgresLocks(ThreadLocks):
 
     async def is_locked(self, key: str) -> bool:
         """Return ``True`` if a thread is locked in any service."""
+        # ``pg_locks`` has the number as two unsigned halves of 32 bits.
         lock_number = _lock_number(key) % 2**64
         return await super().is_locked(key) or await _query_bool(
             await self._open_session(),
@@ -174,7 +176,7 @@ class PostgresLocks(ThreadLocks):
             return self._session
 
     async def _watch(self, session: AsyncConnection[Any]) -> None:
-        """Wait until the session breaks, and cancel the work under its locks."""
+        """Wait until the session breaks, then cancel the work on the locked threads."""
         try:
             while True:
                 await asyncio.sleep(WATCH_SECONDS)

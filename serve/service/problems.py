@@ -36,6 +36,7 @@ _PATH = re.compile(
       )
     """
 )
+#: Descriptions of error statuses for OpenAPI.
 _DESCRIPTIONS = {
     400: "The request is malformed, or its Host or Origin is not a loopback address (no tokens).",
     401: "The bearer token is missing, unknown or expired.",
@@ -74,7 +75,7 @@ def problem_response(
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return OpenAPI's error responses for these statuses and those of the middleware."""
+    """Return OpenAPI's error responses for these statuses and the statuses of the middleware."""
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": _DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}

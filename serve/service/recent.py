@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class TenantLru(Generic[T]):
-    """The most recently used items of all tenants, up to a maximum.
+    """The most recently used items of all tenants, at most ``limit``.
 
-    Beyond the maximum, the tenant with the most items loses its least recently used item, so that
-    no tenant can evict the few items of another.
+    Beyond the limit, the tenant with the most items loses its least recently used item, so that a
+    tenant with many items cannot evict those of a tenant with few.
     """
 
     def __init__(self, limit: int) -> None:

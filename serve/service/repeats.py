@@ -21,7 +21,7 @@ from casewright.serve.service.events import Event
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.recent import TenantLru
 
-#: Minutes after which a store deletes a response, and between its searches for such responses.
+#: In minutes: the store deletes a response after a day, and looks for such responses every hour.
 TTL: Any = {"default_ttl": 24 * 60, "refresh_on_read": False, "sweep_interval_minutes": 60}
 #: Maximum number of responses in memory, of all tenants together; in memory, none expires.
 MAX_IN_MEMORY = 1000
@@ -45,7 +45,7 @@ class Attempt:
     Attributes:
         id: A digest of domain, tenant and key.
         content: A digest of the request's content.
-        thread: The checkpointer's key of the request's thread, if it has a thread.
+        thread: The checkpointer's key of the request's thread, if any.
         run: The id of the run that the latest attempt of the request resumed, if any.
     """
 
@@ -82,7 +82,7 @@ class Repeats:
     ) -> Response:
         """Return the stored response of an earlier attempt, or else the response of ``work``.
 
-        Raise ``RefusedError`` if an earlier attempt is in progress, or its content differs.
+        Raise ``RefusedError`` if an earlier attempt is in progress, or had another content.
         """
         if attempt is None:
             return await work()

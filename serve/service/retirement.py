@@ -1,4 +1,4 @@
-"""Deletes old threads, which are answered and were not used for some days."""
+"""Deletes threads that are answered and have not been used for some days."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.runs import Runs
 
 SEARCH_INTERVAL_SECONDS = 3600.0
-#: Checkpoint ids contain their time as the number of ticks of 100 nanoseconds since this epoch.
+#: A checkpoint's id contains its time as the number of ticks, of 100 nanoseconds, since this epoch.
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 log = logging.getLogger("casewright.service")
 
 
 def first_id_after(when: datetime) -> str:
-    """Return the version-6 UUID (RFC 9562) above the ids of all checkpoints before a time."""
+    """Return a version-6 UUID (RFC 9562) above the ids of all checkpoints before a time."""
     ticks = (when - _EPOCH) // timedelta(microseconds=1) * 10
     high_bits = ticks >> 12
     return f"{high_bits >> 16:08x}-{high_bits & 0xFFFF:04x}-6{ticks & 0xFFF:03x}-0000-000000000000"
@@ -59,8 +59,10 @@ async def retire(runs: Runs, find_older: FindOlder, before: datetime) -> int:
         try:
             async with runs.locks.lock(key):
                 checkpoint, state = await runs.saver.aget_tuple(config), await runs.state(key)
+                if state is None or not state.is_answered:
+                    continue
                 # The thread may have been used since the search.
-                if state is not None and state.answered and checkpoint.checkpoint["id"] < id_limit:
+                if checkpoint.checkpoint["id"] < id_limit:
                     await runs.saver.adelete_thread(key)
                     deleted_count += 1
         except RefusedError:

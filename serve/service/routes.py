@@ -32,7 +32,7 @@ from casewright.stores import Case
 PATH_LIMITS = {"/runs/read": 8 * 1024 * 1024}
 #: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
 MAX_CORRECTION_BYTES = 64 * 1024 * 1024
-#: Maximum time for the stores and the threads' database to answer; else the service is not ready.
+#: Time within which the stores and the threads' database must answer if the service is ready.
 READY_SECONDS = 5.0
 log = logging.getLogger("casewright.service")
 
@@ -78,7 +78,7 @@ def openapi(body: type[BaseModel], *errors: int, waits: bool = False) -> dict[st
     Args:
         body: The response's body.
         errors: Statuses of errors, in addition to those of the middleware.
-        waits: Add the response 202, for a run that waits for a reply.
+        waits: True adds the response 202, for a run that waits for a reply.
     """
     waiting_response = {"description": "The run waits for a reply.", "model": models.ThreadBody}
     accepted: dict[int | str, Any] = {202: waiting_response} if waits else {}
@@ -189,8 +189,8 @@ async def resume(
 ) -> Response:
     """Continue a run after a crash or a disconnection, or reply to tools or to an approval.
 
-    No finished step is repeated. If several tools ask, those without a reply ask again. If the
-    reply to an approval is a plan that is not valid, the approval asks again and says why.
+    No finished step is repeated. A tool's question without a reply is asked again. If the reply to
+    an approval is a plan that is not valid, the approval is asked again with the reason.
     """
     content = body.model_dump(exclude_unset=True)
     attempt = runs.attempt(key, tenant, thread_id, "resume", content)
@@ -199,8 +199,8 @@ async def resume(
         result = await runs.resume(thread_id, body, tenant, attempt)
         if isinstance(result, Waiting):
             state = await state_of(runs, thread_id, runs.thread_key(thread_id, tenant))
-            # Another request may have continued the run meanwhile. The response nevertheless has
-            # the questions at which this request's run stopped.
+            # Another request may have continued the run meanwhile. Even then, the response has the
+            # questions at which this request's run stopped.
             waiting = {"status": "waiting", "questions": result.questions, "answer": None}
             return reply({**state, **waiting}, 202)
         # The response has the steps, since a reply may have edited the plan that the client shows.
@@ -220,7 +220,7 @@ async def state_of(runs: Runs, thread_id: str, thread_key: str) -> dict[str, Any
     thread = await runs.state(thread_key)
     if thread is None:
         raise unknown_thread()
-    if thread.answered:
+    if thread.is_answered:
         status = "answered"
     elif await runs.locks.is_locked(thread_key):
         status = "running"
@@ -238,7 +238,7 @@ async def state_of(runs: Runs, thread_id: str, thread_key: str) -> dict[str, Any
             for outcome in sorted(thread.outcomes, key=_step_number)
         ],
         "questions": thread.questions,
-        "answer": answer_without_paths(thread.values["answer"]) if thread.answered else None,
+        "answer": answer_without_paths(thread.values["answer"]) if thread.is_answered else None,
     }
 
 

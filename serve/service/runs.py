@@ -44,7 +44,7 @@ from casewright.tools.body import arun
 MAX_RECENT = 1000
 #: The stream modes that every run of the graph needs.
 _MODES: list[Any] = ["custom", "values"]
-#: Up to six words: if the generator does not stream a text, the service sends it in such pieces.
+#: A piece of up to six words. A text that the generator does not stream is sent in such pieces.
 _SIX_WORDS = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
 
 
@@ -167,7 +167,7 @@ class Runs:
         """
         key = self.thread_key(thread_id, tenant)
         # The scope is not stored, and a default scope could be that of another person.
-        context = self._context(body.scope, tenant, resumed=True)
+        context = self._context(body.scope, tenant, is_resumed=True)
         async with self.locks.lock(key):
             thread = await self.state(key)
             if thread is None:
@@ -179,7 +179,7 @@ class Runs:
             async with self._slots.hold(tenant):
                 if attempt is not None:
                     await self.repeats.begin(attempt, run_id)
-                if thread.ended and command is None:
+                if thread.has_ended and command is None:
                     state = thread.final_state
                 else:
                     state = {}
@@ -273,10 +273,10 @@ class Runs:
             if key is not None:
                 await self._threads.mark_used(tenant, key, self.locks.keys)
             async with self._slots.hold(tenant):
-                previous = await self.state(key) if key and attempt else None
-                if previous and attempt and previous.request == attempt.id:
-                    if previous.ended:
-                        state.update(previous.final_state)
+                last_run = await self.state(key) if key and attempt else None
+                if last_run and attempt and last_run.request == attempt.id:
+                    if last_run.has_ended:
+                        state.update(last_run.final_state)
                         return
                     # Without inputs, the graph continues the earlier attempt's run.
                     inputs = None
@@ -326,7 +326,7 @@ class Runs:
         scope: Mapping[str, str],
         tenant: str,
         *,
-        resumed: bool = False,
+        is_resumed: bool = False,
         limits: Mapping[str, Any] | None = None,
         approve: Approve = "declared",
     ) -> RunContext:
@@ -334,7 +334,7 @@ class Runs:
         if self.answer_store is not None and self.options.retain != "off":
             planner = PlanReusingPlanner(self._planner, self.answer_store, tenant, self._pool)
         # Only a service without tokens, which is for trials, has default values of scope fields.
-        if resumed or self.options.tokens:
+        if is_resumed or self.options.tokens:
             require_all_fields(self.parts.scopes, scope)
         scope = {**scope_of(self.parts.scopes, scope), "tenant": tenant}
         return RunContext(scope, planner=planner, limits=limits, approve=approve)
@@ -342,7 +342,7 @@ class Runs:
     async def _result(
         self, state: Mapping[str, Any], body: AskBody, tenant: str, thread_id: str | None
     ) -> dict[str, Any] | Waiting:
-        """Return the result of a run; retain its answer if the options say so."""
+        """Return the result of a run; retain its answer if the setting ``retain`` requires it."""
         if state.get("__interrupt__"):
             if thread_id is None:
                 raise RefusedError(409, "The run waits for a reply. POST /ask with a thread_id.")
@@ -414,8 +414,8 @@ def _resumption(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Com
 
     ``is_retry`` is true if an earlier attempt of this request may already have sent the replies.
     """
-    replies, interrupts = body.replies or {}, thread.interrupts
-    open_replies = {interrupts[id_]: reply for id_, reply in replies.items() if id_ in interrupts}
+    replies, ids = body.replies or {}, thread.interrupt_ids
+    open_replies = {ids[question]: reply for question, reply in replies.items() if question in ids}
     if open_replies and (is_retry or len(open_replies) == len(replies)):
         return Command(resume=open_replies)
     if is_retry:
@@ -426,7 +426,7 @@ def _resumption(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Com
         )
     if thread.questions:
         raise RefusedError(409, 'The run waits for replies. Send "replies" by question id.')
-    if thread.answered:
+    if thread.is_answered:
         raise RefusedError(409, "The thread's last question is answered: ask a new one.")
     return None
 

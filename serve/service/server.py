@@ -41,8 +41,8 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
-            # asyncio uses Uvicorn's ``backlog`` for two things: how many connections it accepts at
-            # a time, and the socket's backlog. This call sets the socket's backlog again.
+            # asyncio uses Uvicorn's ``backlog`` as the number of connections that it accepts at a
+            # time, and as the socket's backlog. This call sets the socket's backlog again.
             listener.listen(bounds.BACKLOG)
 
     async def on_tick(self, counter: int) -> bool:
@@ -146,15 +146,15 @@ def run(
 @dataclass(slots=True)
 class _Window:
     end_time: float
-    written: int = 0
-    omitted: int = 0
+    written_count: int = 0
+    omitted_count: int = 0
 
 
 class RepeatedLineFilter(logging.Filter):
     """A filter that omits log lines that one place in the code writes too often.
 
     Otherwise, an error in every request would fill the disk. A time window counts the lines with
-    the same place and exception class; the first line after it states how many were omitted.
+    the same place and exception class; the first line after the window states how many it omitted.
     """
 
     def __init__(self, limit: int = MAX_LINES, seconds: float = WINDOW_SECONDS) -> None:
@@ -169,14 +169,15 @@ class RepeatedLineFilter(logging.Filter):
         now = time.monotonic()
         window = self._windows.get(origin)
         if window is None or now >= window.end_time:
-            if window is not None and window.omitted:
-                record.msg = f"{record.getMessage()} ({window.omitted:,} similar ones omitted.)"
+            if window is not None and window.omitted_count:
+                note = f"({window.omitted_count:,} similar ones omitted.)"
+                record.msg = f"{record.getMessage()} {note}"
                 record.args = ()
             window = self._windows[origin] = _Window(now + self._seconds)
-        if window.written >= self._limit:
-            window.omitted += 1
+        if window.written_count >= self._limit:
+            window.omitted_count += 1
             return False
-        window.written += 1
+        window.written_count += 1
         return True
 
 

@@ -38,7 +38,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
     """
     loaded = load_settings(config, **flags)
     settings = loaded.settings
-    # A flag for the file or the database overrides the settings of both.
+    # A flag for the file or the database of threads overrides the settings of both.
     if flags.get("threads_url") is not None:
         settings = settings.model_copy(update={"threads_file": None})
     elif flags.get("threads_file") is not None:
@@ -74,7 +74,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             answers = stack.enter_context(closing(AnswerStore(session.encoder, folder)))
         app = create_app(parts, options, answers)
-        # All objects so far live until the end; a search for garbage in them would delay requests.
+        # These objects live until the end; to search them for garbage would delay requests.
         gc.collect()
         gc.freeze()
         run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from casewright.errors import DependencyError, InputError
 
-_EXPORTER = "OTEL_TRACES_EXPORTER"
+_VARIABLE = "OTEL_TRACES_EXPORTER"
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def export_spans() -> Iterator[None]:
     attributes = {} if has_name else {"service.name": "casewright"}
     provider = TracerProvider(resource=Resource.create(attributes))
     exporter: export.SpanExporter
-    match os.environ.get(_EXPORTER) or "otlp":
+    match os.environ.get(_VARIABLE) or "otlp":
         case "otlp":
             exporter = OTLPSpanExporter()
         case "console":
@@ -44,7 +44,7 @@ def export_spans() -> Iterator[None]:
             yield
             return
         case name:
-            raise InputError(f"{_EXPORTER}={name:.80} is unknown. Give otlp, console or none.")
+            raise InputError(f"{_VARIABLE}={name:.80} is unknown. Give otlp, console or none.")
     provider.add_span_processor(export.BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     try:

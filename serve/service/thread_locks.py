@@ -1,4 +1,4 @@
-"""Locks threads, so that each handles one request at a time."""
+"""Locks threads (conversations), so that each handles one request at a time."""
 
 from __future__ import annotations
 

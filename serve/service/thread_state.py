@@ -24,30 +24,31 @@ class ThreadState:
     """The stored state of a thread's last run.
 
     Attributes:
-        ended_nodes: The number of ``NODES`` that have ended, in their order.
-        values: The graph's state; until a node has ended, the node's values are of an earlier run.
+        ended_count: Number of the ``NODES`` that have ended, from the first.
+        values: The graph's state. The values that a node writes are from an earlier run until the
+            node has ended.
         outcomes: The finished steps as JSON types, in the order in which they ended.
         questions: The open questions of tools or an approval, each with the ``id`` for a reply.
-        interrupts: LangGraph's id of the interrupt, by the id of its question.
+        interrupt_ids: LangGraph's id of an interrupt, by the ``id`` of its question.
         request: The id of the attempt that began the run, if it had an Idempotency-Key.
     """
 
-    ended_nodes: int
+    ended_count: int
     values: Mapping[str, Any]
     outcomes: Sequence[Mapping[str, Any]]
     questions: Sequence[Mapping[str, Any]]
-    interrupts: Mapping[str, str]
+    interrupt_ids: Mapping[str, str]
     request: str | None
 
     @property
-    def answered(self) -> bool:
+    def is_answered(self) -> bool:
         """True if the run has an answer."""
-        return self.ended_nodes == len(NODES)
+        return self.ended_count == len(NODES)
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True if the run has ended, or waits for replies."""
-        return self.answered or bool(self.questions)
+        return self.is_answered or bool(self.questions)
 
     @property
     def final_state(self) -> Mapping[str, Any]:
@@ -57,7 +58,7 @@ class ThreadState:
     @property
     def plan(self) -> str | None:
         """The run's plan, if it has one."""
-        return self.values["plan"] if self.ended_nodes > NODES.index("plan") else None
+        return self.values["plan"] if self.ended_count > NODES.index("plan") else None
 
 
 async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
@@ -74,12 +75,13 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     if checkpoint is None:
         return None
     next_nodes = [task.name for task in snapshot.tasks if task.name in NODES]
-    # LangGraph stores a node's results before the next checkpoint; in between, the node has ended.
-    ended_nodes = NODES.index(next_nodes[0]) if next_nodes else len(NODES)
+    # LangGraph stores a node's results before the next checkpoint. Meanwhile, the node is still in
+    # the tasks, but has ended.
+    ended_count = NODES.index(next_nodes[0]) if next_nodes else len(NODES)
     if next_nodes and not snapshot.next:
-        ended_nodes += 1
+        ended_count += 1
     values = snapshot.values
-    if ended_nodes == 0:
+    if ended_count == 0:
         # The state has the values of an earlier run, and not yet the new input.
         values = {**values, **checkpoint.checkpoint["channel_values"].get(NODES[0], {})}
     if "question" not in values:
@@ -88,20 +90,21 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     writes = checkpoint.pending_writes or ()
     returned = {task: value for task, channel, value in writes if channel == _RETURNED}
     earlier_outcomes: Sequence[Mapping[str, Any]] = ()
-    # While the steps of a replanning run, the state has the outcomes of the earlier steps.
-    execute = NODES.index("execute")
-    if ended_nodes > execute or (ended_nodes == execute and "mended" in values["planning"]):
+    # After replanning, the state has the earlier steps' outcomes while the new steps run.
+    execute_index = NODES.index("execute")
+    is_mending = ended_count == execute_index and "mended" in values["planning"]
+    if ended_count > execute_index or is_mending:
         earlier_outcomes = values["outcomes"]
     interrupts = {
         f"{values.get('run_id')}.{interrupt.id}": interrupt
         for interrupt in _open_interrupts(snapshot, writes, returned)
     }
     return ThreadState(
-        ended_nodes=ended_nodes,
+        ended_count=ended_count,
         values=values,
         outcomes=[*earlier_outcomes, *returned.values()],
         questions=[{"id": id_, "question": item.value} for id_, item in interrupts.items()],
-        interrupts={id_: item.id for id_, item in interrupts.items()},
+        interrupt_ids={id_: item.id for id_, item in interrupts.items()},
         request=(snapshot.metadata or {}).get(REQUEST),
     )
 

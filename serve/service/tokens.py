@@ -23,29 +23,29 @@ LOCAL_TENANT = "local"
 #: Paths without authentication: health, documentation and the page.
 OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
 #: Prefix of the paths of the page's files, which need no authentication either.
-PAGE = "/page/"
+PAGE_PREFIX = "/page/"
 
 
 def tenant_of(scope: Scope) -> str:
     """Return the tenant of an authenticated request."""
-    # An unauthenticated request has no tenant: it fails, and does not get another user's tenant.
+    # An unauthenticated request has no tenant, and fails here.
     return str(scope["state"]["tenant"])
 
 
 class Tokens:
     """Finds the tenant of a token; the object is false if the service started without tokens.
 
-    A token is compared with all tokens in constant time, by their digests. ``changed`` returns the
-    tokens if they have changed, else ``None``. It is called at most once per second.
+    A token is compared with all tokens in constant time, by their digests. ``changed_tokens``
+    returns the tokens if they have changed, else ``None``; it is called at most once per second.
     """
 
     def __init__(
         self,
         tokens: Mapping[str, Grant],
-        changed: Callable[[], Mapping[str, Grant] | None] = lambda: None,
+        changed_tokens: Callable[[], Mapping[str, Grant] | None] = lambda: None,
     ) -> None:
         self._are_required = bool(tokens)
-        self._changed_tokens = changed
+        self._changed_tokens = changed_tokens
         self._checked_at = time.monotonic()
         self._set_grants(tokens)
 
@@ -109,7 +109,8 @@ class Authentication:
 def is_open(scope: Scope) -> bool:
     """Return ``True`` if a request needs no authentication."""
     path = scope["path"]
-    return (path in OPEN_PATHS or path.startswith(PAGE)) and scope["method"] in ("GET", "HEAD")
+    is_public = path in OPEN_PATHS or path.startswith(PAGE_PREFIX)
+    return is_public and scope["method"] in ("GET", "HEAD")
 
 
 def check_exposure(host: str, tokens: Mapping[str, Grant], *, without_tokens: bool) -> None:
@@ -139,10 +140,10 @@ def is_loopback(host: str) -> bool:
 
 
 def _foreign_page_reason(headers: Headers) -> str:
-    """Return the reason to refuse a request that a web page may have sent; empty for others."""
+    """Return the reason to refuse a request of a foreign web page; empty for other requests."""
     if not is_loopback(_host_name(headers.get("host", ""))):
         return "Without tokens the service answers on a loopback address only."
-    # Browsers send Origin with every POST; "null" hides the page.
+    # Browsers send Origin with every POST; "null" stands for an undisclosed page.
     origin = headers.get("origin")
     if origin is not None and not is_loopback(_host_name(origin.partition("://")[2])):
         return "Without tokens the service answers no web page of another host."

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Choice:
     """A domain, with the names of its planner, generator, encoder and judge (``feedback``).
 
-    ``None`` means the packaged encoder, or no judge. ``model`` is for language models of planners.
+    ``None`` means the packaged encoder, or no judge. ``model`` configures the planner's model.
     """
 
     domain: Domain
@@ -45,7 +45,7 @@ def chosen_domain(loaded: Loaded) -> Domain:
 
     name, origin = loaded.settings.domain, loaded.origins["domain"]
     if is_file_reference(name) and origin.kind == "file":
-        # The user may not know of the settings file, which therefore must not run code.
+        # The settings file must not run code, since the user may not know of the file.
         raise InputError(
             f"{origin}: the domain {name} is Python code, which a settings file may not name. "
             "Give it as --domain, or in CASEWRIGHT_DOMAIN."
@@ -68,7 +68,7 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
     domain = domain or chosen_domain(loaded)
     planner, adapter = settings.planner, settings.adapter
     if origins["adapter"].kind == "flag" and origins["planner"].kind != "flag":
-        # The flag overrides the planner of the settings if that planner takes no adapter.
+        # The adapter chooses the planner if the planner of the settings takes no adapter.
         takes_adapter = planner is not None and "adapter" in named_planner(planner).takes
         planner, adapter = planner_for_adapter(planner if takes_adapter else None, adapter)
     planner = planner or default_planner(domain)

@@ -22,10 +22,10 @@ class Dialogue:
     """A conversation with a graph in one scope; the dialogue stores the turns, the graph does not.
 
     Attributes:
-        graph: The graph, with a checkpointer if ``replies`` is given.
+        graph: The graph, with a checkpointer if ``get_replies`` is given.
         scope: The user's scope.
         turns: Earlier turns, the earliest first.
-        replies: Returns a person's replies to all open interrupts; ``None`` makes these errors.
+        get_replies: Returns a person's replies to all open interrupts; ``None``: they are errors.
         limits: The budgets of each question; see ``RunContext``.
         approve: Plans that need approval; see ``build_graph``.
     """
@@ -34,7 +34,7 @@ class Dialogue:
     scope: Mapping[str, str]
     turns: Sequence[Turn] = ()
     _: KW_ONLY
-    replies: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    get_replies: Callable[[Sequence[Any]], Sequence[Any]] | None = None
     limits: Mapping[str, Any] | None = None
     approve: Approve = "declared"
 
@@ -48,8 +48,8 @@ class Dialogue:
         config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
         run_context = RunContext(scope=self.scope, limits=self.limits, approve=self.approve)
         result: dict[str, Any] = self.graph.invoke(inputs, config, context=run_context)
-        while self.replies is not None and (interrupts := result.get("__interrupt__")):
-            replies = self.replies([interrupt.value for interrupt in interrupts])
+        while self.get_replies is not None and (interrupts := result.get("__interrupt__")):
+            replies = self.get_replies([interrupt.value for interrupt in interrupts])
             reply_by_id = {i.id: reply for i, reply in zip(interrupts, replies, strict=True)}
             result = self.graph.invoke(Command(resume=reply_by_id), config, context=run_context)
         turn = Turn(question=question, answer=Answer.from_state(result).text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.planner.request import Turn, check_context, check_history
-from casewright.serve.session.scopes import Scopes, scope_of
+from casewright.serve.session.scopes import ScopeFields, scope_of
 
 if TYPE_CHECKING:
     from casewright.planner import PinnedPlan
@@ -73,17 +73,20 @@ def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
 
 
 def command_scope(
-    fields: Scopes, texts: Sequence[str] | None, by_option: Mapping[str, str], tenant: str | None
+    fields: ScopeFields,
+    texts: Sequence[str] | None,
+    values_by_field: Mapping[str, str],
+    tenant: str | None,
 ) -> dict[str, str]:
     """Return the scope that a command line gives, with the tenant.
 
     Args:
         fields: The valid values of each scope field.
         texts: Texts of the form ``FIELD=VALUE``.
-        by_option: Values of scope fields that have options of their own, such as ``--customer``.
+        values_by_field: Values from scope fields' own options, such as ``--customer``.
         tenant: The tenant, which tools read from the scope.
     """
-    pairs = [*(texts or ()), *(f"{field}={value}" for field, value in by_option.items())]
+    pairs = [*(texts or ()), *(f"{field}={value}" for field, value in values_by_field.items())]
     scope = read_pairs("--scope", pairs)
     if empty := [field for field, value in scope.items() if not value]:
         raise InputError(f"--scope {empty[0]}= has no value. Write FIELD=VALUE.")

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from casewright.errors import InputError
 
-Scopes = Mapping[str, Sequence[str]]  # the listed values of each scope field
+#: The listed values of each scope field.
+ScopeFields = Mapping[str, Sequence[str]]
 #: Words in the names of scope fields that may identify a tenant.
 _TENANT_WORDS = {
     *("account", "client", "company", "enterprise", "firm", "org", "organisation"),
@@ -15,13 +16,13 @@ _TENANT_WORDS = {
 }
 
 
-def default_scope(fields: Scopes) -> dict[str, str]:
+def default_scope(fields: ScopeFields) -> dict[str, str]:
     """Return the first value of each field that has values."""
     return {field: values[0] for field, values in fields.items() if values}
 
 
 def scope_of(
-    fields: Scopes, values: Mapping[str, str], *, list_values: bool = False
+    fields: ScopeFields, values: Mapping[str, str], *, list_values: bool = False
 ) -> dict[str, str]:
     """Return a request's scope; the default of a field is its first listed value.
 
@@ -41,10 +42,10 @@ def scope_of(
     return scope
 
 
-def tenant_like_fields(fields: Scopes, tenants: Collection[str]) -> list[str]:
+def tenant_like_fields(fields: ScopeFields, tenants: Collection[str]) -> list[str]:
     """Return the scope fields that may identify a tenant, sorted; empty if there are no tenants.
 
-    The tenant of a request is authenticated, the scope is not: see ``casewright.tools.Tenant``.
+    A request's tenant is authenticated, but its scope is not; see ``casewright.tools.Tenant``.
     """
     if not tenants:
         return []
@@ -55,7 +56,7 @@ def tenant_like_fields(fields: Scopes, tenants: Collection[str]) -> list[str]:
     )
 
 
-def require_all_fields(fields: Scopes, scope: Mapping[str, str]) -> None:
+def require_all_fields(fields: ScopeFields, scope: Mapping[str, str]) -> None:
     """Raise ``InputError`` if a scope lacks a field."""
     if missing := sorted(fields.keys() - scope.keys()):
         raise InputError(

@@ -67,11 +67,11 @@ def open_session(
     Args:
         domain: The domain, or its name for ``find_domain``.
         planner: The planner, or its name; ``default_planner`` by default.
-        opening: At most one of the options in ``Domain.openers``, with its value.
+        opening: The value of an option in ``Domain.openers``, by the option; at most one.
         encoder_name: See ``named_encoder``; the packaged encoder by default.
         feedback: The judge of relevance feedback; none by default.
         model: Settings of the planner's language model, if it has one.
-        scope: The scope of a planner that calls tools; by default each field's first value.
+        scope: The scope for a planner that calls tools; by default each field's first value.
 
     Raises:
         InputError: The domain, the planner or the judge is unknown, or a setting does not apply.
@@ -133,8 +133,8 @@ def open_chosen(
     )
 
 
-def _check_feedback(judge: str | None, domain: Domain) -> None:
-    if judge in (None, OFF):
+def _check_feedback(judge_name: str | None, domain: Domain) -> None:
+    if judge_name in (None, OFF):
         return
     if domain.looping is None:
         raise InputError(
@@ -142,14 +142,14 @@ def _check_feedback(judge: str | None, domain: Domain) -> None:
             "--feedback out; tools of your own get relevance feedback by tool_from_store(…, "
             "search=FeedbackSearch(…))."
         )
-    check_judge(judge)
+    check_judge(judge_name)
 
 
-def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenDomain:
+def with_feedback(opened: OpenDomain, domain: Domain, judge_name: str | None) -> OpenDomain:
     """Return an open domain whose searches use relevance feedback with the judge of this name."""
-    if domain.looping is None or name is None or name == OFF:
+    if domain.looping is None or judge_name is None or judge_name == OFF:
         return opened
-    judge = make_judge(name)
+    judge = make_judge(judge_name)
 
     def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
         from casewright.graph.feedback import FeedbackSearch

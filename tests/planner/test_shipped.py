@@ -12,7 +12,7 @@ from casewright.finetune.recipe.training_section import LoraSection, ModelSectio
 from casewright.finetune.training.train import train
 from casewright.planner import ModelPlanner, PlanRequest
 from casewright.planner.language_model import smollm2
-from casewright.planner.plan_cases import EXAMPLES
+from casewright.planner.plan_cases import EXAMPLE_COUNT
 from casewright.planner.shipped import (
     FOLDER,
     adapter_example_count,
@@ -68,7 +68,7 @@ def test_adapter_example_count_is_that_of_its_training_prompts(
     others: tuple[object, ...] = ({}, {"manifest": {"data": {"tevo": {}}}}, None)
     for number, data in enumerate(others):
         other = changed_copy(adapter, tmp_path / str(number), "casewright.json", data=data)
-        assert adapter_example_count(other) == EXAMPLES
+        assert adapter_example_count(other) == EXAMPLE_COUNT
 
 
 def test_missing_adapter_raises_an_error_with_the_training_command(

@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 
 #: Kinds of a domain's queries: the held-out test queries, or all others.
 MEASURING, ALL = "measuring", "all"
+#: Names of the public sets.
 SETS = ("nestful", "tau2")
 #: Planners that check every plan, so that no plan calls a tool outside the request's toolbox.
-CHECKED = (CASE_PLANNER, PARSER, CLASSIFIERS)
+CHECKING_PLANNERS = (CASE_PLANNER, PARSER, CLASSIFIERS)
 
-_TRAINED_ON = (
+_TRAINED_ON_NOTE = (
     "The shipped planners were trained on these queries, which are also plan cases: the figures "
     "measure what they memorised. --queries measuring selects queries that no planner has seen."
 )
-_NO_CASES = "There are no plan cases for these questions: planners know only the tools' examples."
+_NO_CASES_NOTE = "There are no plan cases: planners know only the tools' examples."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Questions:
     Attributes:
         case_queries: The annotated queries that are plan cases.
         reader: The folder of a reader that was trained on ``case_queries``.
-        settings: The origin of the questions.
+        settings: The options by which the questions were chosen.
         conversion: Counts of a public set's converted and refused records, with the reasons.
         opened: The open domain of the tools; ``None`` if the tools are from a file or a set.
     """
@@ -61,7 +62,7 @@ class Questions:
             self.opened.close()
 
     def check(self, planners: Sequence[str]) -> None:
-        """Raise ``InputError`` if a named agent or classifier cannot plan for these questions."""
+        """Raise ``InputError`` if an agent or the classifiers cannot plan for these questions."""
         if self.opened is None and any(name.startswith(AGENT) for name in planners):
             raise InputError(
                 "An agent calls the tools that it plans with, and these cannot be called. Leave "
@@ -74,26 +75,26 @@ class Questions:
             )
 
     def limited(self, limit: int | None, seed: int) -> Questions:
-        """Return these questions with up to ``limit`` random items, in the same order."""
+        """Return these questions with at most ``limit`` random items, in the same order."""
         if limit is None or limit >= len(self.items):
             return self
         indices = sorted(random.Random(seed).sample(range(len(self.items)), limit))
         return replace(self, items=[self.items[index] for index in indices])
 
 
-def domain_questions(name: str, which: str) -> Questions:
+def domain_questions(name: str, kind: str) -> Questions:
     """Return a domain's annotated queries; raise ``InputError`` if there are none of this kind."""
     from casewright.domains import find_domain
     from casewright.finetune.evaluation import items_of
 
-    if which not in (MEASURING, ALL):
-        raise InputError(f"There are no queries {which!r}. --queries are {MEASURING} or {ALL}.")
+    if kind not in (MEASURING, ALL):
+        raise InputError(f"There are no queries {kind!r}. --queries are {MEASURING} or {ALL}.")
     domain = find_domain(name)
     case_queries = domain.queries()
-    queries = domain.measuring_queries() if which == MEASURING else case_queries
+    queries = domain.measuring_queries() if kind == MEASURING else case_queries
     if not queries:
         raise InputError(
-            f"The domain {name!r} has no {which} queries. Give your own: --input FILE, with "
+            f"The domain {name!r} has no {kind} queries. Give your own: --input FILE, with "
             "--toolbox FILE."
         )
     opened = open_stores(domain)
@@ -101,8 +102,8 @@ def domain_questions(name: str, which: str) -> Questions:
         items_of(queries, opened.toolbox),
         case_queries,
         domain.reader,
-        {"domain": name, "queries": which},
-        [*([_TRAINED_ON] if which == ALL else []), *_class_notes(queries)],
+        {"domain": name, "queries": kind},
+        [*([_TRAINED_ON_NOTE] if kind == ALL else []), *_class_notes(queries)],
         opened=opened,
         scope=default_scope(domain.scopes),
     )
@@ -113,8 +114,8 @@ def file_questions(
 ) -> Questions:
     """Return the annotated queries of a JSON Lines file, for a toolbox or a domain's tools.
 
-    The plan cases are the queries of ``cases``; by default those of the domain, for its tools.
-    Raise ``InputError`` if a file or a gold plan in it is invalid.
+    The plan cases are the queries of the file ``cases``. Without it, they are the domain's queries,
+    or none for a toolbox. Raise ``InputError`` if a file or a gold plan in it is invalid.
     """
     from casewright.domains import find_domain
     from casewright.planner import read_annotated
@@ -154,7 +155,7 @@ def _items(file: Path, queries: Sequence[AnnotatedQuery], toolbox: Toolbox) -> l
 def _file_notes(queries: Sequence[AnnotatedQuery], cases: Sequence[AnnotatedQuery]) -> list[str]:
     from casewright.finetune.neighbours import question_key
 
-    notes = [] if cases else [_NO_CASES]
+    notes = [] if cases else [_NO_CASES_NOTE]
     case_questions = {question_key(query.query) for query in cases}
     if repeated := [str(q.record.id) for q in queries if question_key(q.query) in case_questions]:
         names = ", ".join(repeated[:5]) + (", …" if len(repeated) > 5 else "")
@@ -194,7 +195,7 @@ def set_questions(name: str, data: Path | None) -> Questions:
         f"language. Refused: {reasons or 'none'}."
     )
     settings = {"set": name, "split": "test" if name == "tau2" else None}
-    return Questions(converted.items, (), None, settings, [note, _NO_CASES], counts)
+    return Questions(converted.items, (), None, settings, [note, _NO_CASES_NOTE], counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ class EvaluatedPlanners:
 
     Attributes:
         constrained: Labels of planners that can call only the request's tools.
-        removal: Planners without a grammar, for requests from which a needed tool was removed.
+        removal: Planners, without a grammar, for requests from which a needed tool was removed.
     """
 
     planners: dict[str, Planner]
@@ -215,18 +216,18 @@ def check_planners(names: Sequence[str], model: ModelSettings) -> None:
     """Raise ``InputError`` if planners with these names and settings cannot be made."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"The planner {repeated[0]!r} is given twice. Give each --planner once.")
-    settings = [named.named_planner(name).settings(model) for name in names]
-    for name, own_settings in zip(names, settings, strict=True):
-        named.check_planner(name, own_settings)
+    models = [named.named_planner(name).settings(model) for name in names]
+    for name, own_model in zip(names, models, strict=True):
+        named.check_planner(name, own_model)
     # If a setting applies to no planner, the check of the first planner refuses it.
     if not any(named.is_local(name) for name in names):
-        named.check_planner(names[0], replace(model, examples=settings[0].examples))
-    if model.adapter and not any(setting.adapter for setting in settings):
-        named.check_planner(names[0], replace(settings[0], adapter=model.adapter))
-    if all(setting.constrained for setting in settings) and not model.constrained:
-        named.check_planner(names[0], replace(settings[0], constrained=False))
-    if all(setting.examples is None for setting in settings):
-        named.check_planner(names[0], replace(settings[0], examples=model.examples))
+        named.check_planner(names[0], replace(model, examples=models[0].examples))
+    if model.adapter and not any(own_model.adapter for own_model in models):
+        named.check_planner(names[0], replace(models[0], adapter=model.adapter))
+    if all(own_model.constrained for own_model in models) and not model.constrained:
+        named.check_planner(names[0], replace(models[0], constrained=False))
+    if all(own_model.examples is None for own_model in models):
+        named.check_planner(names[0], replace(models[0], examples=model.examples))
 
 
 def make_planners(
@@ -238,7 +239,7 @@ def make_planners(
     *,
     removal: bool,
 ) -> EvaluatedPlanners:
-    """Return the planners of these names; ``removal`` adds those without a grammar.
+    """Return the planners of these names; ``removal`` adds planners without a grammar.
 
     Raises:
         InputError: A model cannot be loaded.
@@ -258,7 +259,7 @@ def make_planners(
         settings = named.named_planner(name).settings(model)
         planners[name] = make(name, settings)
         # An agent writes its steps with the grammar.
-        checks_plans = name.partition(":")[0] in CHECKED or name.startswith(AGENT)
+        checks_plans = name.partition(":")[0] in CHECKING_PLANNERS or name.startswith(AGENT)
         has_grammar = named.writes_locally(name) and settings.constrained
         if checks_plans or has_grammar:
             constrained.add(name)

@@ -23,10 +23,10 @@ app = Typer(add_completion=False)
 def finetune_eval(
     planner: Annotated[
         list[str] | None,
-        Option(help="As for ask, default case; repeatable: all are compared with the first."),
+        Option(help="As for ask (case); repeatable: the others are compared with the first."),
     ] = None,
     domain: Annotated[
-        str | None, Option("--domain", "-d", help="Domain of queries and tools; shopping.")
+        str | None, Option("--domain", "-d", help="The domain; shopping by default.")
     ] = None,
     queries: Annotated[
         str | None, Option(help="The domain's queries: measuring (default) or all others (all).")
@@ -40,7 +40,7 @@ def finetune_eval(
     data: Annotated[Path | None, Option(help="With --set: the set's folder.")] = None,
     limit: Annotated[int | None, Option(min=1, help="Limit of questions, drawn at random.")] = None,
     removal: Annotated[
-        bool, Option("--removal", help="Ask again with a needed tool removed, and no grammar.")
+        bool, Option("--removal", help="Also plan without a needed tool and without a grammar.")
     ] = False,
     grammar: Grammar = True,
     adapter: Adapter = None,
@@ -48,9 +48,9 @@ def finetune_eval(
     dtype: DType = None,
     examples: Examples = None,
     controls: Annotated[
-        bool, Option("--controls", help="Add one plan for all questions, and shuffled gold plans.")
+        bool, Option("--controls", help="Add the fallback plan and shuffled gold plans.")
     ] = False,
-    seed: Annotated[int, Option(min=0, help="The seed of every draw.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of random choices.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compare planners, with 95 % intervals: tools, arguments, plan graphs, classes, time, tokens.
@@ -103,9 +103,9 @@ def evaluate_planners(
     removal: bool = False,
     controls: bool = False,
 ) -> Evaluation:
-    """Return the evaluation of planners by name; ``model`` is for those with a language model.
+    """Return the evaluation of planners by name; ``model`` configures their language models.
 
-    ``removal`` asks again without a needed tool; ``controls`` adds fallback and shuffled plans.
+    With ``removal``, they plan again without a needed tool; ``controls`` adds control planners.
     """
     from casewright.finetune.evaluation import ShuffledPlans, evaluate
     from casewright.finetune.folds import similarity_groups

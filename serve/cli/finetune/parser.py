@@ -1,4 +1,4 @@
-"""`casewright finetune parser` and `adapt`, which train the plan parser for any or your tools."""
+"""`casewright finetune parser` trains the plan parser for any tools; `adapt`, for your tools."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from casewright.serve.cli.output import print_facts, print_json, print_table
 if TYPE_CHECKING:
     from casewright.finetune.parser.episodes import AddedToolSources, Source
 
-#: Number of parts into which a domain's queries are split; a pass has an episode of each part.
+#: Number of parts of a domain's queries; each part is one source of training episodes.
 DOMAIN_PARTS = 30
-#: Numbers of plan cases in evaluations; the maximum share of messages on which to ask back.
-CASES, ASKED_BACK = (0, 5), 0.1
+#: The parser is evaluated with each of these numbers of plan cases.
+CASE_COUNTS = (0, 5)
+#: Maximum share of messages on which to ask back.
+MAX_ASKED_BACK = 0.1
 #: Minutes that are reserved for loading and saving.
 RESERVED_MINUTES = 0.5
 
 app = Typer(add_completion=False)
 ParserFolder = Annotated[
-    Path, Option("--output", help="The parser's folder; a stopped training there continues.")
+    Path, Option("--output", help="The parser's folder; a stopped training in it continues.")
 ]
 
 
@@ -36,19 +38,19 @@ def finetune_parser(
     target: ParserFolder,
     minutes: Annotated[float, Option(min=0, help="Duration of the training.")] = 60,
     start: Annotated[Path | None, Option("--from", help="A trained parser to start from.")] = None,
-    frozen: Annotated[int, Option(min=0, max=6, help="Frozen lowest layers of the encoder.")] = 6,
+    frozen: Annotated[int, Option(min=0, max=6, help="Encoder layers that stay unchanged.")] = 6,
     rate: Annotated[float, Option(min=0, help="The highest learning rate.")] = 6e-4,
     domain: Annotated[str | None, Option(help="Also learn from this domain.")] = None,
     sets: Annotated[
         Path | None, Option(help="Also learn from this folder with sealtools and toolalpaca.")
     ] = None,
-    seed: Annotated[int, Option(help="The seed of weights and episodes.")] = 0,
+    seed: Annotated[int, Option(help="The seed of random choices.")] = 0,
     device: Device = None,
     as_json: AsJson = False,
 ) -> None:
     """Train the plan parser, whose input includes the toolbox, on the corpus of toolboxes.
 
-    The validation toolboxes calibrate its confidence. A stopped training continues by this command.
+    The validation toolboxes calibrate its confidence. Repeat a stopped command to continue.
     """
     from casewright.finetune.corpus import read_corpus, training_toolboxes
     from casewright.finetune.parser import measuring
@@ -77,17 +79,18 @@ def finetune_parser(
     runtime = open_runtime(target)
     toolboxes = read_corpus("validation")
     figures: dict[str, float] = {}
-    by_toolbox: list[list[measuring.PlanScore]] = [[] for _ in toolboxes]
-    for cases in CASES:
-        scores = [list(measuring.score_toolboxes(runtime, [box], cases, seed)) for box in toolboxes]
-        figures |= measuring.accuracy_figures(list(chain(*scores)), f"{cases} cases")
-        by_toolbox = [[*earlier, *new] for earlier, new in zip(by_toolbox, scores, strict=True)]
+    # The scores of each validation toolbox.
+    all_scores: list[list[measuring.PlanScore]] = [[] for _ in toolboxes]
+    for count in CASE_COUNTS:
+        scores = [list(measuring.score_toolboxes(runtime, [box], count, seed)) for box in toolboxes]
+        figures |= measuring.accuracy_figures(list(chain(*scores)), f"{count} cases")
+        all_scores = [[*earlier, *new] for earlier, new in zip(all_scores, scores, strict=True)]
     if held_out:
         requests = [(query, query.record.request(source.toolbox)) for query in held_out]
         own_scores = (measuring.score_messages(runtime, r.toolbox, [], [q]) for q, r in requests)
         title = "tools that a message brings along"
         figures |= measuring.accuracy_figures(list(chain(*own_scores)), title)
-    calibrated_card = measuring.fit_card(list(chain(*by_toolbox)))
+    calibrated_card = measuring.fit_card(list(chain(*all_scores)))
     facts: dict[str, Any] = {
         "corpus": digest(corpus),
         "domain": domain,
@@ -99,15 +102,15 @@ def finetune_parser(
         "seed": seed,
         **figures,
     }
-    confidences = [[calibrated_card.confidence(s.score) for s in scores] for scores in by_toolbox]
-    threshold = measuring.ask_back_threshold(confidences, ASKED_BACK)
+    confidences = [[calibrated_card.confidence(s.score) for s in scores] for scores in all_scores]
+    threshold = measuring.asking_threshold(confidences, MAX_ASKED_BACK)
     card = replace(calibrated_card, asks_below=threshold, training=facts)
     save_parser(target, changed_weights(network), card)
     print_facts({"folder": str(target), **facts}, as_json=as_json)
 
 
 def _domain_source(domain: str) -> tuple[Source, AddedToolSources]:
-    """Return a domain as training source, and separately its messages that change the tools."""
+    """Return a domain's messages as a source, and messages that change its tools as others."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, added_tool_sources
 
@@ -122,11 +125,11 @@ def finetune_adapt(
     domain: DomainOrFile,
     source: Annotated[Path, Option("--input", help="20 to 500 annotated messages, JSON Lines.")],
     target: ParserFolder,
-    minutes: Annotated[float, Option(min=0, help="Approximate time of the command.")] = 8.0,
+    minutes: Annotated[float, Option(min=0, help="Approximate duration of the command.")] = 8.0,
     start: Annotated[
         Path | None, Option("--from", help="The parser to start from; by default the shipped one.")
     ] = None,
-    seed: Annotated[int, Option(help="The seed of the episodes.")] = 0,
+    seed: Annotated[int, Option(help="The seed of random choices.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train the shipped plan parser further, with annotated messages for your own tools.
@@ -157,7 +160,7 @@ def finetune_adapt(
         "seed": seed,
         "from": card.training,
     }
-    # The calibration of the confidence is that of the initial parser.
+    # The confidence is calibrated as in the parser from which the training started.
     save_parser(target, training.changed_weights(network), replace(card, training=facts))
     (target / training.CHECKPOINT).unlink(missing_ok=True)
     next_commands = [

@@ -13,6 +13,7 @@ from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_rows, print_table
 from casewright.serve.cli.own_tools import own_tools
 
+#: Maximum number of printed lines with problems.
 MAX_PROBLEMS = 20
 SamplingMethod = Literal["dqs", "dqs-large", "dqs-extremes", "facility-location", "random"]
 app = Typer(add_completion=False)
@@ -22,24 +23,24 @@ app = Typer(add_completion=False)
 def sample(
     pool: Annotated[Path, Option(help="Queries to sample: JSON Lines, JSON, or text.")],
     output: Annotated[Path, Option(help="The annotation sheet to write.", metavar="FILE")],
-    initial: Annotated[Path | None, Option(help="The existing queries, in such a file.")] = None,
+    initial: Annotated[Path | None, Option(help="Existing queries, in the same format.")] = None,
     domain: Annotated[
         str | None, Option("--domain", "-d", help="The domain of existing queries.", metavar="NAME")
     ] = None,
     method: Annotated[
-        SamplingMethod, Option(help="dqs drops the pool's extremes, dqs-extremes all but these.")
+        SamplingMethod, Option(help="dqs drops the pool's extremes; dqs-extremes keeps only them.")
     ] = "dqs",
     size: Annotated[
-        int | None, Option(min=1, help="Size of the sample; default: of the existing queries.")
+        int | None, Option(min=1, help="Number of queries; default: as many as exist.")
     ] = None,
     extremes: Annotated[
-        float, Option(min=0, max=0.5, help="Share of the pool that is extreme, at either end.")
+        float, Option(min=0, max=0.5, help="Share of the pool at either end that is extreme.")
     ] = 0.05,
     seed: Annotated[int, Option(min=0, help="The seed of the sample.")] = 0,
     compare: Annotated[bool, Option("--compare", help="Show the figures of every method.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a sheet with the queries of a pool that are worth annotating, to fill in."""
+    """Choose queries of a pool for annotation, and write a sheet to fill in."""
     from casewright.domains import find_domain
     from casewright.finetune.queries import query_files
     from casewright.finetune.queries.sample_pool import sample_pool
@@ -86,15 +87,15 @@ def annotate(
         str | None, Option("--domain", "-d", help="The domain of tools and annotated queries.")
     ] = None,
     toolbox: Annotated[Path | None, Option(help="A file of your own tools.")] = None,
-    queries: Annotated[Path | None, Option(help="Annotated queries; else the domain's.")] = None,
+    queries: Annotated[Path | None, Option(help="Annotated queries; or the domain's.")] = None,
     rest: Annotated[
-        Path | None, Option(help="A file for the other lines; by default next to --output.")
+        Path | None, Option(help="A file for invalid lines; by default next to --output.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a filled-in sheet, and add its valid lines as annotated queries.
 
-    Empty and wrong lines are reported, and written to another file, which a second run can read.
+    Empty and wrong lines are reported, and written to another sheet, which you can correct.
     """
     from casewright.finetune.queries import query_files
     from casewright.finetune.queries.annotation import annotate as annotate_lines

@@ -19,7 +19,7 @@ def finetune_train(
     recipe: Annotated[str, Option(help="A shipped recipe's name, or a file.", metavar="RECIPE")],
     data: Annotated[Path, Option(help="The folder of `casewright finetune data`.")],
     target: Annotated[Path, Option("--output", help="The folder to write the model to.")],
-    base: Annotated[str | None, Option(help="The base instead of the recipe's.")] = None,
+    base: Annotated[str | None, Option(help="A base other than the recipe's.")] = None,
     start: Annotated[
         Path | None,
         Option("--from", help="An adapter of the same base, rank and layers to start from."),
@@ -42,13 +42,13 @@ def finetune_train(
     sections = Recipe.read(find_recipe(recipe), check_files=False)
     model = sections.model if base is None else sections.model.based_on(base)
     inputs = (model, sections.lora, sections.training, data, target)
+    # On several GPUs, only the first process, with rank 0, prints.
     try:
         result = train(*inputs, start=start, resume=resume, merge=merge, minutes=minutes)
     except KeyboardInterrupt:
         if not rank():
             echo("Stopped. The same command with --resume continues.", err=True)
         raise
-    # On several GPUs, only the first process prints.
     if rank():
         return
     merged = {} if result.merged is None else {"merged": str(result.merged)}

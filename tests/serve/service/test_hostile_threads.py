@@ -8,7 +8,7 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
-from casewright.serve.service.checkpoint_sums import BYTES
+from casewright.serve.service.checkpoint_sums import CHECKSUM_BYTES
 from tests.serve.service.helpers import QUICK
 from tests.serve.service.in_process import service_client
 
@@ -23,7 +23,7 @@ async def test_reading_a_thread_calls_no_function_named_in_its_checkpoint(tmp_pa
     with sqlite3.connect(file) as database:
         rows = database.execute("SELECT rowid, checkpoint FROM checkpoints").fetchall()
         for row, text in rows:
-            checkpoint = ormsgpack.unpackb(text[:-BYTES])
+            checkpoint = ormsgpack.unpackb(text[:-CHECKSUM_BYTES])
             checkpoint["channel_values"]["question"] = call
             # Without a checksum, as an earlier version wrote it.
             values = (ormsgpack.packb(checkpoint), row)

@@ -243,7 +243,7 @@ class Clients(RuleBasedStateMachine):
         key = self.runs.thread_key(thread, tenant)
         for _ in range(20):
             state = self.loop.run_until_complete(self.runs.state(key))
-            if state is None or state.answered:
+            if state is None or state.is_answered:
                 return
             self.client_resumes(tenant, thread, None, replies=True)
             while self.pending:

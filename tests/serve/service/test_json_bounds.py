@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from casewright.serve.service.limits import JSON_DEPTH, JSON_PARTS, json_refusal
+from casewright.serve.service.limits import MAX_JSON_DEPTH, MAX_JSON_PARTS, json_refusal
 from tests.serve.service.helpers import QUICK, Served
 
 MANY_PARTS = b"[" + b"[1]," * 2_000_000 + b"1]"
-DEEP_QUESTION = b'{"question": ' + b"[" * (JSON_DEPTH + 1) + b"]" * (JSON_DEPTH + 1) + b"}"
+DEEP_QUESTION = b'{"question": ' + b"[" * (MAX_JSON_DEPTH + 1) + b"]" * (MAX_JSON_DEPTH + 1) + b"}"
 
 
 def test_json_that_is_too_large_too_deep_or_utf_16_is_refused() -> None:
-    assert f"{JSON_PARTS:,} texts" in json_refusal(MANY_PARTS)
-    assert f"{JSON_DEPTH} levels" in json_refusal(DEEP_QUESTION)
+    assert f"{MAX_JSON_PARTS:,} texts" in json_refusal(MANY_PARTS)
+    assert f"{MAX_JSON_DEPTH} levels" in json_refusal(DEEP_QUESTION)
     assert "UTF-8" in json_refusal(MANY_PARTS[:100].decode().encode("utf-16"))
 
 
@@ -43,7 +43,7 @@ def test_routes_refuse_json_that_is_nested_too_deeply(service: Served, path: str
         headers = {"Content-Type": "application/json"}
         response = client.post(path, content=DEEP_QUESTION, headers=headers)
         assert response.status_code == 422
-        assert f"{JSON_DEPTH} levels" in response.json()["detail"]
+        assert f"{MAX_JSON_DEPTH} levels" in response.json()["detail"]
 
 
 @pytest.mark.parametrize("large_part", ["values", "plan"])
