@@ -29,16 +29,20 @@ MAX_CASES = 240
 #: If there are fewer than ``MIN_CASES`` cases, a plan's probability is a mean of those with and
 #: without cases; this is the former's weight. On validation toolboxes, few cases do slight harm.
 CASE_SHARE = 0.3
-#: If at least this number of plan cases exist and all have the same plan, this plan comes first.
+#: Number of plan cases from which a plan that all of them have precedes the parser's plans.
 MIN_AGREEING_CASES = 4
 #: Confidence in the plan of a case if a message repeats the case's question word by word. In
 #: docs/fine-tuning.md, 37 of 37 such plans are right: at least 0.9, by Wilson's interval.
 REPEATED_CONFIDENCE = 0.9
 #: Minimum numbers of plan cases for the regression of tool sequences: in all, and per sequence.
 MIN_CASES, MIN_CASES_PER_SEQUENCE = 40, 8
-#: Ridge penalty, addend to a predicted share before its logarithm is taken, and weight of the
-#: logarithm; cross-validated on 60 questions of a domain (docs/decisions/010-plan-parser.md).
-RIDGE_PENALTY, SMOOTHING, LOG_WEIGHT = 0.3, 0.05, 2.0
+#: Ridge penalty of the regression. This and the next two are cross-validated on 60 questions of a
+#: domain (docs/decisions/010-plan-parser.md).
+RIDGE_PENALTY = 0.3
+#: Addend to a predicted share, before its logarithm is taken.
+SMOOTHING = 0.05
+#: Weight of the logarithm in a plan's score.
+LOG_WEIGHT = 2.0
 
 
 class ParserReuse:
@@ -123,7 +127,7 @@ class ParserPlanner(ReusePlanner):
 
     def __init__(self, store: CaseStore | None = None, folder: Path = FOLDER) -> None:
         reuse = ParserReuse(store, folder)
-        # This loads the parser, so that weights that do not fit are refused before any question.
+        # Load the parser, so that unsuitable weights are refused before the first question.
         _ = reuse.runtime
         name = "parser" if folder == FOLDER else f"parser:{folder}"
         super().__init__(name, HistoryReuse(reuse))
@@ -192,6 +196,6 @@ class ToolSequenceRegression:
         """Return the addends to the log-probabilities of plans with these tool sequences."""
         weights, shares = self._weights
         predictions = np.asarray(default_encoder().embed([question]))[0] @ weights + shares
-        share_of = dict(zip(self._sequences, predictions.tolist(), strict=True))
-        predicted_shares = (max(share_of.get(sequence, 0.0), 0.0) for sequence in sequences)
-        return [LOG_WEIGHT * math.log(share + SMOOTHING) for share in predicted_shares]
+        share_by_sequence = dict(zip(self._sequences, predictions.tolist(), strict=True))
+        predicted = [max(share_by_sequence.get(sequence, 0.0), 0.0) for sequence in sequences]
+        return [LOG_WEIGHT * math.log(share + SMOOTHING) for share in predicted]

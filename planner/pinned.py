@@ -48,7 +48,7 @@ class PinnedPlan:
         plan: The plan, with placeholders in its texts. An argument that is only a placeholder gets
             a value of the parameter's type, which need not be a text.
         parameters: Default values of the parameters: their values when the plan was pinned.
-        tools: The declaration of each tool that the plan calls, by name; see ``_declaration``.
+        tools: The declaration of each tool that the plan calls, by name.
     """
 
     name: str
@@ -63,7 +63,7 @@ class PinnedPlan:
         return context_fields(self.plan)
 
     def to_json(self) -> dict[str, Any]:
-        """Return name, question, plan, parameters, context fields and tools' names, as JSON."""
+        """Return the plan as JSON, with the tools' names only."""
         return {
             "name": self.name,
             "question": self.question,
@@ -112,17 +112,17 @@ class PinnedPlan:
     def differences(self, toolbox: Toolbox) -> list[str]:
         """Return how a toolbox's tools differ from the pinned declarations, as English clauses."""
         changes = []
-        for name, pinned in self.tools.items():
+        for name, declaration in self.tools.items():
             if name not in toolbox:
                 changes.append(f"{name} is gone")
                 continue
             current = _declaration(toolbox[name])
             tool_changes = [
-                f"{name}: its {field} was {pinned.get(field, '')!r}, and is {current[field]!r}"
+                f"{name}: its {field} was {declaration.get(field, '')!r}, and is {current[field]!r}"
                 for field in ("signature", "description")
-                if pinned.get(field) != current[field]
+                if declaration.get(field) != current[field]
             ]
-            if pinned != current and not tool_changes:
+            if declaration != current and not tool_changes:
                 tool_changes = [
                     f"{name}: types of its parameters, or whether it needs approval, changed"
                 ]
@@ -335,7 +335,7 @@ def _text(value: str | int | float | bool) -> str:
 
 
 def _toml(value: str | int | float | bool) -> str:
-    # A JSON string is a valid TOML string, except for the control character DEL.
+    # A JSON string is a valid TOML string, except for the character DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

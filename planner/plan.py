@@ -152,20 +152,16 @@ class Plan:
         return tuple(step.tool for step in self.steps)
 
     def price(
-        self,
-        toolbox: Toolbox,
-        *,
-        attempts: int = 1,
-        measured_seconds: Mapping[str, float] | None = None,
+        self, toolbox: Toolbox, *, attempts: int = 1, latencies: Mapping[str, float] | None = None
     ) -> Price:
         """Return the price of the plan, which need not be valid.
 
         Args:
             attempts: Maximum number of calls of a step, by which cost and tokens are multiplied.
-            measured_seconds: Duration of a call, by tool, for tools that declare no latency.
+            latencies: Seconds of a call, by tool, for tools that declare no latency.
         """
         steps = [(step.tool, [ref.step for ref in step.references()]) for step in self.steps]
-        return price_of(steps, toolbox, attempts=attempts, measured_seconds=measured_seconds)
+        return price_of(steps, toolbox, attempts=attempts, latencies=latencies)
 
     def __str__(self) -> str:
         return format_plan(self)
@@ -178,7 +174,7 @@ def context_fields(plan: Plan) -> list[str]:
 
 
 def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
-    """Return a plan's text arguments without list items, each as step index, parameter and text."""
+    """Return a plan's text literals outside lists, each as step index, parameter and text."""
     return [
         (index, name, value.value)
         for index, step in enumerate(plan.steps)
@@ -188,7 +184,7 @@ def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
 
 
 def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
-    """Return the plan with other text literals; the keys of ``texts`` are step index, parameter."""
+    """Return the plan with these texts as literals, given by step index and parameter."""
     literals = {key: Literal(text) for key, text in texts.items()}
     steps = []
     for index, step in enumerate(plan.steps):

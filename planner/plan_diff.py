@@ -30,7 +30,7 @@ class StepDifference:
 
 
 def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
-    """Return the steps of the first plan, each compared, and then the steps only in the second.
+    """Return a comparison for each step of the first plan, then for each step only in the second.
 
     Equal steps are matched first, then steps with the same tool.
     """

@@ -66,13 +66,13 @@ def price_of(
     toolbox: Toolbox,
     *,
     attempts: int,
-    measured_seconds: Mapping[str, float] | None,
+    latencies: Mapping[str, float] | None,
 ) -> Price:
     """Return the price for each step's tool and numbers of input steps; see ``Plan.price``."""
     calls = [tool for tool, _ in steps if tool != NO_EVIDENCE.name]
     # For each estimate, its values by tool.
     values: dict[str, dict[str, float]] = {name: {} for name in ESTIMATES}
-    values["latency"].update(measured_seconds or {})
+    values["latency"].update(latencies or {})
     for tool in toolbox:
         for estimate, value_by_tool in values.items():
             if (value := getattr(tool, estimate)) is not None:

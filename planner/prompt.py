@@ -34,7 +34,7 @@ literal (any short text), question, context, step; ? may be left out.
 - Use only these tools. Steps that do not need each other are not chained.
 - Nothing to look up: s1 = no_evidence()."""
 
-#: Maximum number of characters of a text in the context; the whole context may have ten times it.
+#: Maximum number of characters of a text in the context; the whole context may be ten times longer.
 MAX_VALUE_CHARACTERS = 200
 
 

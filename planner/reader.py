@@ -1,7 +1,4 @@
-"""The reader, which decodes the sub-queries of a message and the spans of their literals.
-
-A sub-query has a template, its part of the plan without the literals.
-"""
+"""The reader, which decodes the sub-queries of a message and the spans of their literals."""
 
 from __future__ import annotations
 
@@ -40,7 +37,8 @@ class Reader:
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
         self.card = read_card(self.folder)
-        #: Trained templates, numbered from 1 in the network; 0 is the end of the message.
+        #: Trained templates (parts of plans without the literals), numbered from 1 in the network;
+        #: 0 is the end of the message.
         self.templates: list[SubQuery] = [example.read() for example in self.card.templates]
         self._lock = threading.Lock()
         self._loaded: tuple[Tokenizer, Bert, ReaderLayers] | None = None
@@ -133,7 +131,7 @@ class EncodedQuestion:
         """Return the most probable span of each literal, or ``None`` if the question has no words.
 
         A literal is within one sentence and has at most ``MAX_LITERAL_WORDS`` words. The arguments
-        are, for each literal, its sub-query's state and template number, and its index there.
+        have its sub-query's state and template number, and its index in the sub-query.
         """
         if not templates:
             return []

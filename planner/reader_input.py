@@ -43,7 +43,7 @@ class ReaderInput:
     last_tokens: list[int]
 
     def find(self, text: str) -> Span | None:
-        """Return the first span with the words of a text, in any case, or ``None``."""
+        """Return the first span that has the words of a text, ignoring case, or ``None``."""
         text_words = [normalized(word.text) for word in words_of(text)]
         words = [normalized(word.text) for word in self.words]
         for start in range(len(words) - len(text_words) + 1):
@@ -105,7 +105,7 @@ def _context_text(context: Mapping[str, Any]) -> str:
 
 
 def padded(inputs: Sequence[ReaderInput]) -> tuple[NDArray[np.int64], ...]:
-    """Return ids, types and mask of n inputs, each an array (n, tokens of the longest input)."""
+    """Return ids, types and mask of n inputs, each an array (n, longest input)."""
     shape = len(inputs), max(len(encoded.ids) for encoded in inputs)
     ids, types, mask = (np.zeros(shape, dtype=np.int64) for _ in range(3))
     for row, encoded in enumerate(inputs):

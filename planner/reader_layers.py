@@ -22,7 +22,6 @@ from casewright.planner.parser.layers import (
 SHARPNESS = 14.0
 #: Number of dimensions of an attention head.
 HEAD_SIZE = 64
-#: Names of the decoder's attention weights.
 _SELF_ATTENTION, _CROSS_ATTENTION = "decoder.self_attn", "decoder.multihead_attn"
 
 
@@ -46,10 +45,10 @@ class Memory:
     """Encoded messages, to which the decoder and the pointers (which find literals) attend.
 
     Attributes:
-        states: States of tokens, array (n, tokens, size).
-        attention_mask: Additive mask, negative for padding, array (n, 1, 1, tokens).
-        keys, values: Keys and values of the decoder, arrays (n, heads, tokens, HEAD_SIZE).
-        pointer_keys: Keys for starts and for ends of literals, arrays (n, tokens, key size).
+        states: States of tokens (n, tokens, size).
+        attention_mask: Additive mask, negative for padding (n, 1, 1, tokens).
+        keys, values: Keys and values of the decoder (n, heads, tokens, HEAD_SIZE).
+        pointer_keys: Keys for starts and for ends of literals, each (n, tokens, key size).
     """
 
     states: Floats
@@ -99,7 +98,7 @@ class ReaderLayers:
         )
 
     def memory(self, states: Floats, mask: NDArray[np.integer]) -> Memory:
-        """Return the memory of token states, array (n, tokens, size); ``mask`` is 0 for padding."""
+        """Return the memory of token states (n, tokens, size); ``mask`` is 0 for padding."""
         normalised = self._memory_norm(states)
         _, keys, values, _ = self._cross_attention
         return Memory(

@@ -30,8 +30,8 @@ class ReaderNetwork(nn.Module):
     """Encoder, decoder and pointers.
 
     Template numbers: 0 is the end of the message, 1 to ``templates`` are the trained templates,
-    ``templates + 1`` is any other template, ``templates + 2`` the start. Files have old names of
-    weights: ``form`` for template, ``place`` for position, ``asked`` for the pointers' query.
+    ``templates + 1`` is any other template, ``templates + 2`` the start. In files, weights have old
+    names: ``form`` for template, ``place`` for position, ``asked`` for the pointers' query.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
@@ -68,7 +68,7 @@ class ReaderNetwork(nn.Module):
     def decode(
         self, states: Tensor, mask: Tensor, previous_templates: Tensor, literal_weights: Tensor
     ) -> Tensor:
-        """Return a state for every position of a sub-query, array (batch, positions, size).
+        """Return a state for each sub-query's position, array (batch, positions, size).
 
         Args:
             states: Token states (batch, width, size).

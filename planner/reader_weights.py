@@ -22,9 +22,7 @@ from casewright.stores.encoders.minilm import minilm_weights
 if TYPE_CHECKING:
     from casewright.planner.reader_network import ReaderNetwork
 
-#: Names of a reader's files.
 WEIGHTS, CARD = "reader.safetensors", "reader.json"
-#: Version of the card's format.
 FORMAT = 1
 _LORA_A, _LORA_B = ".lora_A.weight", ".lora_B.weight"
 #: The modules of ``ReaderNetwork`` except the encoder.
@@ -36,7 +34,7 @@ _MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class TemplateExample:
-    """Stored template: a question, its plan, and the index of the plan's sub-query with it."""
+    """Stored template: a question, its plan, and the index of the sub-query with the template."""
 
     plan: str
     index: int
@@ -133,8 +131,7 @@ def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32
                 raise ValueError(f"the network has no {name}")
             elif not name.endswith(_LORA_B):
                 weights[name] = trained[name]
-        # Besides templates, ``form`` has rows for the end, any other template and the start;
-        # ``prototypes`` has one for the end.
+        # ``form`` also has the end, any other template and the start; ``prototypes``, the end.
         for name, extra_rows in (("form.weight", 3), ("prototypes", 1)):
             if len(weights[name]) != len(card.templates) + extra_rows:
                 raise ValueError(f"{name} has {len(weights[name])} rows")

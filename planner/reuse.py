@@ -22,10 +22,10 @@ MAX_PLANS, MAX_ALTERNATIVES = 16, 2
 class _OneBlasThread:
     """Limits BLAS to one thread while any planner plans.
 
-    OpenBLAS uses all cores even for small matrix products, and its idle threads spin. This tripled
-    the CPU time and slowed concurrent requests. Threadpoolctl restores the setting when the thread
-    that set the limit ends its block, though other threads may still plan; here, the last thread
-    restores it. With OpenMP, OpenBLAS has a limit for each thread, so each thread sets its own.
+    OpenBLAS uses all cores even for small products, and its idle threads spin, which tripled the
+    CPU time. Threadpoolctl would restore the setting when the thread that set it ends its block,
+    though others may still plan; here, the last thread restores it. With OpenMP, OpenBLAS has a
+    limit for each thread, so each thread sets its own.
     """
 
     def __init__(self) -> None:

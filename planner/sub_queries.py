@@ -80,9 +80,9 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
             step = plan.steps[number - 1]
             distances = {ref.step: position - positions[ref.step] for ref in step.references()}
             step = step.renumbered(distances)
-            text_of = {name: str(v.value) for name, v in step.arguments if _is_open(v, question)}
-            texts += text_of.values()
-            arguments = ((name, OPEN if name in text_of else v) for name, v in step.arguments)
+            open_texts = {name: str(v.value) for name, v in step.arguments if _is_open(v, question)}
+            texts += open_texts.values()
+            arguments = ((name, OPEN if name in open_texts else v) for name, v in step.arguments)
             steps.append(Step(step.tool, tuple(arguments)))
         sub_queries.append((SubQuery(tuple(steps)), texts))
     return sub_queries

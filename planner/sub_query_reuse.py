@@ -30,8 +30,8 @@ BEAM_WIDTH = 4
 #: 48 tuning conversations, 4 have a lower confidence; the plans of 3 of these 4 are wrong.
 ASKS_BELOW = 0.6
 #: A plan with an untrained tool may be less probable than its source's best plan, by this number of
-#: nats for each nat of surprise (the reader's best log-probability, negated). Values of 15 to 30
-#: plan the validation toolboxes and the shop about equally well.
+#: nats for each nat of surprise (the reader's best log-probability, negated). On the validation
+#: toolboxes and the shop, values of 15 to 30 are about equally good.
 SURPRISE_WEIGHT = 20.0
 
 

@@ -33,7 +33,7 @@ def validate_plan(
     context: Mapping[str, Any],
     max_steps: int = MAX_STEPS,
 ) -> None:
-    """Raise the first violation of a plan, a ``PlanError`` with step, rule and correction."""
+    """Raise a plan's first violation, a ``PlanError`` with step, rule and correction."""
     for error in violations(plan, toolbox, question=question, context=context, max_steps=max_steps):
         raise error
 

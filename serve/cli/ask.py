@@ -44,15 +44,14 @@ def ask(
     save: options.SaveRun = None,
     mend: Annotated[
         str,
-        Option(help="Replan once after a failed step (failure), an empty one too (empty), or off."),
+        Option(help="Replan once after failed steps (failure), also empty ones (empty), or off."),
     ] = "off",
     corrections: Annotated[
         Path | None,
         Option(help="File of annotated messages that gets a mended run's plan.", metavar="FILE"),
     ] = None,
     deadline: Annotated[
-        float | None,
-        Option(help="Time after which the evidence so far is answered from.", metavar="SECONDS"),
+        float | None, Option(help="End the run then; answer from its evidence.", metavar="SECONDS")
     ] = None,
     config: options.ConfigFile = None,
     as_json: options.AsJson = False,

@@ -42,12 +42,12 @@ def gc_paused() -> Iterator[None]:
 
 @dataclass(slots=True)
 class DomainValues:
-    """A command's domain, with the values of the domain's options.
+    """A command's domain, with the values of the domain's options, by option.
 
     Attributes:
-        scope: Values of options for scope fields, by option.
-        opening: Values of options that choose the stores (the domain's ``openers``), by option.
-        without_question: Values of options that the domain answers without a question, by option.
+        scope: Values for scope fields.
+        opening: Values that choose the stores to open (the domain's ``openers``).
+        without_question: Values that the domain answers without a question.
     """
 
     domain: Domain

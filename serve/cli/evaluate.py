@@ -102,10 +102,7 @@ def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
 
 
 def _asking_shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
-    """Return the share of plans that ask back, and the share of wrong plans among these.
-
-    Return no shares if no plan has a confidence.
-    """
+    """Return the share of plans that ask back and of wrong plans among these, if any can."""
     from casewright.finetune.evaluation.figures import share
 
     pairs = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]

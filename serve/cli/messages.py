@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from casewright.finetune.queries.drafts import ReviewBatch
     from casewright.finetune.queries.query_files import QueryFile
 
-#: Names of two generators of messages.
 TEMPLATE, SMOLLM2 = "template", "smollm2"
 #: Minimum number of messages for ``finetune adapt``.
 MIN_MESSAGES = 20
@@ -166,7 +165,7 @@ def _make_proposals(
 def _write_records(
     tools: OwnTools, generator: str, templates: Sequence[dict[str, Any]], count: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Return messages that a language model writes, with plans of the kinds that tools have."""
+    """Return a language model's messages; their plans resemble those of tools and templates."""
     from casewright.finetune.queries.query_writer import QueryWriter
     from casewright.planner import AnnotatedQuery
     from casewright.stores.progress import note, progress_bar

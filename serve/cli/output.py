@@ -15,7 +15,6 @@ from typer import Exit, echo
 
 from casewright.errors import InputError
 
-#: The printed mark for each status of a step.
 STATUS_MARKS = {"done": "✓", "empty": "∅", "failed": "✗", "timed_out": "⏱", "skipped": "↷"}
 #: The text for each reason why a feedback loop stopped.
 STOP_REASONS = {

@@ -68,7 +68,7 @@ def pin(
         raise InputError("Give the question too: casewright plans pin NAME QUESTION.")
     check_question(question)
     choice, folder = _read_choice(config, values.domain, flags)
-    # A given plan needs no planner, so a session with the cheapest one is opened.
+    # A given plan needs no planner; the fallback planner loads nothing.
     planner = None if given_plan is None else FallbackPlanner()
     with closing(open_chosen(choice, opening=values.opening, planner=planner)) as session:
         request = PlanRequest(question, session.opened.toolbox, fields)

@@ -145,10 +145,7 @@ def _read_accepted(file: Path) -> Mapping[str, bool]:
 
 
 def _list_changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> Iterator[str]:
-    """Yield lines for messages whose result differs from the accepted result.
-
-    A message that is not in the accepted run must be right.
-    """
+    """Yield lines for messages whose result is not the accepted one; new ones must be right."""
     for outcome in outcomes:
         name, is_right = _message_name(outcome), outcome.graph_arguments
         if is_right == accepted.get(name, True):

@@ -31,7 +31,7 @@ _OPTIONS = {
         "without-tokens/--with-tokens", "Require no tokens; serve only this machine."
     ),
     "share_port": _switch("share-port/--own-port", "Share the port with your other services."),
-    "compute_threads": Annotated[int | None, Option(help="Number of planning threads.")],
+    "compute_threads": Annotated[int | None, Option(help="Threads for planning, quoting.")],
     "shared_runs": _switch("shared-runs/--own-runs", "Encode concurrent questions together."),
     "retain": Annotated[
         str | None, Option(help="Answers to keep: off, verified, approved.", metavar="WHICH")

@@ -95,7 +95,7 @@ def create_app(
         from casewright.serve.service.mcp_tools import router as mcp_router
 
         app.include_router(mcp_router)
-    # A request passes the middleware that is added last first.
+    # Requests pass the middleware in the reverse order of these calls.
     app.add_middleware(Admission, options=options, path_limits=routes.PATH_LIMITS)
     app.add_middleware(Authentication, tokens=Tokens(options.tokens, options.changed_tokens))
     app.add_middleware(problems.ErrorBoundary)

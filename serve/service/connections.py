@@ -46,7 +46,7 @@ class Connections:
     address_limit: int
     quiet_seconds: float
     busy_seconds: float
-    # By address: connections with the times of their last change to busy or quiet, sorted by it.
+    # By address: connections with the time of the last change to busy or quiet, sorted by time.
     _open: dict[str, OrderedDict[BoundedProtocol, float]] = field(default_factory=dict)
 
     def admit(self, connection: BoundedProtocol) -> bool:

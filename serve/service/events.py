@@ -35,7 +35,7 @@ class Event:
 async def event_lines(
     events: AsyncGenerator[Event, None], deadline: float, keep_alive: float = KEEP_ALIVE_SECONDS
 ) -> AsyncGenerator[bytes, None]:
-    """Yield a run's events as bytes; after a failure or the deadline, yield ``error`` as the last.
+    """Yield a run's events as bytes; after a failure or the deadline, the last event is ``error``.
 
     Args:
         events: The run's events; they are closed when the reader stops, which cancels the run.

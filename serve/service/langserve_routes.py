@@ -103,7 +103,7 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
         tenant: str = config["configurable"][_TENANT_KEY]
         runs: Runs = app.state.runs
         ask_body = body if isinstance(body, AskBody) else AskBody.model_validate(body)
-        # LangServe collects the events of all child runnables; without a config, the run is none.
+        # LangServe collects the events of all child runnables, so the run must not be a child.
         reset_token = var_child_runnable_config.set(None)
         try:
             result = await runs.ask(ask_body, tenant)

@@ -35,7 +35,7 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
     loaded = load_settings(config, **flags)
     choice = choice_of(loaded)
     refuse_single_user_planner(choice.planner)
-    user_scope = command_scope(choice.domain.scopes, scope, values_by_field={}, tenant=None)
+    user_scope = command_scope(choice.domain.scopes, scope, values={}, tenant=None)
     configure_logging(loaded.settings.log_level)
     stdout_buffer = sys.stdout.buffer
     with closing(open_chosen(choice)) as session:

@@ -18,7 +18,6 @@ from casewright.tools.deadline import abandoned_calls, running_calls
 
 #: Upper bounds of the histogram's buckets, in seconds.
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-#: Statuses of requests that are counted as refused.
 REFUSAL_STATUSES = (400, 401, 413, 422, 503)
 router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error=False))])
 

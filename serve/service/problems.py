@@ -36,7 +36,6 @@ _PATH = re.compile(
       )
     """
 )
-#: Descriptions of error statuses for OpenAPI.
 _DESCRIPTIONS = {
     400: "The request is malformed, or its Host or Origin is not a loopback address (no tokens).",
     401: "The bearer token is missing, unknown or expired.",

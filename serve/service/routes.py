@@ -39,7 +39,6 @@ log = logging.getLogger("casewright.service")
 
 # These dependencies are coroutines, since FastAPI would call plain functions in a thread.
 async def _runs(request: Request) -> Runs:
-    """Return the object that answers, plans and resumes for all routes of the service."""
     runs: Runs = request.app.state.runs
     return runs
 
@@ -340,7 +339,7 @@ async def approve(run_id: RunPath, runs: TheRuns, tenant: TheTenant) -> Response
 
 
 def _case_body(case: Case) -> dict[str, Any]:
-    """Return the fields of ``CaseBody`` for a retained answer, which is stored as a case."""
+    """Return a retained answer, which is stored as a case, as a ``CaseBody``."""
     return {
         "id": case.id,
         "question": case.problem["question"],

@@ -73,20 +73,17 @@ def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
 
 
 def command_scope(
-    fields: ScopeFields,
-    texts: Sequence[str] | None,
-    values_by_field: Mapping[str, str],
-    tenant: str | None,
+    fields: ScopeFields, texts: Sequence[str] | None, values: Mapping[str, str], tenant: str | None
 ) -> dict[str, str]:
     """Return the scope that a command line gives, with the tenant.
 
     Args:
         fields: The valid values of each scope field.
         texts: Texts of the form ``FIELD=VALUE``.
-        values_by_field: Values from scope fields' own options, such as ``--customer``.
+        values: Values of scope fields that have their own options, such as ``--customer``.
         tenant: The tenant, which tools read from the scope.
     """
-    pairs = [*(texts or ()), *(f"{field}={value}" for field, value in values_by_field.items())]
+    pairs = [*(texts or ()), *(f"{field}={value}" for field, value in values.items())]
     scope = read_pairs("--scope", pairs)
     if empty := [field for field, value in scope.items() if not value]:
         raise InputError(f"--scope {empty[0]}= has no value. Write FIELD=VALUE.")

@@ -155,7 +155,7 @@ def _sampled_queries(
 def finetune_data(
     recipe: Annotated[str, Option(help="A shipped recipe's name, or a file.", metavar="RECIPE")],
     target: Annotated[Path | None, Option("--output", help="The training set's folder.")] = None,
-    sample: Annotated[int | None, Option(min=1, help="Print so many examples a task.")] = None,
+    sample: Annotated[int | None, Option(min=1, help="Also print examples of each task.")] = None,
     sets: Annotated[
         Path | None,
         Option(help="Folder for the recipe's relative paths; by default the recipe's folder."),
@@ -208,12 +208,12 @@ def finetune_data(
 
 
 def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
-    counts_of = {file.partition(".")[0]: counts for file, counts in manifest["examples"].items()}
-    splits = counts_of.values()
+    split_counts = {file.partition(".")[0]: counts for file, counts in manifest["examples"].items()}
+    splits = split_counts.values()
     tasks = sorted({task for counts in splits for task in counts["tasks"]})
     rows = [[task, *(counts["tasks"].get(task, 0) for counts in splits)] for task in tasks]
     rows.append(["all", *(counts["all"] for counts in splits)])
-    print_table(["task", *counts_of], rows, title)
+    print_table(["task", *split_counts], rows, title)
     queries, instructions = manifest["queries"], manifest["instructions"]
     per_task = instructions["per_planning_task"]
     ratio = f", {per_task:.2f} for each planning task" if per_task else ""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 #: Kinds of a domain's queries: the held-out test queries, or all others.
 MEASURING, ALL = "measuring", "all"
-#: Names of the public sets.
 SETS = ("nestful", "tau2")
 #: Planners that check every plan, so that no plan calls a tool outside the request's toolbox.
 CHECKING_PLANNERS = (CASE_PLANNER, PARSER, CLASSIFIERS)
