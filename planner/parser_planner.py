@@ -24,12 +24,12 @@ from casewright.planner.wordings import CaseWordings
 from casewright.stores import Case, CaseStore, default_encoder
 from casewright.tools import NO_EVIDENCE
 
-#: Maximum number of plan cases that the parser reads; it reads a random sample if there are more.
+#: Maximum number of plan cases that the parser reads: a random sample if there are more.
 MAX_CASES = 240
-#: If there are fewer than ``MIN_CASES`` cases, a plan's probability is a mean of those with and
-#: without cases; this is the former's weight. On validation toolboxes, few cases do slight harm.
+#: With fewer than ``MIN_CASES`` cases, a plan's probability is a mean of its probabilities with
+#: and without cases. This is the weight with cases, since few cases make plans slightly worse.
 CASE_SHARE = 0.3
-#: Number of plan cases from which a plan that all of them have precedes the parser's plans.
+#: If all plan cases, at least this number, have the same plan, it precedes the parser's plans.
 MIN_AGREEING_CASES = 4
 #: Confidence in the plan of a case if a message repeats the case's question word by word. In
 #: docs/fine-tuning.md, 37 of 37 such plans are right: at least 0.9, by Wilson's interval.
@@ -41,7 +41,7 @@ MIN_CASES, MIN_CASES_PER_SEQUENCE = 40, 8
 RIDGE_PENALTY = 0.3
 #: Addend to a predicted share, before its logarithm is taken.
 SMOOTHING = 0.05
-#: Weight of the logarithm in a plan's score.
+#: Weight of this logarithm.
 LOG_WEIGHT = 2.0
 
 
@@ -63,7 +63,7 @@ class ParserReuse:
     def __init__(self, store: CaseStore | None, folder: Path = FOLDER) -> None:
         self._folder = folder
         self._card = read_card(folder)
-        # The plan of a follow-up question depends on earlier turns, which the parser does not read.
+        # A follow-up's plan depends on earlier turns, which the parser does not read.
         all_cases = [] if store is None else store.all()
         cases = [case for case in all_cases if "history" not in case.metadata]
         self._wordings = CaseWordings(cases)
@@ -73,7 +73,7 @@ class ParserReuse:
 
     @cached_property
     def runtime(self) -> ParserRuntime:
-        """The parser, loaded at the first use and shared by all objects with the same folder."""
+        """The parser, loaded at the first use and shared by objects with the same folder."""
         return _cached_runtime(self._folder)
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
@@ -82,7 +82,7 @@ class ParserReuse:
             because = "a plan case has the same words but for its literals"
             yield ScoredPlan(plan, REPEATED_CONFIDENCE, because=because)
         common_plan = self._common_plan
-        # The toolbox must have no tool that the common plan does not call.
+        # The toolbox must have no other tools.
         if common_plan and {*request.toolbox.names} == {*common_plan.tools, NO_EVIDENCE.name}:
             yield ScoredPlan(common_plan, because="all plan cases have this plan")
         pairs = self._plans(request, self._cases)
@@ -105,7 +105,7 @@ class ParserReuse:
     def _plans(self, request: PlanRequest, cases: Sequence[PlanCase]) -> list[tuple[Plan, float]]:
         """Return the parser's plans with their log-probabilities, the most probable first."""
         prepared = self.runtime.prepare(request.toolbox, cases)
-        # All cases decide how arguments are written, even if the parser does not read the cases.
+        # All plan cases decide how arguments are written.
         conventions = self.runtime.prepare(request.toolbox, self._cases).conventions
         message, plans = self.runtime.plans(
             prepared,
@@ -117,7 +117,7 @@ class ParserReuse:
         )
         scores: dict[Plan, float] = {}
         for plan in plans:
-            # Two plans may be equal after the conventions of the plan cases are applied.
+            # These conventions may make two plans equal.
             scores.setdefault(write_plan(plan.steps, prepared.schema, message), plan.score)
         return list(scores.items())
 
@@ -162,7 +162,7 @@ def _mixture(
 
 
 def _common_plan(plans: Sequence[Plan]) -> Plan | None:
-    """Return the plan of all cases if the cases are enough and all its arguments the question."""
+    """Return the plan of all cases if they are enough, and its only argument is the question."""
     if len(plans) < MIN_AGREEING_CASES or len(set(plans)) > 1:
         return None
     values = [value for step in plans[0].steps for _, value in step.arguments]
@@ -183,7 +183,7 @@ class ToolSequenceRegression:
 
     @cached_property
     def _weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Regression weights, array (dimensions, sequences), and each sequence's share of cases."""
+        """Regression weights (dimensions, sequences), and each sequence's share of the cases."""
         questions = [case.question for case in self._cases]
         vectors = np.asarray(default_encoder().embed(questions), dtype=np.float64)
         labels = [[case.plan.tools == tools for tools in self._sequences] for case in self._cases]

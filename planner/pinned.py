@@ -35,7 +35,7 @@ _HEADER = """\
 # A pinned plan: casewright plans run {name} --with PARAMETER=VALUE runs it without a planner.
 # It is refused once a tool's declaration differs from the one below.
 """
-#: Values of parameters, by the parameter's name.
+#: Parameters' values, by name.
 Values = Mapping[str, str | int | float | bool]
 
 
@@ -86,7 +86,7 @@ class PinnedPlan:
         return "\n".join(lines) + "\n"
 
     def save(self, folder: Path, *, replace: bool = False, max_plans: int | None = None) -> Path:
-        """Write the plan's file to a folder, which is created if missing; return the file's path.
+        """Write the plan's file to a folder, which is created if missing; return its path.
 
         Raise ``InputError`` if the file exists and ``replace`` is false, the file would be too
         large or cannot be written, or the folder already has ``max_plans`` other plans.
@@ -110,7 +110,7 @@ class PinnedPlan:
         return file
 
     def differences(self, toolbox: Toolbox) -> list[str]:
-        """Return how a toolbox's tools differ from the pinned declarations, as English clauses."""
+        """Return how a toolbox's tools differ from the declarations, as clauses."""
         changes = []
         for name, declaration in self.tools.items():
             if name not in toolbox:
@@ -184,10 +184,8 @@ def pin_plan(
 
     Args:
         name: A name of letters, digits, hyphens and underscores.
-        question: The question, with values that become placeholders.
-        plan: The plan, with values that become placeholders.
-        parameters: Maps parameters to their values in the question and the plan. A value is found
-            as whole words of a text, in upper or lower case, and as an equal argument.
+        parameters: Maps parameters to their values in question and plan, which placeholders will
+            replace. A value is found as whole words, in any case, and as an equal argument.
     """
     parameters = dict(parameters or {})
     _check_names(name, parameters)
@@ -252,7 +250,7 @@ def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
 
 
 def pinned_names(folder: Path) -> list[str]:
-    """Return the sorted names of the pinned plans in a folder; none if the folder is missing."""
+    """Return the sorted names of the pinned plans in a folder, if it exists."""
     return sorted(file.stem for file in folder.glob("*.toml") if NAME.fullmatch(file.stem))
 
 
@@ -320,7 +318,7 @@ def _with_placeholder(
 
 
 def _declaration(tool: ToolSpec) -> dict[str, str]:
-    """Return a tool's texts, and a fingerprint that also covers types and the need of approval."""
+    """Return a tool's texts, with a fingerprint that also covers types and approval."""
     kinds = [[parameter.name, parameter.kind] for parameter in tool.parameters]
     content = json.dumps([tool.signature(), tool.description, kinds, tool.approval])
     return {

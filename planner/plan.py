@@ -126,7 +126,7 @@ class Step:
         return Step(self.tool, tuple((name, map_value(value)) for name, value in self.arguments))
 
     def renumbered(self, new_numbers: Mapping[int, int]) -> Step:
-        """Return the step with references to other step numbers; the argument maps old to new."""
+        """Return the step with new step numbers in its references; the argument maps old to new."""
 
         def renumber(value: Scalar) -> Scalar:
             if not isinstance(value, StepRef):
@@ -168,7 +168,7 @@ class Plan:
 
 
 def context_fields(plan: Plan) -> list[str]:
-    """Return the sorted names of the context fields that a plan needs, including items of lists."""
+    """Return the sorted names of the context fields that a plan needs."""
     values = [value for step in plan.steps for value in step.scalars()]
     return sorted({value.field for value in values if isinstance(value, ContextRef)})
 

@@ -24,17 +24,17 @@ def plan_schema(encoder: Encoder) -> CaseSchema:
     """Return the schema of plan cases; their only facet is the question's text."""
     return CaseSchema(
         "plans",
-        # Query and case are both questions, so both are embedded in the same way (CBR-RAG's f).
+        # Query and case are questions, so both are embedded in the same way (CBR-RAG's f).
         (text_facet("question", encoder, inter=False),),
         support=lambda case: f"Question: {case.problem['question']}\nPlan:\n{case.solution}",
     )
 
 
 def plan_case(query: AnnotatedQuery) -> Case:
-    """Return an annotated query as a case, with the names of the context's fields, not the values.
+    """Return an annotated query as a case, with only the names of the context's fields.
 
-    The case of a follow-up question also has the earlier turns. Language models get it as an
-    example for other follow-ups; planners that learn from single questions skip it.
+    The case of a follow-up also has the earlier turns. Language models get it as an example for
+    other follow-ups; planners that learn from single questions skip it.
     """
     turns = query.record.turns()
     fields = sorted(name for name, value in query.record.context.items() if value is not None)
@@ -55,7 +55,7 @@ def plan_case(query: AnnotatedQuery) -> Case:
 def plan_store(
     queries: Iterable[AnnotatedQuery], encoder: Encoder, location: str | Path = ":memory:"
 ) -> CaseStore:
-    """Return an open store with a case for each query, except queries that need added tools."""
+    """Return an open store with a case for each query that needs no added tools."""
     store = CaseStore(plan_schema(encoder), location)
     store.add([plan_case(query) for query in queries if not query.record.tools_extra])
     return store

@@ -14,7 +14,7 @@ class StepDifference:
 
     Attributes:
         change: ``same`` if the steps are equal, ``changed`` if their arguments differ,
-            ``only_first`` or ``only_second`` if only the first or the second plan has the step.
+            ``only_first`` or ``only_second`` if only this plan has the step.
         first, second: The step's text in each plan, or ``None``.
         arguments: Names of the arguments that differ; references to matching steps are equal.
     """
@@ -30,7 +30,7 @@ class StepDifference:
 
 
 def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
-    """Return a comparison for each step of the first plan, then for each step only in the second.
+    """Return a comparison for each step of the first plan, then for steps only in the second.
 
     Equal steps are matched first, then steps with the same tool.
     """

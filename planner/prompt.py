@@ -34,7 +34,7 @@ literal (any short text), question, context, step; ? may be left out.
 - Use only these tools. Steps that do not need each other are not chained.
 - Nothing to look up: s1 = no_evidence()."""
 
-#: Maximum number of characters of a text in the context; the whole context may be ten times longer.
+#: Maximum number of characters of a text in the context; the context may be ten times longer.
 MAX_VALUE_CHARACTERS = 200
 
 
@@ -48,7 +48,7 @@ class PlanExample(ToolExample):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Prompt of two parts: ``head``, the cached first part, which may be empty, and ``tail``."""
+    """Prompt of two parts: ``head``, which is cached and may be empty, and ``tail``."""
 
     head: str
     tail: str
@@ -61,13 +61,13 @@ def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) ->
     """Return the prompt for a request.
 
     Args:
-        examples: Plan cases, the most similar first; their order in the prompt is the reverse.
+        examples: Plan cases, the most similar first; the prompt reverses the order.
     """
     return Prompt(render_head(request.toolbox), render_tail(request, examples))
 
 
 def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
-    """Return the first part, which depends only on the toolbox and the text of the role."""
+    """Return the first part, which depends only on toolbox and role."""
     tool_lines = ["Tools:"]
     for tool in toolbox:
         tool_lines += [tool.signature(), f"  {tool.description}"]
@@ -119,8 +119,8 @@ def _example_text(example: ToolExample) -> str:
     return "\n\n".join([*map(_turn_text, example.history), text])
 
 
-def _context_line(context_text: str) -> str:
-    return f"Context: {context_text}\n" if context_text else ""
+def _context_line(text: str) -> str:
+    return f"Context: {text}\n" if text else ""
 
 
 def _turn_text(turn: Turn) -> str:

@@ -37,8 +37,8 @@ class Reader:
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
         self.card = read_card(self.folder)
-        #: Trained templates (parts of plans without the literals), numbered from 1 in the network;
-        #: 0 is the end of the message.
+        #: Trained templates (parts of plans without literals), numbered from 1; 0 is the end of
+        #: the message.
         self.templates: list[SubQuery] = [example.read() for example in self.card.templates]
         self._lock = threading.Lock()
         self._loaded: tuple[Tokenizer, Bert, ReaderLayers] | None = None
@@ -65,7 +65,7 @@ class Reader:
         threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> EncodedQuestion:
-        """Return the encoded question and context; the longer text is truncated if necessary."""
+        """Return the encoded question and context; the longer one may be truncated."""
         tokenizer, encoder, layers = self._load()
         encoded = read_input(tokenizer, question, context)
         states = encoder.read(encoded.ids, encoded.types)[None]
@@ -85,7 +85,7 @@ class Reader:
 
 
 def reader_tokenizer() -> Tokenizer:
-    """Return the encoder's tokenizer, which truncates the longer one of question and context."""
+    """Return the encoder's tokenizer, which truncates the longer one of two texts."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
@@ -144,9 +144,9 @@ class EncodedQuestion:
         return [self._best_span(start, end) for start, end in zip(starts, ends, strict=True)]
 
     def _best_span(self, start_logits: Floats, end_logits: Floats) -> Span | None:
-        if not self.input.words:
+        encoded = self.input
+        if not encoded.words:
             return None
-        first_tokens, last_tokens = self.input.first_tokens, self.input.last_tokens
-        scores = start_logits[first_tokens][:, None] + end_logits[last_tokens][None]
+        scores = start_logits[encoded.first_tokens][:, None] + end_logits[encoded.last_tokens][None]
         index = int(np.where(self._can_be_literal, scores, -np.inf).argmax())
-        return divmod(index, len(self.input.words))
+        return divmod(index, len(encoded.words))

@@ -30,7 +30,7 @@ class ReaderInput:
 
     Attributes:
         ids: Token ids of question and context.
-        types: For each token, 0 if it belongs to the question, 1 if to the context.
+        types: 0 for the question's tokens, 1 for the context's tokens.
         words: The words of the question that were not truncated.
         first_tokens, last_tokens: Positions of each word's first and last token.
     """
@@ -69,9 +69,9 @@ class ReaderInput:
 
 
 def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> ReaderInput:
-    """Return a tokenised question with its context; the tokenizer truncates the longer text."""
+    """Return a tokenised question with its context; the longer one may be truncated."""
     encoded = tokenizer.encode(question, _context_text(context))
-    # The question's tokens: position in the input, first character and end in the question.
+    # The question's tokens: position in the input, start and end in the question.
     tokens = [
         (position, start, end)
         for position, (sequence, (start, end)) in enumerate(

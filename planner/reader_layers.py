@@ -20,7 +20,7 @@ from casewright.planner.parser.layers import (
 
 #: Factor that turns a cosine into a logit.
 SHARPNESS = 14.0
-#: Number of dimensions of an attention head.
+#: Dimensions of an attention head.
 HEAD_SIZE = 64
 _SELF_ATTENTION, _CROSS_ATTENTION = "decoder.self_attn", "decoder.multihead_attn"
 
@@ -42,7 +42,7 @@ class NextSubQueries:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Encoded messages, to which the decoder and the pointers (which find literals) attend.
+    """Encoded messages, to which the decoder and the pointers to literals attend.
 
     Attributes:
         states: States of tokens (n, tokens, size).
@@ -68,14 +68,14 @@ class ReaderLayers:
     def __init__(self, weights: Weights) -> None:
         split_weights = dict(weights)
         for name in (_SELF_ATTENTION, _CROSS_ATTENTION):
-            # ``ReaderNetwork`` has one weight for query, key and value: parts 0, 1 and 2.
+            # One weight has query, key and value: parts 0, 1 and 2.
             for kind in ("weight", "bias"):
                 parts = np.split(weights[f"{name}.in_proj_{kind}"], 3)
                 split_weights |= {f"{name}.{n}.{kind}": part for n, part in enumerate(parts)}
         self._template_embedding, self._position_embedding, self._slot_embedding = (
             weights[f"{name}.weight"] for name in ("form", "place", "slot")
         )
-        #: Number that stands for the template before the first sub-query.
+        #: Template number before the first sub-query.
         self.start = len(self._template_embedding) - 1
         names = ("norm1", "norm2", "norm3")
         self._norms = [LayerNorm(weights, f"decoder.{name}") for name in names]
@@ -114,7 +114,7 @@ class ReaderLayers:
     ) -> NextSubQueries:
         """Return the scores of the next sub-query after n prefixes; see ``ReaderNetwork.decode``.
 
-        ``memory`` has n messages, or one message for all n prefixes.
+        ``memory`` has n messages, or one for all prefixes.
         """
         inputs = (
             self._template_embedding[previous_templates]
@@ -146,8 +146,7 @@ class ReaderLayers:
     ) -> tuple[Floats, Floats]:
         """Return logits of the tokens as starts and as ends of n literals, each (n, tokens).
 
-        ``memory`` has n messages, or one message for all n literals. For the other arguments see
-        ``ReaderNetwork.point``.
+        ``memory`` has n messages, or one for all literals. See ``ReaderNetwork.point``.
         """
         literals = self._template_embedding[templates] + self._slot_embedding[slots]
         pointer_state = self._mix(np.concatenate([decoded, literals], -1))

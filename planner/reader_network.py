@@ -2,9 +2,9 @@
 
 A sentence encoder with LoRA adapters (Hu et al. 2021) returns a state for each token. A decoder of
 one layer attends to the states and returns, for each sub-query, a latent: a unit vector that is
-close to the latents of sub-queries with the same template (the part of the plan without literals).
-The latent is a learned facet for the retrieval of plan cases (MCBR-RAG's L_j). Pointers find
-literals as spans of the message (Vinyals et al. 2015, "Pointer Networks").
+close to the latents of sub-queries with the same template (a part of a plan without literals). The
+latent is a learned facet for retrieving plan cases (MCBR-RAG's L_j). Pointers find literals as
+spans of the message (Vinyals et al. 2015, "Pointer Networks").
 
 This module imports torch and is for training; ``reader_layers`` is used for inference.
 """
@@ -20,10 +20,8 @@ from torch.nn import functional
 from casewright.planner.reader_input import MAX_SLOTS, MAX_SUB_QUERIES
 from casewright.planner.reader_layers import SHARPNESS
 
-#: Number of dimensions of a sub-query's latent.
-LATENT_SIZE = 128
-#: Number of dimensions of a key or query of the pointers.
-KEY_SIZE = 128
+#: Dimensions of a sub-query's latent, and of the pointers' keys and queries.
+LATENT_SIZE, KEY_SIZE = 128, 128
 
 
 class ReaderNetwork(nn.Module):
@@ -101,13 +99,13 @@ class ReaderNetwork(nn.Module):
         return SHARPNESS * cosines + self.bias[:-1]
 
     def example_scores(self, latents: Tensor, examples: Tensor) -> Tensor:
-        """Return a logit for each example's latent; examples replace missing prototypes."""
+        """Return a logit for each example, which replaces a missing prototype."""
         return SHARPNESS * (latents @ examples.transpose(-1, -2)) + self.bias[-1]
 
     def point(
         self, decoded: Tensor, template: Tensor, slot: Tensor, states: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return logits of the tokens as a literal's start and as its end, each (batch, width).
+        """Return logits of tokens as a literal's start and as its end, each (batch, width).
 
         Args:
             decoded: The sub-query's state (batch, size).

@@ -55,7 +55,7 @@ class ReaderCard:
 
 
 def check_target(folder: Path) -> None:
-    """Raise ``InputError`` if no file can be written to the folder, which need not exist yet."""
+    """Raise ``InputError`` if no file can be written to the folder, which may be new."""
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
         raise unwritable_error(folder, NotADirectoryError(ENOTDIR, f"{existing} is a file"))

@@ -43,9 +43,9 @@ class PlanRequest:
         fixed: Finished steps with results; the new plan begins with them. See ``continued``.
         failures: Finished calls without results, each with the reason in Casewright's words, since
             a planner must not read retrieved text. The calls may refer to steps of ``fixed``.
-        excess: Returns a sentence on how a plan exceeds the budget, or "". The static checks do
-            not call it. The plan parser and the grammar respect the budget; from other planners'
-            plans, the steps beyond the budget are removed before the run.
+        excess: Returns a sentence on how a plan exceeds the budget, or "". The plan parser and the
+            grammar respect the budget; from other plans, the steps beyond it are removed before
+            the run. The static checks ignore the budget.
     """
 
     question: str
@@ -225,7 +225,7 @@ def check_storable(value: Any) -> None:
 
 def check_history(history: Any) -> None:
     """Raise ``InputError`` if a history is not a list of earlier turns."""
-    # A history that is no list becomes one turn that is not valid.
+    # A history that is no list becomes one invalid turn.
     turns = history if isinstance(history, (list, tuple)) else [None]
     for turn in turns:
         texts = [turn.get(key) for key in Turn.__annotations__] if isinstance(turn, Mapping) else []

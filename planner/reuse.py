@@ -23,9 +23,8 @@ class _OneBlasThread:
     """Limits BLAS to one thread while any planner plans.
 
     OpenBLAS uses all cores even for small products, and its idle threads spin, which tripled the
-    CPU time. Threadpoolctl would restore the setting when the thread that set it ends its block,
-    though others may still plan; here, the last thread restores it. With OpenMP, OpenBLAS has a
-    limit for each thread, so each thread sets its own.
+    CPU time. Threadpoolctl restores the setting when the thread that set it ends its block, though
+    others may still plan; here, the last thread does. With OpenMP, each thread has its own limit.
     """
 
     def __init__(self) -> None:
@@ -139,7 +138,7 @@ def first_valid(
         if (violation := next(request.violations(plan), None)) is not None:
             last_violation = str(violation)
             continue
-        # The alternatives are among the plans that this loop has not taken yet.
+        # The alternatives are among the later plans.
         others = (s.plan for s in scored_plans if s.plan != plan and is_valid(s.plan, request))
         return PlanResult(
             plan,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Name of the planner with the packaged adapter.
 SHIPPED = "mistral"
 FOLDER = Path(__file__).parent / SHIPPED
-#: Nested keys of a card's entry for the number of plan cases in the training prompts.
+#: Keys that lead in a card to the number of plan cases in the training prompts.
 _CASE_COUNT_PATH = ("data", "manifest", "data", "tevo", "shots")
 
 

@@ -9,7 +9,7 @@ import regex as re
 #: A run of word characters and combining marks; ``\w`` does not match the marks.
 _RUN = r"(?!\p{M})\w[\w\p{M}]*"
 RUNS = re.compile(_RUN)
-#: A word: runs that are joined by apostrophes, hyphens, dots, slashes, ampersands or plus signs.
+#: A word: runs joined by apostrophes, hyphens, dots, slashes, ampersands or plus signs.
 _WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
 #: Characters that make a break between words; a literal must not contain a break.
 _BREAKS = frozenset(".?!;:\n()")

@@ -15,7 +15,7 @@ from casewright.planner.plan import Literal, Plan, Step, Value, context_fields, 
 from casewright.planner.spans import is_span
 from casewright.tools.spec import NO_EVIDENCE
 
-#: Open literal: a placeholder for words of the question. Its place in the steps is called a slot.
+#: Open literal: a placeholder for words of the question. Its position is a slot.
 OPEN = Literal("")
 
 
@@ -50,7 +50,7 @@ class SubQuery:
 
     @property
     def reach(self) -> int:
-        """How many steps before the sub-query its farthest reference goes back; 0 without one."""
+        """Number of steps before the sub-query to which its farthest reference goes back, or 0."""
         steps = enumerate(self.steps)
         return max((r.step - index for index, s in steps for r in s.references()), default=0)
 
@@ -69,7 +69,7 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
     if any(not 1 <= ref.step < number for number, step in numbered for ref in step.references()):
         return []
     referenced = {ref.step for step in plan.steps for ref in step.references()}
-    # Maps step numbers to positions in the sequence of all sub-queries' steps.
+    # Maps step numbers to positions among all sub-queries' steps.
     positions: dict[int, int] = {}
     sub_queries = []
     for last_number in (number for number, _ in numbered if number not in referenced):

@@ -1,7 +1,4 @@
-"""Plans that combine sub-queries of plan cases, by beam search with a trained reader.
-
-For each next sub-query, the reader scores the templates, and the words that may be literals.
-"""
+"""Plans that combine sub-queries of plan cases, by beam search with a trained reader."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ SURPRISE_WEIGHT = 20.0
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """First sub-queries of a plan; ``inputs`` has their template numbers and literals' spans."""
+    """First sub-queries of a plan; ``inputs`` has template numbers and literals' spans."""
 
     score: float
     inputs: tuple[tuple[int, tuple[Span | None, ...]], ...] = ()
@@ -54,11 +51,11 @@ class _Hypothesis:
         return last in earlier and last[0].reach == 0
 
     def extended(self, score: float, *sub_queries: SubQuery) -> _Hypothesis:
-        """Return the hypothesis with one more sub-query, or, at the message's end, with none."""
+        """Return the hypothesis with one more sub-query, or at the end with none."""
         return _Hypothesis(self.score + score, self.inputs, (*self.sub_queries, *sub_queries))
 
 
-#: Hypothesis without the last sub-query's ``inputs``; its last template's number; decoder's state.
+#: Hypothesis that lacks its last ``inputs``; its last template's number; the decoder's state.
 _Candidate = tuple[_Hypothesis, int, NDArray[np.float32]]
 
 
@@ -87,7 +84,7 @@ class SubQueryReuse:
 
     @cached_property
     def _untrained(self) -> PlanSource:
-        # With plan cases, the parser would avoid tools that occur in none of the cases.
+        # With plan cases, the parser would avoid tools that no case calls.
         return self._untrained_source or ParserReuse(None)
 
     def untrained_tools(self, request: PlanRequest) -> set[str]:
@@ -118,9 +115,9 @@ class SubQueryReuse:
     def _plans_with_untrained_tools(
         self, request: PlanRequest, tools: Set[str], tolerance: float
     ) -> Iterator[ScoredPlan]:
-        """Yield the most probable plan that calls one of these tools, or no plan.
+        """Yield the most probable plan that calls one of these tools.
 
-        Yield none if its score is more than ``tolerance`` nats below the source's highest score.
+        Yield none if it is more than ``tolerance`` nats less probable than the source's best plan.
         """
         best: ScoredPlan | None = None
         # If the parser cannot read all tools, the plan uses only the reader's tools.
@@ -179,7 +176,7 @@ class SubQueryReuse:
 
 
 def _deficit(best: ScoredPlan, scored: ScoredPlan) -> float:
-    """Return by how many nats a plan is less probable than the best; infinite without scores."""
+    """Return the nats by which a plan is less probable than the best; infinite without scores."""
     if best.score is None or scored.score is None:
         return math.inf
     return best.score - scored.score

@@ -82,13 +82,13 @@ class _StepCheck:
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield self.error(f"{name} is given twice.", "Give each argument once.")
         for name, value in step.arguments:
-            parameter = tool.parameter(name)
-            if parameter is None:
+            declared = tool.parameter(name)
+            if declared is None:
                 yield self.error(
                     f"{tool.name} has no parameter {name}.", f"Call it as {tool.signature()}."
                 )
             else:
-                yield from self._check_value(parameter, value)
+                yield from self._check_value(declared, value)
 
     def _check_value(self, parameter: Parameter, value: Value) -> Iterator[PlanError]:
         if not isinstance(value, ListValue):
@@ -161,7 +161,7 @@ class _StepCheck:
             )
             return
         tool = self.plan.steps[reference.step - 1].tool
-        # An unknown tool is a violation of the earlier step.
+        # An unknown tool is the earlier step's violation.
         fields = self.toolbox[tool].results if tool in self.toolbox else (reference.field,)
         if reference.field not in fields:
             yield self.error(

@@ -1,4 +1,4 @@
-"""Reuses a case's plan if a message has the words of the case's question, except for literals."""
+"""Reuses a case's plan if a message has the words of its question, except for literals."""
 
 from __future__ import annotations
 
@@ -48,9 +48,8 @@ class CaseWordings:
     def plan(self, request: PlanRequest) -> Plan | None:
         """Return the plan of the fitting case with the most words, with the message's literals.
 
-        Return ``None`` if no case fits. A case fits if the message has the same context fields,
-        consists of the case's words in the same order and words for the literals, and more than
-        half of the message's words are words of the case.
+        Return ``None`` if no case fits. A case fits if the message has the same context fields and
+        the same words, in order and except for literals, and less than half of it is literals.
         """
         words = words_of(request.question)
         normalized_words = tuple(normalized(word.text) for word in words)
@@ -94,7 +93,7 @@ def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
         count = len(text_words)
         starts = (n for n in range(len(parts)) if tuple(parts[n : n + count]) == text_words)
         if count and (start := next(starts, None)) is not None:
-            # A message's literal may have one word more than the case's literal.
+            # A message's literal may have one word more than the case's.
             parts[start : start + count] = [_Slot(tuple(arguments), count + 1)]
     return tuple(parts)
 
@@ -102,7 +101,7 @@ def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
 def _alignments(
     parts: Sequence[str | _Slot], words: Sequence[Word], normalized_words: Sequence[str], start: int
 ) -> Iterator[list[tuple[_Slot, tuple[int, int]]]]:
-    """Yield alignments of the parts with the words from ``start`` on: each slot's word range."""
+    """Yield alignments of parts with words from ``start`` on: each slot's word range."""
     if not parts:
         if start == len(words):
             yield []

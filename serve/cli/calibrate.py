@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option, Typer, echo
 
 from casewright.errors import InputError, one_line
-from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Plot
+from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Plot, Seed
 from casewright.serve.cli.output import print_json, print_table
 from casewright.serve.cli.own_tools import own_tools
 
@@ -52,7 +52,7 @@ def calibrate(
         Path | None,
         Option(
             help="Questions for the measurement, JSON Lines: question, right (a list of answers), "
-            "wrong, group; by default the cases' questions, without demonstrations of their group.",
+            "wrong, group; by default the cases, each without its group's demonstrations.",
             metavar="FILE",
         ),
     ] = None,
@@ -65,7 +65,7 @@ def calibrate(
     k: Annotated[int, Option("-k", min=1, help="The number of demonstrations.")] = 6,
     lambda_d: Annotated[
         str | None,
-        Option(help="Weights λ_d of relevance against diversity; 0,0.1,…,1.", metavar="LIST"),
+        Option(help="Weights λ_d of relevance; by default 0,0.1,…,1.", metavar="LIST"),
     ] = None,
     lambda_b: Annotated[
         str | None,
@@ -87,7 +87,7 @@ def calibrate(
     adapter: Adapter = None,
     device: Device = None,
     dtype: DType = None,
-    seed: Annotated[int, Option(min=0, help="The seed of random choices.")] = 0,
+    seed: Seed = 0,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -188,7 +188,7 @@ def _choose_lambdas_b(
     given: Sequence[float],
     may_measure: bool,
 ) -> Sequence[float]:
-    """Return the values of λ_b; if one needs the quality and it is unknown, it is measured."""
+    """Return the values of λ_b; measure the cases' quality first if a value needs it."""
     from casewright.finetune.demonstrations import measure_quality
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B
     from casewright.finetune.demonstrations.quality import can_hold_quality

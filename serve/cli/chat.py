@@ -71,7 +71,7 @@ def _lines() -> Iterator[str]:
     """Yield lines from the terminal or a pipe, until an empty line or the end of the input."""
     is_terminal = sys.stdin.isatty()
     if hasattr(sys.stdin, "reconfigure"):
-        # A line of invalid UTF-8 is then refused as a question, and does not end the conversation.
+        # A line of invalid UTF-8 is then refused, and does not end the conversation.
         sys.stdin.reconfigure(errors="surrogateescape")
     with suppress(EOFError):
         while line := (input("> ") if is_terminal else sys.stdin.readline()).strip():

@@ -24,7 +24,7 @@ from casewright.serve.cli.options import set_options
 if TYPE_CHECKING:
     from casewright.domains import Domain
 
-#: Pattern of a scope field (which identifies the user) that can be an option's name.
+#: Pattern of scope fields whose names can be options.
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
@@ -86,7 +86,7 @@ class DomainCommand(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except TyperException as error:
-            # Only Typer's errors for unknown options, a private class, have this attribute.
+            # Only Typer's private errors for unknown options have this attribute.
             if not hasattr(error, "possibilities"):
                 raise
             name = getattr(error, "option_name", "")
@@ -159,7 +159,7 @@ def _find_domain(args: list[str]) -> Domain:
 
 
 def _last_value(args: list[str], *names: str) -> str | None:
-    """Return the last value of an option, written as ``--name=x``, ``--name x`` or ``-nx``."""
+    """Return the last value of an option in the arguments."""
     last_value = None
     for word, next_word in zip_longest(args, args[1:]):
         name, separator, value = word.partition("=")

@@ -145,7 +145,7 @@ def _print_report(report: dict[str, Any]) -> None:
 
 
 def _uncertainty_text(plan: dict[str, Any]) -> str:
-    """Return a wrong plan's confidence, whether it asks back, and the reason of a fallback plan."""
+    """Return a wrong plan's confidence, if it asks back, and the reason of a fallback plan."""
     parts = [] if plan["confidence"] is None else [f"confidence {plan['confidence']:.2f}"]
     parts += ["it asks back"] if plan["asks_back"] else []
     parts += [f"a fallback plan: {plan['note']}"] if plan["plan"] and plan["note"] else []

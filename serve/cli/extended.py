@@ -1,4 +1,4 @@
-"""Command groups with additional commands of installed packages, imported at their first use."""
+"""Command groups with commands of installed packages, which are imported at their first use."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ class _ExtendedGroup(TyperGroup):
 
 
 def extended_group(kind: str) -> type[TyperGroup]:
-    """Return a class of command groups that have packages' entry points of a kind as commands."""
+    """Return a command group's class that adds a kind of entry points as commands."""
     return type("ExtendedGroup", (_ExtendedGroup,), {"kind": kind})

@@ -60,8 +60,8 @@ def ingest(
 
     Another run encodes only changes, and removes the cases of deleted files. Logs, generated and
     hidden files, node_modules, __pycache__ and virtual environments are skipped; --dry-run lists
-    them. Links are not followed, and .gitignore is not read. Unreadable files are reported; the
-    exit code is 2 if no file could be read.
+    them. Links are not followed; .gitignore is not read. Unreadable files are reported; the exit
+    code is 2 if no file could be read.
     """
     from casewright.domains.store_opening import open_waiting
     from casewright.serve.session.defaults import store_folder

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Abort, Argument, Option, Typer, echo, prompt
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import AsJson, ContextText, DomainOrFile, HistoryFile
+from casewright.serve.cli.options import AsJson, ContextText, DomainOrFile, HistoryFile, Seed
 from casewright.serve.cli.output import fail, print_json, visible
 from casewright.serve.cli.own_tools import OwnTools, own_tools
 
@@ -44,13 +44,13 @@ def draft(
     ] = TEMPLATE,
     count: Annotated[int, Option(min=1, max=500, help="Limit of proposals.")] = 40,
     yes: Annotated[bool, Option("--yes", "-y", help="Accept all without a prompt.")] = False,
-    seed: Annotated[int, Option(min=0, help="The seed of random choices.")] = 0,
+    seed: Seed = 0,
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a language model's call.")] = 120.0,
     as_json: AsJson = False,
 ) -> None:
     """Propose annotated messages for your tools, for a person to accept or reject.
 
-    The proposed plans are valid. A message similar to one of the domain or file is not proposed.
+    The proposed plans are valid. Messages like those of the domain or the file are not proposed.
     """
     from casewright.finetune.queries.query_files import QueryFile, check_output
     from casewright.planner import AnnotatedQuery
@@ -165,7 +165,7 @@ def _make_proposals(
 def _write_records(
     tools: OwnTools, generator: str, templates: Sequence[dict[str, Any]], count: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Return a language model's messages; their plans resemble those of tools and templates."""
+    """Return a language model's messages, with plans like those of queries and templates."""
     from casewright.finetune.queries.query_writer import QueryWriter
     from casewright.planner import AnnotatedQuery
     from casewright.stores.progress import note, progress_bar

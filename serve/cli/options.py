@@ -19,8 +19,7 @@ DomainOrFile = Annotated[
 Scope = Annotated[
     list[str] | None,
     Option(
-        help="Identifies the user; repeatable; default: each field's first value.",
-        metavar="FIELD=VALUE",
+        help="The user's fields; repeatable; default: their first values.", metavar="FIELD=VALUE"
     ),
 ]
 Tenant = Annotated[str | None, Option(help="The tenant whose cases tools read.", metavar="NAME")]
@@ -87,6 +86,7 @@ SaveRun = Annotated[
     Path | None, Option(help="Also save the run; casewright show opens it.", metavar="FILE")
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON for machines.")]
+Seed = Annotated[int, Option(min=0, help="The seed of random choices.")]
 
 
 def _check_plot(file: Path | None) -> Path | None:

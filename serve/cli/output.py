@@ -29,7 +29,7 @@ STOP_REASONS = {
     "search_failed": "it ended, since a search failed",
 }
 
-# Characters that move a terminal's cursor or reverse the direction of text, and lone surrogates.
+# Characters that move a terminal's cursor or reverse text direction, and lone surrogates.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -67,7 +67,7 @@ def print_facts(facts: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def print_run(state: Mapping[str, Any], question: str, save: Path | None, *, as_json: bool) -> None:
-    """Print the answer in a graph's final state, and save the run to the file ``save``, if any."""
+    """Print the answer in a graph's final state, and save the run to a file if one is given."""
     if save is not None:
         from casewright.graph import Answer
         from casewright.graph.run_file import save_run

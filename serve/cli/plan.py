@@ -153,18 +153,9 @@ def _read_request(
     """Return the output record without its plan, and the request if the line is valid."""
     from casewright.planner import QueryRecord
 
-    output: dict[str, Any] = {
-        "id": None,
-        "plan": "",
-        "milliseconds": 0.0,
-        "planner": planner.name,
-        "attempts": 0,
-        "error": None,
-        "confidence": None,
-        "because": "",
-        "asks_back": False,
-        "alternatives": [],
-    }
+    output: dict[str, Any] = {"id": None, "plan": "", "milliseconds": 0.0, "planner": planner.name}
+    output |= {"attempts": 0, "error": None, "confidence": None, "because": ""}
+    output |= {"asks_back": False, "alternatives": []}
     try:
         decoded = json.loads(line)
         output["id"] = _read_id(decoded)

@@ -1,4 +1,4 @@
-"""The command `casewright plans`, which pins, lists and runs named plans, and compares plans."""
+"""The command `casewright plans`, which pins, lists, runs and compares plans."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def pin(
         raise InputError("Give the question too: casewright plans pin NAME QUESTION.")
     check_question(question)
     choice, folder = _read_choice(config, values.domain, flags)
-    # A given plan needs no planner; the fallback planner loads nothing.
+    # A given plan needs no planner; this one loads nothing.
     planner = None if given_plan is None else FallbackPlanner()
     with closing(open_chosen(choice, opening=values.opening, planner=planner)) as session:
         request = PlanRequest(question, session.opened.toolbox, fields)
@@ -133,7 +133,7 @@ def run(
     choice, folder = _read_choice(config, values.domain, flags)
     pinned = read_pinned(folder, name)
     user_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
-    # Below, the pinned plan's planner, which needs the open toolbox, replaces this planner.
+    # The pinned plan's planner needs the open toolbox, and replaces this one below.
     open_arguments: Any = {"opening": values.opening, "planner": FallbackPlanner()}
     with closing(open_chosen(choice, **open_arguments)) as session:
         toolbox = session.opened.toolbox

@@ -21,11 +21,11 @@ from casewright.serve.cli.evaluate import indent_plan
 if TYPE_CHECKING:
     from casewright.finetune.evaluation.outcome import PlanOutcome
 
-#: Names of the plugin's settings. ``GATE`` is the required share of right plans.
+#: Names of the plugin's settings.
 PLANS, DOMAIN, PLANNER, ADAPTER, GATE = (
     f"casewright_{name}" for name in ("plans", "domain", "planner", "adapter", "gate")
 )
-#: The name of the pytest user property with a test's report.
+#: Name of pytest's user property with a test's report.
 REPORT = "casewright"
 
 
@@ -80,7 +80,7 @@ class PlanFile(pytest.File):
 
 
 class PlanItem(pytest.Item):
-    """The test of a file: it compares graph and arguments of each plan with the right plan's."""
+    """The test of a file, which compares graph and arguments with those of right plans."""
 
     def runtest(self) -> None:
         """Plan, report changed results, and raise ``WrongPlansError`` below the gate."""

@@ -12,7 +12,7 @@ from casewright.errors import DependencyError
 from casewright.serve.cli.options import ConfigFile, Flags, PlansFolder, Scope, with_flags
 
 app = Typer(add_completion=False)
-#: Arguments of ``_check_installed``: the error message, and the modules that an MCP server needs.
+#: Arguments of ``_check_installed``: the error message, and the modules of an MCP server.
 _MCP_REQUIREMENTS = (
     "An MCP server needs MCP's library and the service. Run: pip install 'casewright[serve,mcp]'",
     *("fastapi", "mcp.server", "prometheus_client"),

@@ -13,7 +13,7 @@ from casewright.errors import StoreLockedError
 from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_table
 
-#: Maximum time to wait for another process that has a store open.
+#: Maximum wait for another process that has a store open.
 LOCK_SECONDS = 2.0
 StoreFolder = Annotated[
     Path | None, Argument(help="A store's folder; by default all in the data folder.")

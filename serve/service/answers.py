@@ -10,7 +10,7 @@ from warnings import warn
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, text_facet
 from casewright.stores.hit import Retained
 
-#: Name of a tenant without cases, since a store of several tenants must be opened for one tenant.
+#: A tenant without cases: a store of several tenants must be opened for one of them.
 _NO_TENANT = "casewright"
 
 

@@ -9,8 +9,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from casewright.errors import StoreDamagedError
 
-#: Suffix of the type name of a value whose bytes end in a checksum. Values that earlier versions
-#: stored have no checksum.
+#: Suffix of a value's type name if its bytes end in a checksum; older values have none.
 SUFFIX = "+crc32"
 #: Number of bytes of a checksum.
 CHECKSUM_BYTES = 4

@@ -18,7 +18,7 @@ from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.repeats import TTL, sweep
 from casewright.serve.service.thread_locks import ThreadLocks
 
-#: SQL that selects threads by the id of their last checkpoint; callers append an upper bound.
+#: SQL that selects threads by their last checkpoint's id; callers append an upper bound.
 SELECT_OLDER = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
 FindOlder = Callable[[str], Awaitable[list[str]]]
 #: Maximum number of threads in memory, of all tenants together.
@@ -125,7 +125,7 @@ def _find_damage(file: Path) -> str:
             # The deadline has passed. Checksums still reveal damage when a value is read.
             return ""
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            # SQLite's error message quotes the damaged text, which may not be UTF-8.
+            # SQLite's message quotes the damaged text, which may not be UTF-8.
             return str(error)
     return "" if result == "ok" else " ".join(str(result).split())
 
@@ -188,5 +188,5 @@ class RecentThreads:
             await self._saver.adelete_thread(key)
 
     def forget(self, tenant: str, key: str) -> None:
-        """Forget a thread that was deleted, so that it does not count."""
+        """Forget a deleted thread."""
         self._used_threads.remove(tenant, key)

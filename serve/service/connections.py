@@ -1,4 +1,4 @@
-"""Limits the number of connections, and the time for which a connection may be quiet or busy."""
+"""Limits the number of connections, and how long a connection may be quiet or busy."""
 
 from __future__ import annotations
 
@@ -38,15 +38,14 @@ class Connections:
     A connection is busy while a request is processed, and else quiet. At the limit of an address,
     a new connection replaces that address's longest quiet connection. At the total limit, it
     replaces the longest quiet connection of the address with the most connections. If none is
-    quiet, the new connection gets 503. Connections that are quiet for more than ``quiet_seconds``
-    or busy for more than ``busy_seconds`` are closed.
+    quiet, it gets 503. Connections are also closed after ``quiet_seconds`` or ``busy_seconds``.
     """
 
     limit: int
     address_limit: int
     quiet_seconds: float
     busy_seconds: float
-    # By address: connections with the time of the last change to busy or quiet, sorted by time.
+    # By address: connections with the time of their last change to busy or quiet, in its order.
     _open: dict[str, OrderedDict[BoundedProtocol, float]] = field(default_factory=dict)
 
     def admit(self, connection: BoundedProtocol) -> bool:

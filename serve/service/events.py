@@ -72,7 +72,7 @@ async def event_lines(
 
 
 class EventStream(Response):
-    """A response of server-sent events; its run is closed, however the response ends."""
+    """A response of server-sent events, which always closes its run at its end."""
 
     media_type = MEDIA_TYPE
 

@@ -1,7 +1,7 @@
 """LangServe's routes over the service's runs.
 
-LangServe is archived and supports neither threads nor LangGraph's context. Therefore LangServe
-gets a runnable with typed input and output, which passes the tenant to ``runs.Runs``.
+LangServe is archived and supports neither threads nor LangGraph's context. Therefore it gets a
+runnable with typed input and output, which passes the tenant to ``runs.Runs``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
 class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
     """A runnable with bounded batches.
 
-    LangChain's ``abatch`` starts all questions at once, and does not stop if one fails.
+    LangChain's ``abatch`` starts all questions at once, and continues if one fails.
     """
 
     def __init__(self, answer: Any, max_batch: int) -> None:

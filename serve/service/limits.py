@@ -22,19 +22,19 @@ from casewright.serve.service.problems import RefusedError, problem_response
 from casewright.serve.service.tokens import is_open, tenant_of
 from casewright.tools.deadline import owner
 
-#: Extra time after the deadline, in which a stream can report its timeout to the client.
+#: Extra time after the deadline in which a stream can report its timeout.
 GRACE_SECONDS = 2.0
 #: Maximum wait for cancelled work.
 CANCEL_SECONDS = 5.0
-#: Limits on how much of a body that is too large is read and discarded before the refusal. If the
-#: body were not read, the connection of a client that is still writing would be reset.
+#: Limits on reading and discarding a body that is too large, before the refusal. If the body were
+#: not read, the connection of a client that is still writing would be reset.
 DISCARD_BYTES = 16 * 1024 * 1024
 DISCARD_SECONDS = 5.0
 #: Bodies larger than this are scanned in a thread; smaller bodies take at most a millisecond.
 LARGE_BYTES = 64 * 1024
 #: Maximum depth of nested JSON lists and objects.
 MAX_JSON_DEPTH = 100
-#: Maximum number of strings, brackets and commas in JSON; a large saved run has 50,000.
+#: Maximum number of strings, brackets and commas in JSON; a large run has 50,000.
 MAX_JSON_PARTS = 200_000
 #: A string (closed or not), a bracket or a comma. The pattern scans no string twice.
 _JSON_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)
@@ -63,7 +63,7 @@ class Slots:
 
 
 class _Sender:
-    """A request's ASGI ``send``, which records whether the response has begun and is complete."""
+    """A request's ASGI ``send``; it records if the response has begun and is complete."""
 
     def __init__(self, send: Send, timeout: asyncio.Timeout) -> None:
         self._send, self._timeout = send, timeout
@@ -80,7 +80,7 @@ class _Sender:
 
 
 class _Queue:
-    """The slots of one kind of requests; for each request that may run, another may wait.
+    """The slots of one kind of requests; for each running request, another may wait.
 
     ``counts`` has the number of running and waiting requests by tenant.
     """
@@ -98,9 +98,9 @@ class Admission:
     """Middleware that bounds the number, size, JSON depth and time of requests.
 
     The body of a request is read before the request is processed; a disconnection cancels the work.
-    ``max_concurrency`` POST and PUT requests run at once, and the same number may wait; further
-    requests get 503. Requests of other methods are counted separately, and requests for open paths
-    are not counted. ``path_limits`` maps paths to their own ``max_body_bytes``.
+    ``max_concurrency`` POST and PUT requests run at once, and as many may wait; further requests
+    get 503. Other methods are counted separately, and open paths are not counted.
+    ``path_limits`` maps paths to their own ``max_body_bytes``.
     """
 
     def __init__(

@@ -29,8 +29,8 @@ from casewright.serve.settings.settings import load_settings
 def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **flags: Any) -> None:
     """Serve one client until it closes stdin; ``scope`` contains texts like ``FIELD=VALUE``.
 
-    The settings (``config``, ``flags``) choose domain, planner and generator. Raise
-    ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
+    For ``config`` and ``flags`` see ``load_settings``. Raise ``CasewrightError`` if a setting is
+    invalid, or the domain cannot be opened.
     """
     loaded = load_settings(config, **flags)
     choice = choice_of(loaded)

@@ -1,7 +1,6 @@
 """The MCP tools ``plan``, ``run_plan`` and ``ask``, at ``/mcp`` and over stdio.
 
-The user's scope comes from a header (over stdio: an option). It is no argument, since models write
-the arguments.
+The user's scope is from a header or an option, and no argument, since models write arguments.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from casewright.serve.service.tokens import tenant_of
 PATH = "/mcp"
 #: The header with the scope: ``customer=C001``, several fields joined by ``&``.
 SCOPE_HEADER = "Casewright-Scope"
-#: Time before a request's deadline at which its call ends, with a result that reports the timeout.
+#: Time before a request's deadline at which its call ends, and reports the timeout.
 MARGIN_SECONDS = 0.5
 #: Fields of a body that no argument can set.
 _NOT_ARGUMENTS = ("scope", "thread_id")

@@ -23,10 +23,10 @@ router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error
 
 
 class Metrics:
-    """The metrics of a service; labels contain no other names of tools than ``tool_names``."""
+    """The metrics of a service; labels contain only these names of tools."""
 
     def __init__(self, tool_names: Iterable[str] = ()) -> None:
-        self._names = frozenset(tool_names)
+        self._tools = frozenset(tool_names)
         self.registry = CollectorRegistry()
         counter = partial(Counter, namespace="casewright", registry=self.registry)
         gauge = partial(Gauge, namespace="casewright", registry=self.registry)
@@ -64,7 +64,7 @@ class Metrics:
         match event:
             case {"event": "plan", "planner": {"milliseconds": milliseconds}}:
                 self.count_phase("planning", milliseconds)
-            case {"event": "step_ended", "tool": tool, "status": status} if tool in self._names:
+            case {"event": "step_ended", "tool": tool, "status": status} if tool in self._tools:
                 self._tool_calls.labels(tool, status).inc()
             case {
                 "event": "answer",

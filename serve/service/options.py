@@ -22,7 +22,7 @@ class Parts:
     Attributes:
         domain: The domain's name; each domain has its own threads and retained answers.
         scopes: Values that a request may name, by scope field; the first value is the default.
-        stores: Stores by name; the service is ready only if all of them answer.
+        stores: The service is ready only if all these stores answer.
         description: The domain in one sentence.
         questions: Example questions.
     """

@@ -16,7 +16,7 @@ from casewright.serve.service.problems import RefusedError
 
 #: The file of the page at each path.
 _PAGES = {"/": "index.html", "/docs": "docs.html"}
-#: Content types by file suffix; the operating system's table may lack them.
+#: Content types by file suffix; the system's own table may lack them.
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 #: The policy of the pages: they load only the package's files, and scripts parse no text as HTML.
 _HEADERS = {

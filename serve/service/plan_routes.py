@@ -137,7 +137,7 @@ def _plans_as_json(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[s
     if folder is None:
         return plans_json
     for name in pinned_names(folder):
-        # A damaged plan must not hide other plans; the routes that use it report the damage.
+        # A damaged plan must not hide the others; the routes for it report the damage.
         try:
             pinned = read_pinned(folder, name)
         except InputError:

@@ -18,8 +18,8 @@ MIN_SIMILARITY = 0.9
 class PlanReusingPlanner:
     """A planner that reuses the plan of a tenant's retained answer to nearly the same question.
 
-    The plan runs again. The plan's texts that occur in the earlier question must also occur in the
-    new question. ``planner`` plans other questions, and all questions with a history or context.
+    The plan runs again. Its texts from the earlier question must also be in the new question.
+    ``planner`` plans other questions, and all questions with a history or context.
     """
 
     def __init__(self, planner: Planner, answers: AnswerStore, tenant: str, pool: Executor) -> None:
@@ -55,7 +55,7 @@ class PlanReusingPlanner:
                 return None
             request.validate(plan)
         except CasewrightError:
-            # If the store does not answer, or the plan is not valid, the planner makes a new plan.
+            # A store that does not answer, or an invalid plan, leads to a new plan.
             return None
         milliseconds = (time.perf_counter() - start_time) * 1000
         return PlanResult(plan, f"earlier:{hit.case.id}", milliseconds=milliseconds)

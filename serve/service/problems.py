@@ -74,7 +74,7 @@ def problem_response(
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return OpenAPI's error responses for these statuses and the statuses of the middleware."""
+    """Return OpenAPI's error responses for these statuses and those of the middleware."""
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": _DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}

@@ -21,7 +21,7 @@ from casewright.serve.service.events import Event
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.recent import TenantLru
 
-#: In minutes: the store deletes a response after a day, and looks for such responses every hour.
+#: In minutes: a store deletes responses after a day, and searches for such responses hourly.
 TTL: Any = {"default_ttl": 24 * 60, "refresh_on_read": False, "sweep_interval_minutes": 60}
 #: Maximum number of responses in memory, of all tenants together; in memory, none expires.
 MAX_IN_MEMORY = 1000
@@ -151,13 +151,8 @@ class Repeats:
                 await self._store.adelete(_NAMESPACE, item.key)
 
     async def _store_response(self, attempt: Attempt, status: int, body: str) -> None:
-        value = {
-            "asked": attempt.content,
-            "thread": attempt.thread,
-            "run": attempt.run,
-            "status": status,
-            "body": body,
-        }
+        request = {"asked": attempt.content, "thread": attempt.thread, "run": attempt.run}
+        value = {**request, "status": status, "body": body}
         await self._store.aput(_NAMESPACE, attempt.id, {**value, "sum": _digest(value)})
         if self._recent is not None:
             for key in self._recent.put(attempt.tenant, attempt.id, None, self._in_progress):

@@ -14,7 +14,7 @@ from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.runs import Runs
 
 SEARCH_INTERVAL_SECONDS = 3600.0
-#: A checkpoint's id contains its time as the number of ticks, of 100 nanoseconds, since this epoch.
+#: Checkpoint ids contain their time as a number of ticks of 100 nanoseconds since this epoch.
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 log = logging.getLogger("casewright.service")
 

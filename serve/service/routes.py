@@ -28,11 +28,11 @@ from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_if_pl
 from casewright.serve.service.tokens import tenant_of
 from casewright.stores import Case
 
-#: Maximum size of a request's body in bytes, by path: a saved run can be larger than any question.
+#: Maximum size of a request's body in bytes, by path: a saved run can be larger than a question.
 PATH_LIMITS = {"/runs/read": 8 * 1024 * 1024}
 #: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
 MAX_CORRECTION_BYTES = 64 * 1024 * 1024
-#: Time within which the stores and the threads' database must answer if the service is ready.
+#: Time in which the stores and the threads' database must answer.
 READY_SECONDS = 5.0
 log = logging.getLogger("casewright.service")
 
@@ -77,7 +77,7 @@ def openapi(body: type[BaseModel], *errors: int, waits: bool = False) -> dict[st
     Args:
         body: The response's body.
         errors: Statuses of errors, in addition to those of the middleware.
-        waits: True adds the response 202, for a run that waits for a reply.
+        waits: Whether to add the response 202, for a run that waits for a reply.
     """
     waiting_response = {"description": "The run waits for a reply.", "model": models.ThreadBody}
     accepted: dict[int | str, Any] = {202: waiting_response} if waits else {}
@@ -129,10 +129,7 @@ async def ask(body: AskBody, runs: TheRuns, tenant: TheTenant, key: TheKey = Non
 
 
 async def respond(runs: Runs, body: AskBody, tenant: str, attempt: Attempt | None) -> Response:
-    """Return the response to a question: its answer, or 202 if the run waits for a reply.
-
-    ``attempt`` is ``None`` for a request without an ``Idempotency-Key``.
-    """
+    """Return the response to a question: its answer, or 202 if the run waits for a reply."""
 
     async def answer() -> Response:
         result = await runs.ask(body, tenant, attempt)
@@ -198,11 +195,11 @@ async def resume(
         result = await runs.resume(thread_id, body, tenant, attempt)
         if isinstance(result, Waiting):
             state = await state_of(runs, thread_id, runs.thread_key(thread_id, tenant))
-            # Another request may have continued the run meanwhile. Even then, the response has the
+            # Another request may have continued the run meanwhile, but the response has the
             # questions at which this request's run stopped.
             waiting = {"status": "waiting", "questions": result.questions, "answer": None}
             return reply({**state, **waiting}, 202)
-        # The response has the steps, since a reply may have edited the plan that the client shows.
+        # The response has the steps, since a reply may have edited the plan.
         return reply({**result, "plan_steps": steps_if_plan(result["plan"])})
 
     return await runs.repeats.once(attempt, continue_run)
@@ -249,7 +246,7 @@ def _step_number(outcome: Mapping[str, Any]) -> int:
 async def about(runs: TheRuns) -> Response:
     """Return the domain with its tools, planner and generator."""
     parts, options = runs.parts, runs.options
-    # With tokens, there may be several tenants, and the values may name users of another tenant.
+    # With tokens, the values may name users of another tenant.
     scopes = {name: [] if options.tokens else list(values) for name, values in parts.scopes.items()}
     return reply(
         {
@@ -290,7 +287,7 @@ def _read_run(body: bytes) -> Response:
         answer = saved_run.answer.to_json()
         return reply({"question": saved_run.question, "answer": answer, "plan_steps": steps})
     except PlanError as error:
-        # The page cannot draw a plan without steps; `casewright show` prints the text of the plan.
+        # The page cannot draw an invalid plan; `casewright show` prints its text.
         raise RefusedError(422, f"The file is a damaged run: {cleaned(str(error), 200)}") from None
     except RecursionError:
         raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None

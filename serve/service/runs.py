@@ -302,7 +302,7 @@ class Runs:
                     elif mode == "messages":
                         message, metadata = chunk
                         node = metadata.get("langgraph_node")
-                        # Only the tokens of the chat model that writes the answer are streamed.
+                        # Only the tokens of the answer are streamed.
                         if node == "generate" and (text := str(message.text)):
                             has_tokens = True
                             yield Event("token", {"text": text})
@@ -333,7 +333,7 @@ class Runs:
         planner = None
         if self.answer_store is not None and self.options.retain != "off":
             planner = PlanReusingPlanner(self._planner, self.answer_store, tenant, self._pool)
-        # Only a service without tokens, which is for trials, has default values of scope fields.
+        # Only a service without tokens, for trials, has default values of scope fields.
         if is_resumed or self.options.tokens:
             require_all_fields(self.parts.scopes, scope)
         scope = {**scope_of(self.parts.scopes, scope), "tenant": tenant}
@@ -342,7 +342,7 @@ class Runs:
     async def _result(
         self, state: Mapping[str, Any], body: AskBody, tenant: str, thread_id: str | None
     ) -> dict[str, Any] | Waiting:
-        """Return the result of a run; retain its answer if the setting ``retain`` requires it."""
+        """Return the result of a run; retain its answer if ``retain`` is "verified"."""
         if state.get("__interrupt__"):
             if thread_id is None:
                 raise RefusedError(409, "The run waits for a reply. POST /ask with a thread_id.")

@@ -23,7 +23,7 @@ from casewright.serve.service import connections as bounds
 #: Time for cancelled work to end after a request's deadline; then the connection is closed.
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
-#: At most MAX_LINES log lines from one place in the code are written in WINDOW_SECONDS.
+#: Maximum number of log lines from one place in the code in WINDOW_SECONDS.
 MAX_LINES = 20
 WINDOW_SECONDS = 60.0
 
@@ -154,7 +154,7 @@ class RepeatedLineFilter(logging.Filter):
     """A filter that omits log lines that one place in the code writes too often.
 
     Otherwise, an error in every request would fill the disk. A time window counts the lines with
-    the same place and exception class; the first line after the window states how many it omitted.
+    the same place and exception class; the first line after it states how many were omitted.
     """
 
     def __init__(self, limit: int = MAX_LINES, seconds: float = WINDOW_SECONDS) -> None:

@@ -25,8 +25,7 @@ class ThreadState:
 
     Attributes:
         ended_count: Number of the ``NODES`` that have ended, from the first.
-        values: The graph's state. The values that a node writes are from an earlier run until the
-            node has ended.
+        values: The graph's state; what a node writes is from an earlier run until the node ends.
         outcomes: The finished steps as JSON types, in the order in which they ended.
         questions: The open questions of tools or an approval, each with the ``id`` for a reply.
         interrupt_ids: LangGraph's id of an interrupt, by the ``id`` of its question.
@@ -75,8 +74,7 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     if checkpoint is None:
         return None
     next_nodes = [task.name for task in snapshot.tasks if task.name in NODES]
-    # LangGraph stores a node's results before the next checkpoint. Meanwhile, the node is still in
-    # the tasks, but has ended.
+    # Between a node's end and the next checkpoint, the node has ended but is still in the tasks.
     ended_count = NODES.index(next_nodes[0]) if next_nodes else len(NODES)
     if next_nodes and not snapshot.next:
         ended_count += 1
@@ -90,7 +88,7 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     writes = checkpoint.pending_writes or ()
     returned = {task: value for task, channel, value in writes if channel == _RETURNED}
     earlier_outcomes: Sequence[Mapping[str, Any]] = ()
-    # After replanning, the state has the earlier steps' outcomes while the new steps run.
+    # While replanned steps run, the state has the earlier steps' outcomes.
     execute_index = NODES.index("execute")
     is_mending = ended_count == execute_index and "mended" in values["planning"]
     if ended_count > execute_index or is_mending:

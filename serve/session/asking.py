@@ -34,8 +34,8 @@ def ask(
         question: The user's question.
         domain: A ``Domain`` (see ``own_domain``), the name of a domain, or ``FILE.py:NAME``.
         context: Known facts, for example the open page.
-        scope: The values of the domain's scope fields, which identify the user. A field that is not
-            given has the first value that the domain lists.
+        scope: Values of the domain's scope fields, which identify the user; by default each
+            field's first value.
         history: Earlier turns of the conversation, the earliest first.
         planner: Name of a planner, as for ``--planner``; by default the domain's planner.
         generator: Name of a generator, as for ``--generator``.

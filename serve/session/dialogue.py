@@ -25,7 +25,7 @@ class Dialogue:
         graph: The graph, with a checkpointer if ``get_replies`` is given.
         scope: The user's scope.
         turns: Earlier turns, the earliest first.
-        get_replies: Returns a person's replies to all open interrupts; ``None``: they are errors.
+        get_replies: Returns a person's replies to all open interrupts, which are errors without it.
         limits: The budgets of each question; see ``RunContext``.
         approve: Plans that need approval; see ``build_graph``.
     """

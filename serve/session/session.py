@@ -67,7 +67,7 @@ def open_session(
     Args:
         domain: The domain, or its name for ``find_domain``.
         planner: The planner, or its name; ``default_planner`` by default.
-        opening: The value of an option in ``Domain.openers``, by the option; at most one.
+        opening: At most one option of ``Domain.openers``, with its value.
         encoder_name: See ``named_encoder``; the packaged encoder by default.
         feedback: The judge of relevance feedback; none by default.
         model: Settings of the planner's language model, if it has one.

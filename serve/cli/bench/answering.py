@@ -35,7 +35,7 @@ def bench_feedback(
 ) -> Report:
     """Compare relevance feedback with a single search of the same size, and with RepoGPT's loop.
 
-    All sets need some twenty minutes, ten more the first time; use --set or --limit for fewer.
+    All sets take some twenty minutes, ten more the first time; --set and --limit shorten it.
     """
     from casewright.bench.feedback.measure import measure_feedback
     from casewright.stores.encoders.sources import named_encoder
@@ -48,8 +48,8 @@ def bench_documents(
     data: Annotated[
         Path,
         Option(
-            help="A folder with trees of documents and questions.jsonl; a line has tree, question, "
-            "file and words, but no file and words if it is off-topic."
+            help="A folder with trees of documents and questions.jsonl: tree, question, file and "
+            "words (no file and words if off-topic)."
         ),
     ],
     generator: Annotated[list[str] | None, Option(help="See ask --generator; repeatable.")] = None,

@@ -31,7 +31,7 @@ def bench_decoding(
     held_out: Annotated[int, Option(min=1, help="Queries to score a trained model on.")] = 100,
     seed: Annotated[int, Option(help="The seed of the queries and random weights.")] = 0,
 ) -> Report:
-    """Time plans of transformers' generate (free and with a grammar) and of Casewright's decoder.
+    """Time plans of transformers' generate, without and with a grammar, and of Casewright.
 
     A trained model also writes its own plans, with and without the case planner's drafts.
     """

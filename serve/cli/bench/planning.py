@@ -49,7 +49,7 @@ def bench_frozen(
 
 @measures(app, "conversations", plots=False)
 def bench_conversations(domain: DomainName = "shopping") -> Report:
-    """Score the shipped planners on follow-ups: with their history, none, and an unrelated one."""
+    """Score the shipped planners on follow-ups with their, no, or an unrelated history."""
     from casewright.bench.conversations import measure_conversations
 
     return measure_conversations(domain)
@@ -95,7 +95,7 @@ def bench_unseen(
     dtype: DType = None,
     seed: options.Seed = 0,
 ) -> Report:
-    """Plan for toolboxes that no training has seen; count plans with right tools, and right plans.
+    """Plan for toolboxes that no training has seen; count right tools and right plans.
 
     Controls are the plan parser with the same cases, the untuned base and a fallback plan.
     """

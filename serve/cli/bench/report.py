@@ -78,7 +78,7 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """Return this checkout's commit, with + if files have changed; ``None`` without a checkout."""
+    """Return this checkout's commit, with + if files changed; ``None`` without a checkout."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None

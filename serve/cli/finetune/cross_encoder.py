@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option, Typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import AsJson, Device
+from casewright.serve.cli.options import AsJson, Device, Seed
 from casewright.serve.cli.output import print_facts
 
 if TYPE_CHECKING:
@@ -38,14 +38,13 @@ def finetune_cross_encoder(
     held_out: Annotated[
         list[str] | None, Option(help="A tree only for the test; repeatable.")
     ] = None,
-    seed: Annotated[int, Option(min=0, help="The seed of random choices.")] = 0,
+    seed: Seed = 0,
     device: Device = None,
     as_json: AsJson = False,
 ) -> None:
     """Train the cross-encoder on questions and the quotes that answer them.
 
-    A line of questions.jsonl has the tree, a question, and the quote that answers it, or no quote
-    if the tree does not answer the question.
+    A line of questions.jsonl has a tree, a question, and the quote that answers it, if any.
     """
     from casewright.finetune.cross_encoder.groups import check_trees, read_questions
     from casewright.finetune.cross_encoder.training import (
@@ -75,7 +74,6 @@ def finetune_cross_encoder(
 
 
 def _groups(data: Path, questions: list[QuotedQuestion]) -> Iterator[Group]:
-    """Yield a group for each question: the passages that a search in the tree returns."""
     from casewright.finetune.cross_encoder.groups import make_groups
     from casewright.stores import CaseStore, default_encoder, document_schema, ingest
     from casewright.stores.passages.search import PassageSearch

@@ -102,7 +102,7 @@ def domain_toolbox(name: str) -> Toolbox:
 
 
 def _draw_samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingExample]]:
-    """Return at most ``count`` random examples of each task, by task."""
+    """Return up to ``count`` random examples of each task."""
     examples_by_task: dict[str, list[TrainingExample]] = defaultdict(list)
     for example in training_set.examples:
         examples_by_task[example.task].append(example)
@@ -115,7 +115,7 @@ def _draw_samples(training_set: TrainingSet, count: int) -> dict[str, list[Train
 
 
 def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
-    """Print prompts and completions, without the constraints, which are the same in all prompts."""
+    """Print prompts and completions, without the constraints, which all prompts have."""
     from casewright.planner.prompt import CONSTRAINTS
 
     for task, examples in samples.items():
@@ -167,7 +167,7 @@ def finetune_data(
 
     The set has planning examples with varied tools (TEvo), other planning tasks (TTG), sampled
     queries (DQS) and general instructions. --output writes train.jsonl, validation.jsonl and
-    manifest.json; without --output, samples are printed and nothing is written.
+    manifest.json; without it, samples are only printed.
     """
     from casewright.domains import domain_names
     from casewright.finetune.examples.make_training_set import make_training_set

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option, Typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import AsJson
+from casewright.serve.cli.options import AsJson, Seed
 from casewright.serve.cli.output import print_facts
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def finetune_encoder(
     ],
     epochs: Annotated[int, Option(min=1, help="Passes over the pairs of texts.")] = 2,
     pairs: Annotated[int | None, Option(min=8, help="Limit of pairs, drawn at random.")] = None,
-    seed: Annotated[int, Option(min=0, help="The seed of random choices.")] = 0,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train the packaged encoder on the cases of a domain, without any question or label.

@@ -41,7 +41,7 @@ class Questions:
     Attributes:
         case_queries: The annotated queries that are plan cases.
         reader: The folder of a reader that was trained on ``case_queries``.
-        settings: The options by which the questions were chosen.
+        settings: The options that chose the questions.
         conversion: Counts of a public set's converted and refused records, with the reasons.
         opened: The open domain of the tools; ``None`` if the tools are from a file or a set.
     """
@@ -113,8 +113,8 @@ def file_questions(
 ) -> Questions:
     """Return the annotated queries of a JSON Lines file, for a toolbox or a domain's tools.
 
-    The plan cases are the queries of the file ``cases``. Without it, they are the domain's queries,
-    or none for a toolbox. Raise ``InputError`` if a file or a gold plan in it is invalid.
+    The plan cases are the queries of the file ``cases``, or the domain's (none for a toolbox).
+    Raise ``InputError`` if a file or a gold plan in it is invalid.
     """
     from casewright.domains import find_domain
     from casewright.planner import read_annotated

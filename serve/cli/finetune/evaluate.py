@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option, Typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Examples, Grammar
+from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Examples, Grammar, Seed
 from casewright.serve.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def finetune_eval(
     controls: Annotated[
         bool, Option("--controls", help="Add the fallback plan and shuffled gold plans.")
     ] = False,
-    seed: Annotated[int, Option(min=0, help="The seed of random choices.")] = 0,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compare planners, with 95 % intervals: tools, arguments, plan graphs, classes, time, tokens.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Number of parts of a domain's queries; each part is one source of training episodes.
 DOMAIN_PARTS = 30
-#: The parser is evaluated with each of these numbers of plan cases.
+#: Numbers of plan cases with which the parser is evaluated.
 CASE_COUNTS = (0, 5)
 #: Maximum share of messages on which to ask back.
 MAX_ASKED_BACK = 0.1
@@ -50,7 +50,7 @@ def finetune_parser(
 ) -> None:
     """Train the plan parser, whose input includes the toolbox, on the corpus of toolboxes.
 
-    The validation toolboxes calibrate its confidence. Repeat a stopped command to continue.
+    The validation toolboxes calibrate its confidence. Repeat it to continue a stopped run.
     """
     from casewright.finetune.corpus import read_corpus, training_toolboxes
     from casewright.finetune.parser import measuring
@@ -79,7 +79,7 @@ def finetune_parser(
     runtime = open_runtime(target)
     toolboxes = read_corpus("validation")
     figures: dict[str, float] = {}
-    # The scores of each validation toolbox.
+    # For each toolbox, its scores.
     all_scores: list[list[measuring.PlanScore]] = [[] for _ in toolboxes]
     for count in CASE_COUNTS:
         scores = [list(measuring.score_toolboxes(runtime, [box], count, seed)) for box in toolboxes]
@@ -91,17 +91,10 @@ def finetune_parser(
         title = "tools that a message brings along"
         figures |= measuring.accuracy_figures(list(chain(*own_scores)), title)
     calibrated_card = measuring.fit_card(list(chain(*all_scores)))
-    facts: dict[str, Any] = {
-        "corpus": digest(corpus),
-        "domain": domain,
-        "public sets": sets is not None,
-        "from": read_card(start).training if start else None,
-        "minutes": minutes,
-        "frozen": frozen,
-        "rate": rate,
-        "seed": seed,
-        **figures,
-    }
+    facts: dict[str, Any] = {"corpus": digest(corpus), "domain": domain}
+    facts |= {"public sets": sets is not None}
+    facts |= {"from": read_card(start).training if start else None, "minutes": minutes}
+    facts |= {"frozen": frozen, "rate": rate, "seed": seed, **figures}
     confidences = [[calibrated_card.confidence(s.score) for s in scores] for scores in all_scores]
     threshold = measuring.asking_threshold(confidences, MAX_ASKED_BACK)
     card = replace(calibrated_card, asks_below=threshold, training=facts)
@@ -110,7 +103,7 @@ def finetune_parser(
 
 
 def _domain_source(domain: str) -> tuple[Source, AddedToolSources]:
-    """Return a domain's messages as a source, and messages that change its tools as others."""
+    """Return a domain as a source, and its messages that change the tools as other sources."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, added_tool_sources
 
@@ -152,15 +145,10 @@ def finetune_adapt(
     network = training.adapt_parser(
         training_source, training_toolboxes(follow_ups=False), target, start or FOLDER, settings
     )
-    facts: dict[str, Any] = {
-        "domain": domain,
-        "toolbox": training_source.toolbox.fingerprint(),
-        "messages": len(training_source.queries),
-        "minutes": minutes,
-        "seed": seed,
-        "from": card.training,
-    }
-    # The confidence is calibrated as in the parser from which the training started.
+    facts: dict[str, Any] = {"domain": domain, "toolbox": training_source.toolbox.fingerprint()}
+    facts |= {"messages": len(training_source.queries), "minutes": minutes}
+    facts |= {"seed": seed, "from": card.training}
+    # The confidence keeps the calibration of the initial parser.
     save_parser(target, training.changed_weights(network), replace(card, training=facts))
     (target / training.CHECKPOINT).unlink(missing_ok=True)
     next_commands = [

@@ -13,7 +13,6 @@ from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_rows, print_table
 from casewright.serve.cli.own_tools import own_tools
 
-#: Maximum number of printed lines with problems.
 MAX_PROBLEMS = 20
 SamplingMethod = Literal["dqs", "dqs-large", "dqs-extremes", "facility-location", "random"]
 app = Typer(add_completion=False)
@@ -111,14 +110,9 @@ def annotate(
         report = annotate_lines(lines, file, tools.toolbox, labels)
     if report.rest:
         query_files.write_new(rest_path, (line + "\n" for line in report.rest))
-    facts = {
-        "file": str(output),
-        "added": report.added_count,
-        "already": report.known_count,
-        "empty": len(report.problems) - report.wrong_count,
-        "wrong": report.wrong_count,
-        "rest": str(rest_path) if report.rest else None,
-    }
+    facts = {"file": str(output), "added": report.added, "already": report.already}
+    facts |= {"empty": len(report.problems) - report.wrong, "wrong": report.wrong}
+    facts |= {"rest": str(rest_path) if report.rest else None}
     if as_json:
         print_json({**facts, "problems": [asdict(problem) for problem in report.problems]})
     else:
