@@ -310,7 +310,7 @@ class _Nodes:
 
     def _price(self, plan: Plan, request: PlanRequest, limits: Limits) -> Price:
         attempts, latencies = limits.retry.max_attempts, self.latencies.seconds()
-        return plan.price(request.toolbox, attempts=attempts, latencies=latencies)
+        return plan.price(request.toolbox, attempts=attempts, measured=latencies)
 
     def generate(self, state: RunState) -> Body[dict[str, Any]]:
         started = time.perf_counter()

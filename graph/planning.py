@@ -33,7 +33,7 @@ def plan_within(
     """
 
     def excess(plan: Plan) -> str:
-        return limits.excess(plan.price(request.toolbox, latencies=latencies))
+        return limits.excess(plan.price(request.toolbox, measured=latencies))
 
     allowed_request, hidden_tools = budget_request(request, limits, excess)
     result = yield from plan_in_time(planner, allowed_request, limits.deadline)
@@ -47,7 +47,7 @@ def plan_within(
         plan, removal_texts = trimmed(plan, excess)
         left_out += removal_texts
     attempts = limits.retry.max_attempts
-    price = plan.price(request.toolbox, attempts=attempts, latencies=latencies)
+    price = plan.price(request.toolbox, attempts=attempts, measured=latencies)
     return plan, {**result.to_json(), "price": price.to_json(), "left_out": left_out}
 
 

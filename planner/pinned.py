@@ -85,11 +85,11 @@ class PinnedPlan:
             lines += [f"{field} = {_toml(text)}" for field, text in declaration.items()]
         return "\n".join(lines) + "\n"
 
-    def save(self, folder: Path, *, replace: bool = False, max_plans: int | None = None) -> Path:
+    def save(self, folder: Path, *, replace: bool = False, most: int | None = None) -> Path:
         """Write the plan's file to a folder, which is created if missing; return its path.
 
         Raise ``InputError`` if the file exists and ``replace`` is false, the file would be too
-        large or cannot be written, or the folder already has ``max_plans`` other plans.
+        large or cannot be written, or the folder already has ``most`` plans, the maximum.
         """
         file, text = folder / f"{self.name}.toml", self.to_toml()
         if len(text.encode()) > MAX_BYTES:
@@ -100,8 +100,8 @@ class PinnedPlan:
             folder.mkdir(parents=True, exist_ok=True)
             with _folder_lock(folder):
                 if not file.exists():
-                    if max_plans is not None and len(pinned_names(folder)) >= max_plans:
-                        raise InputError(f"{folder} has {max_plans} plans. Move some of them away.")
+                    if most is not None and len(pinned_names(folder)) >= most:
+                        raise InputError(f"{folder} has {most} plans. Move some of them away.")
                 elif not replace:
                     raise InputError(f"{file} exists. Choose another name, or replace it.")
                 write_whole(file, text)

@@ -152,16 +152,16 @@ class Plan:
         return tuple(step.tool for step in self.steps)
 
     def price(
-        self, toolbox: Toolbox, *, attempts: int = 1, latencies: Mapping[str, float] | None = None
+        self, toolbox: Toolbox, *, attempts: int = 1, measured: Mapping[str, float] | None = None
     ) -> Price:
         """Return the price of the plan, which need not be valid.
 
         Args:
             attempts: Maximum number of calls of a step, by which cost and tokens are multiplied.
-            latencies: Seconds of a call, by tool, for tools that declare no latency.
+            measured: Measured seconds of a call, by tool, for tools that declare no latency.
         """
         steps = [(step.tool, [ref.step for ref in step.references()]) for step in self.steps]
-        return price_of(steps, toolbox, attempts=attempts, latencies=latencies)
+        return price_of(steps, toolbox, attempts=attempts, latencies=measured)
 
     def __str__(self) -> str:
         return format_plan(self)

@@ -90,7 +90,7 @@ class ReaderLayers:
         )
         self._to_latents, self._mix = Linear(weights, "out"), Perceptron(weights, "mix")
         self._prototypes = _normalised(weights["prototypes"]).T * np.float32(SHARPNESS)
-        # The last bias is only for training.
+        # The last bias is for training.
         self._bias = weights["bias"][:-1]
         self._pointer_queries, self._pointer_keys = (
             [Linear(weights, f"{name}.{number}") for number in range(2)]

@@ -128,11 +128,11 @@ class PlanResult:
             "fallback": self.fallback,
             "milliseconds": round(self.milliseconds, 3),
             "tokens": dict(self.tokens),
-            **self.confidence_json(),
+            **self.doubt(),
         }
 
-    def confidence_json(self) -> dict[str, Any]:
-        """Return confidence, its reason, ``asks_back`` and alternatives, as JSON."""
+    def doubt(self) -> dict[str, Any]:
+        """Return the confidence, its reason, ``asks_back`` and alternatives, as JSON."""
         return {
             "confidence": None if self.confidence is None else round(self.confidence, 4),
             "because": self.because,

@@ -67,14 +67,14 @@ def plan(
     if as_json:
         texts = {"fallback": result.fallback or None, "written": result.written or None}
         record = {"id": None, **_result_fields(result), **texts, "error": None}
-        print_json(record | result.confidence_json())
+        print_json(record | result.doubt())
         return
     echo(str(result.plan))
     if result.fallback:
         echo(f"A fallback plan: {result.fallback}", err=True)
     from casewright.graph.answer import clarification
 
-    if question_back := clarification(result.confidence_json()):
+    if question_back := clarification(result.doubt()):
         echo(question_back, err=True)
     if result.written:
         echo(f"The planner wrote:\n{visible(result.written)}", err=True)
@@ -142,7 +142,7 @@ def _plan_all(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Itera
         for output, request in pairs:
             if request is not None:
                 result = next(results)
-                output |= _result_fields(result) | result.confidence_json()
+                output |= _result_fields(result) | result.doubt()
                 output["planner"] += " (fallback)" if result.fallback else ""
             yield output
 

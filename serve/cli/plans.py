@@ -259,7 +259,7 @@ def _plan_question(
         result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
     name = result.planner + (" (fallback)" if result.fallback else "")
     because = result.fallback or result.because
-    return SavedPlan(result.plan, question, name, result.confidence_json()["confidence"], because)
+    return SavedPlan(result.plan, question, name, result.doubt()["confidence"], because)
 
 
 def _find_plan(source: str, folder: Path) -> SavedPlan:

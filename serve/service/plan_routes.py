@@ -116,7 +116,7 @@ def _save_pinned(
         PlanRequest(question, toolbox, body.context).validate(plan)
     is_replacement = name in pinned_names(folder)
     try:
-        pinned.save(folder, replace=body.replace, max_plans=MAX_PLANS)
+        pinned.save(folder, replace=body.replace, most=MAX_PLANS)
     except InputError:
         if not body.replace and name in pinned_names(folder):
             raise RefusedError(

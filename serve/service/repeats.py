@@ -151,7 +151,8 @@ class Repeats:
                 await self._store.adelete(_NAMESPACE, item.key)
 
     async def _store_response(self, attempt: Attempt, status: int, body: str) -> None:
-        request = {"asked": attempt.content, "thread": attempt.thread, "run": attempt.run}
+        request: dict[str, Any] = {"asked": attempt.content, "thread": attempt.thread}
+        request["run"] = attempt.run
         value = {**request, "status": status, "body": body}
         await self._store.aput(_NAMESPACE, attempt.id, {**value, "sum": _digest(value)})
         if self._recent is not None:

@@ -172,8 +172,8 @@ def test_plan_price_is_none_for_undeclared_figures_except_measured_latency() -> 
     toolbox = Toolbox([tool_from_function(find, sources={"query": ANY_SOURCE})])
     plan = parse_plan("s1 = find(query=question)")
     assert (price := plan.price(toolbox)).seconds is price.cost is price.tokens is None
-    assert plan.price(toolbox, latencies={"find": 0.3}).seconds == 0.3
-    assert plan.price(TOOLS, latencies={"find": 9.0}).seconds == 0.5
+    assert plan.price(toolbox, measured={"find": 0.3}).seconds == 0.3
+    assert plan.price(TOOLS, measured={"find": 9.0}).seconds == 0.5
 
 
 def test_plan_without_tool_calls_has_a_price_of_zero() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from typer import Option, Typer, echo
 
@@ -110,7 +110,8 @@ def annotate(
         report = annotate_lines(lines, file, tools.toolbox, labels)
     if report.rest:
         query_files.write_new(rest_path, (line + "\n" for line in report.rest))
-    facts = {"file": str(output), "added": report.added, "already": report.already}
+    facts: dict[str, Any] = {"file": str(output), "added": report.added}
+    facts["already"] = report.already
     facts |= {"empty": len(report.problems) - report.wrong, "wrong": report.wrong}
     facts |= {"rest": str(rest_path) if report.rest else None}
     if as_json:

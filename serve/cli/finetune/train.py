@@ -42,7 +42,7 @@ def finetune_train(
     sections = Recipe.read(find_recipe(recipe), check_files=False)
     model = sections.model if base is None else sections.model.based_on(base)
     inputs = (model, sections.lora, sections.training, data, target)
-    # On several GPUs, only the first process, with rank 0, prints.
+    # On several GPUs, only the first process (rank 0) prints.
     try:
         result = train(*inputs, start=start, resume=resume, merge=merge, minutes=minutes)
     except KeyboardInterrupt:
