@@ -82,7 +82,7 @@ class ParserReuse:
             because = "a plan case has the same words but for its literals"
             yield ScoredPlan(plan, REPEATED_CONFIDENCE, because=because)
         common_plan = self._common_plan
-        # The toolbox must have no other tools.
+        # The toolbox must have no tools besides the plan's.
         if common_plan and {*request.toolbox.names} == {*common_plan.tools, NO_EVIDENCE.name}:
             yield ScoredPlan(common_plan, because="all plan cases have this plan")
         pairs = self._plans(request, self._cases)

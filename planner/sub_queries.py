@@ -124,5 +124,5 @@ def with_dependencies(plan: Plan, number: int) -> set[int]:
 def _is_open(value: Value, question: str) -> TypeGuard[Literal]:
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
-    # An empty text would look like an open literal, so it is one.
+    # An empty text equals an open literal, so it is one.
     return not value.value or is_span(value.value, question)

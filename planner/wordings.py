@@ -1,4 +1,4 @@
-"""Reuses a case's plan if a message has the words of its question, except for literals."""
+"""Reuses a case's plan if its question has a message's words, except for literals."""
 
 from __future__ import annotations
 

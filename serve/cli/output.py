@@ -35,7 +35,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 
 def visible(text: str) -> str:
     """Return a text without the characters that could manipulate a terminal."""
-    # Line ends of Windows are no manipulation.
+    # Windows' line ends are harmless.
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n").removesuffix("\r"))
 
 
@@ -172,7 +172,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     for row in rows:
         table.add_row(*(escape(_cell(value)) for value in row))
     console = Console(highlight=False)
-    # A file or a pipe has no width, so the table need not wrap there.
+    # A file or a pipe has no width, so the table need not wrap.
     if not console.is_terminal and "COLUMNS" not in os.environ:
         width = Console(width=10_000).measure(table).maximum
         console = Console(highlight=False, width=width)

@@ -26,8 +26,8 @@ MAX_CONNECTIONS = 8
 _KEEPALIVES = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: Number of the advisory lock of the service that creates the tables. Others poll it, since
-#: a statement that waits for it would block CREATE INDEX CONCURRENTLY.
+#: Number of the advisory lock of the service that creates the tables. Others poll it, since a
+#: statement that waits for it would block CREATE INDEX CONCURRENTLY.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
@@ -144,7 +144,7 @@ class PostgresLocks(ThreadLocks):
 
     async def is_locked(self, key: str) -> bool:
         """Return ``True`` if a thread is locked in any service."""
-        # ``pg_locks`` has it as two unsigned halves.
+        # ``pg_locks`` has the number as two halves.
         lock_number = _lock_number(key) % 2**64
         return await super().is_locked(key) or await _query_bool(
             await self._open_session(),

@@ -64,7 +64,7 @@ def bench_stores(
 @measures(app, "selection")
 def bench_selection(
     domain: DomainName = "shopping",
-    sizes: Annotated[str, Option(help="Candidates and picked cases.")] = "1000:50,10000:100",
+    sizes: Annotated[str, Option(help="Numbers of candidates:picks.")] = "1000:50,10000:100",
     queries: Annotated[int | None, Option(min=1, help="Annotated queries to select for.")] = None,
     repeats: Annotated[int, Option(min=1, help="Timings of each selection.")] = 9,
     seed: Annotated[int, Option(help="The seed of the candidates.")] = 0,

@@ -50,7 +50,7 @@ def finetune_parser(
 ) -> None:
     """Train the plan parser, whose input includes the toolbox, on the corpus of toolboxes.
 
-    The validation toolboxes calibrate its confidence. Repeat it to continue a stopped run.
+    The validation toolboxes calibrate its confidence. Repeat a stopped command to continue.
     """
     from casewright.finetune.corpus import read_corpus, training_toolboxes
     from casewright.finetune.parser import measuring
