@@ -31,7 +31,7 @@ _TRAINED_ON_NOTE = (
     "The shipped planners were trained on these queries, which are also plan cases: the figures "
     "measure what they memorised. --queries measuring selects queries that no planner has seen."
 )
-_NO_CASES_NOTE = "There are no plan cases: planners know only the tools' examples."
+_NO_CASES_NOTE = "There are no plan cases for these questions: planners know only tool examples."
 
 
 @dataclass(frozen=True, slots=True)
