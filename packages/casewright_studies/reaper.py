@@ -311,8 +311,8 @@ def _first_table(
     from casewright.planner.language_model import load_language_model
 
     folder = trial.planner if trial.planner is not None else adapter_folder()
-    shots = adapter_example_count(folder) if has_adapter(folder) else EXAMPLE_COUNT
-    source, known = find_source(folder, None), tested.domain.queries()
+    example_count = adapter_example_count(folder) if has_adapter(folder) else EXAMPLE_COUNT
+    source, queries = find_source(folder, None), tested.domain.queries()
     paper: Mapping[str, Any] = PAPER["table_1"]
     new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)
 

@@ -180,8 +180,8 @@ def _write_records(
     note(f"Asking {generator} for messages of {kind_count} kinds of plans …")
     with progress_bar("Writing", kind_count, show=sys.stderr.isatty()) as advance:
         report = writer.write(count_per_kind, advance)
-    if report.stopped and not report.records:
-        fail(f"Nothing was written. {report.stopped}")
+    if report.stop_reason and not report.records:
+        fail(f"Nothing was written. {report.stop_reason}")
     return report.records
 
 
@@ -201,7 +201,7 @@ def _chat(generator: str) -> Any:
     return chat_model(generator)
 
 
-def _review_proposals(file: ResumedLines, proposals: ReviewBatch, *, accepts_all: bool) -> int:
+def _review_proposals(file: QueryFile, proposals: ReviewBatch, *, accepts_all: bool) -> int:
     """Show each proposal, and add accepted proposals to a file; return their number."""
     accepted_count = 0
     for number, record in enumerate(proposals.records, 1):

@@ -91,7 +91,7 @@ def _store_folders(store_folder: Path | None) -> list[Path]:
 
 def _check_caches(*, remove: bool) -> Iterator[dict[str, str]]:
     """Yield the caches with their states; with ``remove``, first delete unusable entries."""
-    from casewright.stores.encoders.cache import FILE, check_vectors
+    from casewright.stores.encoders.cache import CACHE_FILE, check_vectors
     from casewright.stores.paths import cache_folder
 
     file = cache_folder() / "embeddings" / CACHE_FILE

@@ -96,7 +96,7 @@ def finetune_parser(
     facts |= {"from": read_card(start).training if start else None, "minutes": minutes}
     facts |= {"frozen": frozen, "rate": rate, "seed": seed, **figures}
     confidences = [[calibrated_card.confidence(s.score) for s in scores] for scores in all_scores]
-    threshold = measuring.asking_threshold(confidences, MAX_ASKED_BACK)
+    threshold = measuring.ask_back_threshold(confidences, MAX_ASKED_BACK)
     card = replace(calibrated_card, asks_below=threshold, training=facts)
     save_parser(target, changed_weights(network), card)
     print_facts({"folder": str(target), **facts}, as_json=as_json)

@@ -110,9 +110,9 @@ def annotate(
         report = annotate_lines(lines, file, tools.toolbox, labels)
     if report.rest:
         query_files.write_new(rest_path, (line + "\n" for line in report.rest))
-    facts: dict[str, Any] = {"file": str(output), "added": report.added}
-    facts["already"] = report.already
-    facts |= {"empty": len(report.problems) - report.wrong, "wrong": report.wrong}
+    facts: dict[str, Any] = {"file": str(output), "added": report.added_count}
+    facts["already"] = report.known_count
+    facts |= {"empty": len(report.problems) - report.wrong_count, "wrong": report.wrong_count}
     facts |= {"rest": str(rest_path) if report.rest else None}
     if as_json:
         print_json({**facts, "problems": [asdict(problem) for problem in report.problems]})
