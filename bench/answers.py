@@ -97,7 +97,7 @@ class CitingChat(LocalChat):
         tokenizer = self.model.grammar_tokenizer
         matcher = PlanMatcher(compile_grammar(tokenizer, CITATION_GRAMMAR), tokenizer)
         prompt = self.model.encode(Prompt("", "\n\n".join(str(m.text) for m in messages)))
-        limits = DecodingLimits(tokens=self.tokens)
+        limits = DecodingLimits(tokens=self.max_tokens)
         written = Decoder(self.model).write(prompt, matcher, limits=limits)
         return str(self.model.decode(written.tokens))
 
@@ -113,7 +113,9 @@ def find_generator(name: str, encoder: Encoder) -> Generator:
     if model_name == name:
         return ChatGenerator(chat_model(name, max_tokens=MAX_TOKENS), seconds=MAX_SECONDS)
     local = local_chat(model_name.removeprefix("local:"))
-    return ChatGenerator(CitingChat(model=local.model, tokens=2 * MAX_TOKENS), seconds=MAX_SECONDS)
+    return ChatGenerator(
+        CitingChat(model=local.model, max_tokens=2 * MAX_TOKENS), seconds=MAX_SECONDS
+    )
 
 
 def measure_answers(

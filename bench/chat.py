@@ -265,7 +265,7 @@ def _plan_all(
         call_ms = sum(((call.ended or now) - call.started) * 1000 for call in calls)
         costs = (result.milliseconds, len(calls), call_ms, result.tokens)
         is_unanswered = bool(calls) and not calls[-1].is_answered
-        is_right = compare_with_gold(query, result.plan).tools
+        is_right = compare_with_gold(query, result.plan).right_tools
         outcomes.append(ChatOutcome(*costs, result.fallback, is_unanswered, is_right))
     return outcomes
 

@@ -120,7 +120,7 @@ def _needed_tools(query: AnnotatedQuery) -> set[str]:
 
 
 def _right_tools(planner: Planner, query: AnnotatedQuery, toolbox: Toolbox) -> float:
-    return float(judge(query, planner.plan(query.record.request(toolbox)).plan).tools)
+    return float(judge(query, planner.plan(query.record.request(toolbox)).plan).right_tools)
 
 
 def _mean_row(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict
     verdicts = Counter(reading.verdict for reading in readings if reading.toolbox in names)
     count, mended = verdicts.total(), verdicts["mended"]
     figures = (mended / count, *wilson(mended, count)) if count else ()
-    shares = [round(figure, 4) for figure in figures] or [None] * 3
+    shares: list[float | None] = [round(figure, 4) for figure in figures] or [None] * 3
     return {
         "toolboxes": len(boxes),
         "writers": len({box.writer for box in boxes}),

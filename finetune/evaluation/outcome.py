@@ -143,7 +143,7 @@ def outcome(item: EvaluationItem, answer: Answer) -> PlanOutcome:
     query, request = item.query, item.request
     if isinstance(answer, str):
         verdict = judge(query, query.plan)
-        verdict = replace(verdict, predicted="", tools=False, arguments=False)
+        verdict = replace(verdict, predicted="", right_tools=False, right_arguments=False)
         return PlanOutcome(item, None, answer, verdict)
     plan = answer.plan
     return PlanOutcome(
