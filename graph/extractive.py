@@ -17,8 +17,8 @@ from casewright.stores.documents.quotable import Quotable, cross_encoder_input, 
 from casewright.stores.encoders.cross_encoder import answer_logits, log_sum
 from casewright.stores.feedback.sufficiency import content_words
 
-#: Maximum number of quoted results of a step.
-MAX_QUOTES = 3
+#: Maximum number of a step's results that are quoted, and of passages if a cross-encoder chooses.
+MAX_QUOTES, MAX_ANSWER_QUOTES = 3, 5
 #: Maximum characters of a step's first quotation, of its next ones, and of next ones that the
 #: cross-encoder chooses. A quotation is the part of a result that is most similar to the question,
 #: with adjacent parts. Results that together are shorter than the first number are quoted whole.
@@ -29,7 +29,7 @@ MIN_SHARE = 0.7
 #: Maximum number of results of a step that are read.
 MAX_READ_RESULTS = 20
 #: Maximum difference, in nats, between the logits of the best and of a quoted passage.
-LOGIT_MARGIN = 6.0
+LOGIT_MARGIN = 5.0
 #: Weight in a part's score: it multiplies the share of the question's words that the part has.
 WORD_WEIGHT = 0.3
 #: Deduction from a result's score for each result that the tool returned before it.
@@ -115,10 +115,11 @@ class ExtractiveGenerator:
         passages = [(item, parts) for item in unique.values() if (parts := quotables(item.text))]
         answering = self._answering_passages(question, passages)
         chosen = answering or self._similar_passages(question, passages)
+        max_quotes = MAX_ANSWER_QUOTES if answering else MAX_QUOTES
         next_size = NEXT_ANSWER_SIZE if answering else NEXT_SIZE
         quotations: dict[str, tuple[Evidence, str]] = {}
         for item, parts, scores in chosen:
-            if len(quotations) < MAX_QUOTES:
+            if len(quotations) < max_quotes:
                 text = _excerpt(parts, scores, next_size if quotations else FIRST_SIZE)
                 quotations.setdefault(text, (item, text))
         return [*quotations.values()]
@@ -144,7 +145,7 @@ class ExtractiveGenerator:
         best = max(sums, default=0.0)
         near_best = [index for index, total in enumerate(sums) if total >= best - LOGIT_MARGIN]
         # The best passage is always quoted.
-        others = [index for index in near_best if sums[index] < best][: MAX_QUOTES - 1]
+        others = [index for index in near_best if sums[index] < best][: MAX_ANSWER_QUOTES - 1]
         return [scored[index] for index in near_best if index in others or sums[index] == best]
 
     def _similar_passages(

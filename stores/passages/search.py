@@ -20,7 +20,7 @@ MAX_PASSAGES = 5
 #: Maximum number of candidates by embeddings, and of candidates by words.
 MAX_CANDIDATES = 20
 #: Maximum number of candidates that the cross-encoder reads.
-MAX_READ = 8
+MAX_READ = 16
 #: The weight of a search score that is added to a logit.
 SEARCH_WEIGHT = 8.0
 #: The search score with which the logit alone is the log-odds that the passage answers.
