@@ -127,8 +127,10 @@ def _compared_figure(
     verdicts = [outcome.verdict for outcome in outcomes]
     if name == "f1":
         return score_classes(verdicts)[-1].f1, _mean_f1(verdicts, resamples)
-    sources = outcomes if name in ("graph", "graph_arguments") else verdicts
-    flags = [bool(getattr(source, name)) for source in sources]
+    if name in ("graph", "graph_arguments"):
+        flags = [bool(getattr(outcome, name)) for outcome in outcomes]
+    else:
+        flags = [bool(getattr(verdict, f"right_{name}")) for verdict in verdicts]
     return sum(flags) / len(flags), intervals.shares(flags, resamples)
 
 
