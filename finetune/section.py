@@ -45,7 +45,8 @@ def _check_exists(file: Path, info: ValidationInfo) -> Path:
         raise ValueError(f'"{file}" is a folder. Give a file.')
     raise ValueError(
         f'There is no file "{file}" in {folder_of(info)}. Give an existing file: a '
-        "path relative to the recipe (or to the folder of --sets), or an absolute path."
+        "path relative to the recipe (with --sets, to the folder that it names), or an "
+        "absolute path."
     )
 
 

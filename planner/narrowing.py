@@ -1,6 +1,6 @@
 """Tool retrieval: reduction of large toolboxes to the tools that a question may need.
 
-A planner reads all tools of a request, so the first plan with hundreds of tools takes minutes. Only
+A planner reads all tools of a request; hundreds of tools take minutes until they are cached. Only
 the tools with the highest scores are kept. A score has four parts: similarity to the question,
 words shared with it, parameters that the context has, and similar plan cases that call the tool.
 Tools that share fields with the best tools score higher, since they are likely next steps.
@@ -30,10 +30,10 @@ MAX_TOOLS = 64
 #: continues the work of a cancelled request.
 EMBEDDING_BATCH_SIZE = 256
 BEST_COUNT = 32  # number of tools that raise their neighbours' scores
-NEIGHBOUR_WEIGHT = 10.0  # weight of the neighbours' mean excess in a tool's score
+NEIGHBOUR_WEIGHT = 10.0  # weight of the neighbours' mean lead (see ``_neighbour_scores``)
 CASE_COUNT = 16  # number of plan cases that are searched
-#: Tools with a common field are neighbours, unless more tools than this have the field, as many
-#: have "query".
+#: Tools with a common field are neighbours. A field that more tools than this have, such as
+#: "query", makes no neighbours.
 MAX_SHARING_TOOLS = 40
 Scores = NDArray[np.float64]
 
@@ -163,16 +163,16 @@ class _Index:
         return scores / (scores.max() or 1.0)
 
     def _neighbour_scores(self, scores: Scores) -> Scores:
-        """Return for each tool the weighted mean excess of other tools that share its fields."""
-        best = np.argsort(-scores, kind="stable")[: BEST_COUNT + 1]
-        # A best tool's score minus the score of the first tool after the best; 0 for other tools.
-        excess = np.zeros(len(scores))
-        excess[best] = scores[best] - scores[best[-1]]
+        """Return for each tool the weighted mean lead of other tools that share its fields."""
+        best_and_next = np.argsort(-scores, kind="stable")[: BEST_COUNT + 1]
+        # How far a best tool's score is above that of the next tool after them; 0 for other tools.
+        leads = np.zeros(len(scores))
+        leads[best_and_next] = scores[best_and_next] - scores[best_and_next[-1]]
         sums, weights = np.zeros(len(scores)), np.zeros(len(scores))
         for tools in self._tools_by_field.values():
             size = len(tools)
             if 1 < size <= MAX_SHARING_TOOLS:
-                sums[tools] += (excess[tools].sum() - excess[tools]) / size
+                sums[tools] += (leads[tools].sum() - leads[tools]) / size
                 weights[tools] += (size - 1) / size
         mean: Scores = sums / np.maximum(weights, 1e-9)
         return mean

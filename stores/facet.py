@@ -96,8 +96,8 @@ class Facet:
                 str(failure) if isinstance(failure, CasewrightError) else f"{one_line(failure)}."
             )
             raise facet_error(index, "cannot embed", f": {reason}") from failure
-        source = f"Facet {self.name!r} embedded {len(row_numbers)} problems"
-        rows = float_rows(embeddings, len(row_numbers), self.dimension, source)
+        message_start = f"Facet {self.name!r} embedded {len(row_numbers)} problems"
+        rows = float_rows(embeddings, len(row_numbers), self.dimension, message_start)
         if not (finite := np.isfinite(rows).all(axis=1)).all():
             reason = " with NaN or infinity. Its embedding must be finite."
             raise facet_error(int(finite.argmin()), "embedded", reason)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "benchmarks"
-#: The paths of the code that each command measures. ``main`` adds the benches of that name.
+#: The paths of the code that each command measures. ``main`` adds the command's own files,
+#: ``bench/<command>*``.
 CODE_BY_COMMAND = {
     "answer": "graph planner stores serve",
     "answers": "graph/chat_generator.py graph/groundedness.py stores/documents/quotable.py",

@@ -18,7 +18,7 @@ import numpy as np
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations import measures
-from casewright.finetune.demonstrations.judged import AnswerPrompt, AnswerScorer, CaseReading
+from casewright.finetune.demonstrations.judged import AnswerPrompt, AnswerScorer, CaseReader
 from casewright.finetune.demonstrations.measures import AnswerMeasures, Floats, Questions
 from casewright.finetune.demonstrations.recorded import RecordedScorer
 from casewright.finetune.evaluation.intervals import Resamples, percentile_interval
@@ -173,7 +173,7 @@ def calibrate(
     questions: Questions | None = None,
     sweep: Sweep | None = None,
     *,
-    reading: CaseReading | None = None,
+    reading: CaseReader | None = None,
 ) -> Calibration:
     """Find the selection of a store's cases that helps a model most.
 
@@ -185,7 +185,7 @@ def calibrate(
         InputError: A case has no question, answer or group, there are fewer than two questions, or
             questions lack the wrong answers that the measure needs.
     """
-    return run(prepare(store, scorer, questions, sweep, reading=reading), scorer)
+    return run(prepare(store, scorer, questions, sweep, case_reader=reading), scorer)
 
 
 def prepare(
@@ -194,19 +194,19 @@ def prepare(
     questions: Questions | None = None,
     sweep: Sweep | None = None,
     *,
-    reading: CaseReading | None = None,
+    case_reader: CaseReader | None = None,
 ) -> PreparedCalibration:
     """Select demonstrations for every setting, and estimate the cost; see ``calibrate``."""
-    sweep, reading = sweep or Sweep(), reading or CaseReading.of(store)
-    sample = list(questions) if questions is not None else reading.questions(store.all())
+    sweep, case_reader = sweep or Sweep(), case_reader or CaseReader.of(store)
+    sample = list(questions) if questions is not None else case_reader.questions(store.all())
     if sweep.limit is not None and sweep.limit < len(sample):
         sample = random.Random(sweep.seed).sample(sample, sweep.limit)
     _check_questions(sample, sweep.measure)
     selections = [
-        measures.select_by(store, MarginalSelector(*setting), sample, sweep.k, reading)
+        measures.select_by(store, MarginalSelector(*setting), sample, sweep.k, case_reader)
         for setting in sweep.settings
     ]
-    selections.append(measures.select_at_random(store, sample, sweep.k, reading, sweep.seed))
+    selections.append(measures.select_at_random(store, sample, sweep.k, case_reader, sweep.seed))
     prompts = dict.fromkeys(measures.prompts_of(sample, selections))
     cost = _estimate_cost(scorer, list(prompts))
     return PreparedCalibration(sweep, sample, selections, cost)

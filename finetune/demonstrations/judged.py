@@ -87,7 +87,7 @@ class JudgedQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseReading:
+class CaseReader:
     """Reads a store's cases as demonstrations, and as questions with answers.
 
     ``component`` names the problem's component that holds the question. ``group`` names the
@@ -98,10 +98,8 @@ class CaseReading:
     group: str = "group"
 
     @classmethod
-    def of(
-        cls, store: CaseStore, component: str | None = None, group: str = "group"
-    ) -> CaseReading:
-        """Return a store's reading; the default component is the first one of the first facet."""
+    def of(cls, store: CaseStore, component: str | None = None, group: str = "group") -> CaseReader:
+        """Return a store's reader; the default component is the first one of the first facet."""
         return cls(component or store.schema.facets[0].components[0], group)
 
     def demonstration(self, case: Case) -> Demonstration:

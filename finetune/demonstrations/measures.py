@@ -5,11 +5,12 @@ RAGSys and TruthfulQA (Lin et al. 2022) have different names for the measures:
 - ``mc1``: 1 if the best answer is likelier than every wrong one. MC1 in both papers.
 - ``share_above``: the share of right answers that are likelier than every wrong one. RAGSys's MC2,
   TruthfulQA's MC3.
-- ``mass_ratio``: Σp(a) / Σp(ā) over right and wrong answers. RAGSys's formula of MC3.
-- ``mass``: Σp(a) / (Σp(a) + Σp(ā)), from 0 to 1. RAGSys's tables of MC3 probably have these values;
-  TruthfulQA's MC2.
-- ``margins``: Δ = log p(a|q,C)/p(a|q) − log p(ā|q,C)/p(ā|q) of each right and each wrong answer,
-  above 0 where demonstrations help. RAGSys's DPO is log σ(Δ) with β = 1, always below 0.
+- ``mass_ratio``: Σp(a) / Σp(ā) over right and wrong answers.
+- ``mass``: Σp(a) / (Σp(a) + Σp(ā)), from 0 to 1. TruthfulQA's MC2. RAGSys's formula of MC3 is
+  ``mass_ratio``, but its tables of MC3 probably show this measure.
+- ``margins``: Δ = log[p(a|q,C)/p(a|q)] − log[p(ā|q,C)/p(ā|q)] of each right and each wrong answer,
+  with the demonstrations C; above 0 where they help. RAGSys's DPO is log σ(Δ) with β = 1, always
+  below 0.
 
 All numbers are float64; log-probabilities are natural logarithms.
 """
@@ -27,7 +28,7 @@ from casewright.errors import InputError
 from casewright.finetune.demonstrations.judged import (
     AnswerPrompt,
     AnswerScorer,
-    CaseReading,
+    CaseReader,
     Demonstration,
     JudgedQuestion,
 )
@@ -52,7 +53,11 @@ class ChosenDemonstrations:
 
 
 def select_by(
-    store: CaseStore, selector: MarginalSelector, questions: Questions, k: int, reading: CaseReading
+    store: CaseStore,
+    selector: MarginalSelector,
+    questions: Questions,
+    k: int,
+    case_reader: CaseReader,
 ) -> list[ChosenDemonstrations]:
     """Return the ``k`` demonstrations that a selector chooses for each question."""
     selections = []
@@ -61,14 +66,14 @@ def select_by(
         for question in questions:
             hits = selector.select(store, question.question, k, question.where).hits
             # The best one is last, next to the question.
-            chosen = tuple(reading.demonstration(hit.case) for hit in reversed(hits))
+            chosen = tuple(case_reader.demonstration(hit.case) for hit in reversed(hits))
             selections.append(ChosenDemonstrations(chosen, _mean_cosine(hits, store, selector)))
             advance(1)
     return selections
 
 
 def select_at_random(
-    store: CaseStore, questions: Questions, k: int, reading: CaseReading, seed: int = 0
+    store: CaseStore, questions: Questions, k: int, case_reader: CaseReader, seed: int = 0
 ) -> list[ChosenDemonstrations]:
     """Return ``k`` random demonstrations for each question, as a control."""
     cases = store.all()
@@ -77,7 +82,7 @@ def select_at_random(
     for question in questions:
         shuffled_cases = (cases[index] for index in rng.permutation(len(cases)))
         allowed = islice(filter(question.may_see, shuffled_cases), k)
-        selections.append(ChosenDemonstrations(tuple(map(reading.demonstration, allowed))))
+        selections.append(ChosenDemonstrations(tuple(map(case_reader.demonstration, allowed))))
     return selections
 
 
@@ -184,7 +189,7 @@ def score_all(scorer: AnswerScorer, prompts: Sequence[AnswerPrompt]) -> list[Log
 def prompts_of(
     questions: Questions, selections: Sequence[Sequence[ChosenDemonstrations]]
 ) -> list[AnswerPrompt]:
-    """Return the questions' prompts without demonstrations, then with each row's demonstrations."""
+    """Return all questions' prompts without demonstrations, then those with each selection's."""
     rows = [[ChosenDemonstrations()] * len(questions), *selections]
     return [chosen.prompt(q) for row in rows for chosen, q in zip(row, questions, strict=True)]
 

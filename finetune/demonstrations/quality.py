@@ -8,7 +8,7 @@ log-perplexity. A model follows demonstrations better if they are likely under i
 from __future__ import annotations
 
 from casewright.errors import InputError
-from casewright.finetune.demonstrations.judged import AnswerPrompt, AnswerScorer, CaseReading
+from casewright.finetune.demonstrations.judged import AnswerPrompt, AnswerScorer, CaseReader
 from casewright.stores import CaseStore, Change
 from casewright.stores.progress import progress_bar
 
@@ -19,7 +19,7 @@ _CASES_PER_WRITE = 256
 
 
 def measure_quality(
-    store: CaseStore, scorer: AnswerScorer, reading: CaseReading | None = None
+    store: CaseStore, scorer: AnswerScorer, reading: CaseReader | None = None
 ) -> int:
     """Measure the quality of a store's cases, write it to the store, and return their number.
 
@@ -33,13 +33,13 @@ def measure_quality(
             f"The schema {store.schema.name!r} has a quality from {low:g} to {high:g}, which is "
             f"too high for log-probabilities. Give the schema quality_range={QUALITY_RANGE}."
         )
-    reading = reading or CaseReading.of(store)
+    case_reader = reading or CaseReader.of(store)
     source = f"{scorer.signature}, log p(answer | question)"
     cases = [case for case in store.all() if case.quality is None or case.quality_by != source]
     # The answers to each question by case id; answers to one question share a prompt.
     answers_of: dict[str, dict[str, str]] = {}
     for case in cases:
-        demonstration = reading.demonstration(case)
+        demonstration = case_reader.demonstration(case)
         answers_of.setdefault(demonstration.question, {})[case.id] = demonstration.answer
     prompts = [AnswerPrompt(q, tuple(answers.values())) for q, answers in answers_of.items()]
     ids = [tuple(answers) for answers in answers_of.values()]

@@ -1,4 +1,4 @@
-"""The items of an evaluation, which are annotated queries, and a control with shuffled plans."""
+"""Evaluation items (annotated queries with their requests), and a control with shuffled plans."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EvaluationItem:
 
     @property
     def new_tools(self) -> frozenset[str]:
-        """The tools of the gold plan that the record adds to the toolbox."""
+        """The tools of the gold plan that the query's own record adds to the toolbox."""
         added = {alias(str(tool.get("name", ""))) for tool in self.query.record.tools_extra}
         return frozenset(added & set(self.query.plan.tools))
 
@@ -35,8 +35,8 @@ class EvaluationItem:
 def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
     """Return an item for each query; the query's record may change the toolbox of its request.
 
-    A query without a class gets the class of its gold plan. ``InputError`` names the record if its
-    question, context or tools are invalid, or its gold plan is invalid for the request.
+    A query without a label gets its gold plan's class as the label. ``InputError`` names the record
+    if its question, context or tools are invalid, or its gold plan is invalid for the request.
     """
     items = []
     for number, query in enumerate(queries, 1):

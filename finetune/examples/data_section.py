@@ -24,19 +24,19 @@ class DataSection(Section):
     """``[data]``: how annotated queries and a toolbox become a training set.
 
     Attributes:
-        domain: The domain with the tools, queries and pools.
+        domain: The domain with the tools, queries, and their alternative names (``pools``).
         queries: JSON Lines of annotated queries, instead of the domain's queries.
         toolbox: A JSON file of tools, instead of a domain.
         pools: A JSON file of alternative names and descriptions, instead of the domain's.
-        distractors: A JSON file of tools that TEvo adds and that no plan needs.
+        distractors: A JSON file of tools that ``tevo`` adds and that no plan needs.
         copies: Number of prompts for each query.
         validation: Share of the queries and of the instructions for validation; similar queries
             are in the same split.
         seed: The seed of all random draws.
         sampling: The choice of queries.
-        tevo: The variation of prompts.
-        ttg: The tasks for each query.
-        corpus: Toolboxes of other fields.
+        tevo: The random variation of the prompts' tools (Tool Evolve).
+        ttg: The training tasks that are made from each query (Tool-Task Generator).
+        corpus: Toolboxes of other subjects, with messages to them.
         toolsets: Public tool-use sets, for training only.
         instructions: Generic instructions.
     """

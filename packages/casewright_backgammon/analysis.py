@@ -55,7 +55,7 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
     The same decision and seed give the same text, which ends like ``Best play: 8/5 6/5.`` Equities
     and equity losses have three decimals; only equities have a sign.
     """
-    key = f"{seed} {decision.position.id} {decision.dice} {decision.played}"
+    key = f"{seed} {decision.position.id} {decision.dice} {decision.made_rank}"
     writer = _Writer(decision, random.Random(key))
     best = candidate_facts(decision, 0)
     sentences = [_race_sentence(writer), _best_sentence(writer, best), _value_sentence(writer)]
@@ -63,7 +63,7 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
     sentences += [_other_sentence(writer, best, rank, is_first=rank == ranks[0]) for rank in ranks]
     if len(sentences) < _MAX_SENTENCES - 2:
         sentences += _next_best_sentences(writer, ranks)
-    if decision.played == 0 and len(decision.candidates) > 1:
+    if decision.made_rank == 0 and len(decision.candidates) > 1:
         sentences.append(
             writer.variant(
                 "The best play was made.",
@@ -188,8 +188,8 @@ def _described_ranks(decision: Decision) -> list[int]:
 
     If the play that was made is the best or the second best, the third best is described too.
     """
-    if decision.played_rank > 1:
-        return [1, decision.played_rank]
+    if decision.made_or_best_rank > 1:
+        return [1, decision.made_or_best_rank]
     return [rank for rank in (1, 2) if rank < len(decision.candidates)]
 
 
@@ -202,7 +202,7 @@ def _other_sentence(writer: _Writer, best: CandidateFacts, rank: int, *, is_firs
         return f"{name} is worth just as much."
     verb = writer.variant("gives up", "costs")
     verdict = f"{verb} {loss:.3f}"
-    if rank == decision.played and (error := error_name(loss)):
+    if rank == decision.made_rank and (error := error_name(loss)):
         verdict += writer.variant(f", a {error} play", f" and is a {error} play")
     elif loss < MAX_CLOSE_LOSS:
         verdict = f"{verb} only {loss:.3f}"
@@ -225,7 +225,7 @@ def _reasons(
 
 def _subject(writer: _Writer, rank: int, *, is_first: bool) -> str:
     play = writer.decision.candidates[rank].play
-    if rank == writer.decision.played:
+    if rank == writer.decision.made_rank:
         return writer.variant(
             f"The play that was made, {play},",
             f"What was played, {play},",

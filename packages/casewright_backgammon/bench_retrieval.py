@@ -125,7 +125,7 @@ class Representation:
 
     def play_vectors(self, decisions: Sequence[Decision]) -> Floats:
         """Return the means of the vectors before and after the play that was made, for queries."""
-        return self._means(decisions, [d.after(d.played_rank) for d in decisions])
+        return self._means(decisions, [d.after(d.made_or_best_rank) for d in decisions])
 
     def after_vectors(self, positions: Sequence[Position]) -> Floats:
         """Return the vectors of positions after a play, from the side of the next player."""
@@ -274,7 +274,7 @@ def _rows_without_cases(
             mean([query.equity_loss(rank) for rank in range(len(query.candidates))])
             for query in queries
         ],
-        "the play that was made": [query.equity_loss(query.played_rank) for query in queries],
+        "the play that was made": [query.equity_loss(query.made_or_best_rank) for query in queries],
     }
     for representation in compared:
         if (network := representation.network) is not None:

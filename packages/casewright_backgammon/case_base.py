@@ -98,7 +98,7 @@ def generate_decisions(engine: GnuBackgammon, count: int, seed: int = 0) -> list
                 if decision.equity_loss(len(candidates) - 1) > 0:
                     key = (decision.position.id, max(decision.dice), min(decision.dice))
                     decisions.setdefault(key, decision)
-                if game.play(decision.after(decision.played_rank)):
+                if game.play(decision.after(decision.made_or_best_rank)):
                     unfinished.append(game)
             games = unfinished
             advance(min(len(decisions), count) - count_before)
@@ -147,5 +147,5 @@ def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:
     ]
     best = candidates[0].equity
     weights = [exp((candidate.equity - best) / _TEMPERATURE) for candidate in candidates]
-    played = game.rng.choices(range(len(candidates)), weights)[0]
-    return Decision(game.name, game.position, game.dice, tuple(candidates), played)
+    made_rank = game.rng.choices(range(len(candidates)), weights)[0]
+    return Decision(game.name, game.position, game.dice, tuple(candidates), made_rank)

@@ -103,8 +103,8 @@ def finetune_backgammon_cases(
         raise InputError(f"--output {target} is a folder. Give the path of a file.")
     generated = generate_decisions(GnuBackgammon(), decisions, seed)
     write_case_base(target, generated)
-    losses = [decision.equity_loss(decision.played_rank) for decision in generated]
-    best_count = sum(decision.played_rank == 0 for decision in generated)
+    losses = [decision.equity_loss(decision.made_or_best_rank) for decision in generated]
+    best_count = sum(decision.made_or_best_rank == 0 for decision in generated)
     figures = {
         "decisions": len(generated),
         "games": len({decision.game for decision in generated}),

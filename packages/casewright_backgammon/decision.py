@@ -52,8 +52,9 @@ class Decision:
     dice: Dice  # the roll
     #: Some of the legal plays, the best first, including the play that was made.
     candidates: Sequence[AnalysedPlay]
-    played: int | None  # rank of the play that was made; None if there is none
-    value: Chances | None = None  # chances of the player on roll before the roll; None if unknown
+    made_rank: int | None  # rank of the play that was made; None if there is none
+    #: Chances of the player on roll before the roll; ``None`` if unknown.
+    chances_before_roll: Chances | None = None
     #: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower for its bear-off
     #: databases; ``None`` if unknown.
     engine_class: int | None = None
@@ -64,9 +65,9 @@ class Decision:
         return self.candidates[0]
 
     @property
-    def played_rank(self) -> int:
+    def made_or_best_rank(self) -> int:
         """Rank of the play that was made, or of the best play if there is none."""
-        return self.played or 0
+        return self.made_rank or 0
 
     def equity_loss(self, rank: int) -> float:
         """Return the equity loss of a candidate against the best candidate; 0 or more."""
@@ -82,7 +83,7 @@ class Decision:
             "game": self.game,
             "position_id": self.position.id,
             "dice": list(self.dice),
-            "played": self.played,
+            "played": self.made_rank,
             "candidates": [
                 {"move": play.play, "equity": play.equity, "probs": list(play.chances)}
                 for play in self.candidates
@@ -101,15 +102,16 @@ def decision_of(record: dict[str, Any]) -> Decision:
         if not candidates:
             raise ValueError("no candidate")
         # GNU Backgammon lists the plays with the deepest analysis first, even before better plays.
-        played = None if record["played"] is None else candidates[record["played"]]
+        index = record["played"]
+        made_play = None if index is None else candidates[index]
         candidates.sort(key=lambda candidate: -candidate.equity)
         decision = Decision(
             str(record["game"]),
             position_of_id(record["position_id"]),
             require_dice((first, second)),
             tuple(candidates),
-            None if played is None else candidates.index(played),
-            *parse_value(record.get("value")),
+            None if made_play is None else candidates.index(made_play),
+            *parse_position_analysis(record.get("value")),
         )
         for rank in range(len(candidates)):
             decision.after(rank)  # raises InputError if the play is impossible
@@ -120,7 +122,9 @@ def decision_of(record: dict[str, Any]) -> Decision:
     return decision
 
 
-def parse_value(record: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
+def parse_position_analysis(
+    record: dict[str, Any] | None,
+) -> tuple[Chances | None, int | None]:
     """Return a position's chances before the roll, and its engine class; both may be ``None``.
 
     Raises:

@@ -14,7 +14,7 @@ from casewright_backgammon.decision import (
     Chances,
     Decision,
     flipped_chances,
-    parse_value,
+    parse_position_analysis,
     read_lines,
 )
 from casewright_backgammon.encoding import encode
@@ -55,9 +55,9 @@ def examples_of(
     positions: list[Position] = []
     chances: list[Chances] = []
     for decision in decisions:
-        if decision.value is not None:
+        if decision.chances_before_roll is not None:
             positions.append(decision.position)
-            chances.append(decision.value)
+            chances.append(decision.chances_before_roll)
         for rank, candidate in enumerate(decision.candidates):
             after = decision.after(rank)
             # The values of finished games are known, so the network need not learn them.
@@ -76,7 +76,7 @@ def read_pool(file: Path) -> list[tuple[Position, Chances]]:
 
 
 def _with_chances(row: dict[str, Any]) -> tuple[Position, Chances]:
-    chances, _ = parse_value(row["value"])
+    chances, _ = parse_position_analysis(row["value"])
     if chances is None:
         raise ValueError("the position has no value")
     return position_of_id(row["position_id"]), chances

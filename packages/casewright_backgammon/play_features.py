@@ -1,6 +1,6 @@
 """Effects of a play on the board, in the players' terms, and the phase of a game.
 
-The terms are from Robertie, "501 Essential Backgammon Problems"; the limits in numbers are not.
+The terms are from Robertie, "501 Essential Backgammon Problems"; the numeric thresholds are ours.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from casewright_backgammon.position import (
 
 Phase = Literal["opening", "middle", "holding", "back game", "contact bear-off", "race", "bear-off"]
 
+#: The number of the bar as the start of a checker's step; points have the numbers 1 to 24.
+_BAR_NUMBER = POINTS + 1
 #: The bar point, and the other player's five point: the golden anchor.
 BAR_POINT, GOLDEN_ANCHOR = 7, 20
 #: The lowest point of the other player's home board; back checkers are on it, behind it, or on
 #: the bar.
 BACK = POINTS - HOME + 1
-#: A checker runs if it moves from the point ``EDGE`` or behind it to ``_RUN_TO`` or further.
-EDGE, _RUN_TO = BACK - 1, 15
+#: The other player's bar point. A checker runs if it moves from it, or from behind it, to the point
+#: ``_RUN_TO`` or further.
+OTHER_BAR_POINT, _RUN_TO = BACK - 1, 15
 #: Points whose new blots count as slots.
 _SLOTS = range(4, BAR_POINT + 1)
 #: Minimum number of checkers on a heavy point.
@@ -56,7 +59,7 @@ class PlayFeatures:
     points_broken: tuple[int, ...]  # points that the play breaks
     blots: tuple[int, ...]  # points with blots after the play
     loose_hits: tuple[int, ...]  # points with new blots that hit, and may be hit in return
-    slots: tuple[int, ...]  # the points of 4 to 7 with other new blots
+    slots: tuple[int, ...]  # points from 4 to 7 with new blots that do not hit
     unstacked: tuple[int, ...]  # points with five checkers or more that have fewer after the play
     back_before: int  # number of back checkers before the play
     back: int  # number of back checkers after the play
@@ -149,7 +152,8 @@ def phase(position: Position) -> Phase:
         if anchors >= 2 and pips(side) - pips(other) >= _MIN_DEFICIT:
             return "back game"
     for side, other in (sides, sides[::-1]):
-        if not any(side[EDGE - 1 :]) and any(count >= 2 for count in other[EDGE - 1 : POINTS]):
+        is_anchored = any(count >= 2 for count in other[OTHER_BAR_POINT - 1 : POINTS])
+        if is_anchored and not any(side[OTHER_BAR_POINT - 1 :]):
             return "holding"
     return "middle"
 
@@ -176,19 +180,19 @@ def hitting_rolls(position: Position, beyond: int = 0) -> int:
 
 def _points(own: Side) -> list[int]:
     """Return the points with a side's checkers, without the bar."""
-    return [point for point in range(1, BAR + 1) if own[point - 1]]
+    return [point for point in range(1, POINTS + 1) if own[point - 1]]
 
 
 def _hits_in_order(first: int, second: int, own: Side, blots: set[int], free: list[bool]) -> bool:
     """Return True if two dice, played in this order, hit a blot."""
-    for start in [BAR + 1] if own[BAR] else _points(own):
+    for start in [_BAR_NUMBER] if own[BAR] else _points(own):
         end = start - first
         if end < 1 or not free[end]:
             continue
         if end in blots or (own[BAR] < 2 and end - second in blots):
             return True
     # After the only checker on the bar has entered, any checker may play the second die.
-    all_entered = own[BAR] == 1 and free[BAR + 1 - first]
+    all_entered = own[BAR] == 1 and free[_BAR_NUMBER - first]
     return all_entered and any(point - second in blots for point in _points(own))
 
 
@@ -196,7 +200,7 @@ def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool
     """Return True if the double of a die hits a blot."""
     starts = _points(own)
     if own[BAR]:
-        entry = BAR + 1 - die
+        entry = _BAR_NUMBER - die
         if not free[entry]:
             return False
         if entry in blots:
@@ -213,9 +217,9 @@ def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool
 
 
 def _runs(own: Side, new: Side) -> int:
-    """Return the number of checkers that run, if no checker overtakes another."""
+    """Return the number of checkers that run; it is assumed that none overtakes another."""
     pairs = zip(_checker_points(own), _checker_points(new), strict=True)
-    return sum(was >= EDGE and now <= _RUN_TO for was, now in pairs)
+    return sum(was >= OTHER_BAR_POINT and now <= _RUN_TO for was, now in pairs)
 
 
 def _checker_points(side: Side) -> list[int]:

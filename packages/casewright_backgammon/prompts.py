@@ -41,9 +41,10 @@ def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[
 def chat_attempts(
     chat: Chat, query: str, position: Position, dice: Dice
 ) -> Iterator[tuple[str, str]]:
-    """Yield endless answers of a chat model, each with the flaw of its play (empty if legal).
+    """Yield a chat model's answers without end, each with the flaw of its play (empty if legal).
 
-    The model gets ``query``, a text of ``prompt``, and after each answer the flaw of this answer.
+    First the model gets ``query``, which ``prompt`` returned; after each answer, it gets the flaw
+    of that answer.
     """
     for answer in dialogue(
         chat, ROLE, query, lambda answer: f"{_flaw(answer, position, dice)} Try once more."

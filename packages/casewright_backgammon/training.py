@@ -38,7 +38,7 @@ def train_backgammon(
         InputError: The folder cannot be written, or the data cannot be read.
     """
     split = read_split(data)
-    if all(query.value is None for query in split.queries):
+    if all(query.chances_before_roll is None for query in split.queries):
         raise InputError(f"No decision in {data} has a value. Give the analysed games.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,8 +59,9 @@ def latent_figures(network: PositionNetwork, split: Split) -> dict[str, float]:
     ``latent_choice_lost`` the mean equity loss of the network's choice among the engine's
     candidates.
     """
-    valued = [query for query in split.queries if query.value is not None]
-    engine_equities = equity(np.array([query.value for query in valued], dtype=np.float32))
+    valued = [query for query in split.queries if query.chances_before_roll is not None]
+    chances = np.array([query.chances_before_roll for query in valued], dtype=np.float32)
+    engine_equities = equity(chances)
     errors = np.abs(network.equities([query.position for query in valued]) - engine_equities)
     losses = [choice_loss(network, query) for query in split.queries]
     return {

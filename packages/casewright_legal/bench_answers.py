@@ -26,7 +26,7 @@ from casewright.stores import Case, CaseStore, Encoder
 from casewright.stores.progress import progress_bar
 from casewright_legal.bench_sets import QaSet, find_sets
 from casewright_legal.bench_weightings import Scores, other_question_indices
-from casewright_legal.cases import QA_COMPONENTS, context_text, entities_text, qa_schema
+from casewright_legal.cases import QA_COMPONENTS, context_text, joined_text, qa_schema
 from casewright_legal.published import published_table
 
 #: The numbers of cases in a prompt, and their formats (see ``context_text``).
@@ -251,7 +251,7 @@ def merged_text(cases: Sequence[Case]) -> str:
     """Return the components of all cases as the text of one case, without repeated texts."""
     # Texts by component; a dict instead of a list leaves out repeated texts.
     parts = {
-        name: dict.fromkeys(entities_text(c.problem[name]) for c in cases if name in c.problem)
+        name: dict.fromkeys(joined_text(c.problem[name]) for c in cases if name in c.problem)
         for name in QA_COMPONENTS
     }
     parts["answer"] = dict.fromkeys(str(case.solution) for case in cases)

@@ -15,7 +15,7 @@ from casewright.stores.facet import component_text
 
 #: The components of a problem; the solution is the answer.
 QA_COMPONENTS = ("question", "support", "entities")
-#: The components that a context form shows with labels, before the answer. A form without
+#: The form of a case in a prompt: these components with labels, then the answer. The form without
 #: components shows only the text of the support.
 _FORMS: dict[str, tuple[str, ...]]
 _FORMS = {"full": QA_COMPONENTS, "qsa": ("question", "support"), "support": ()}
@@ -70,11 +70,12 @@ def qa_schema(
         inter_facet(
             "entities",
             weight=entities_weight,
-            describe=lambda problem: entities_text(problem["entities"]),
+            describe=lambda problem: joined_text(problem["entities"]),
         ),
     )
-    support = partial(context_text, form=_checked_form(context))
-    return CaseSchema(name, facets, support=support, full=partial(context_text, form="full"))
+    evidence_text = partial(context_text, form=_checked_form(context))
+    full_text = partial(context_text, form="full")
+    return CaseSchema(name, facets, support=evidence_text, full=full_text)
 
 
 def context_text(case: Case, form: str = "support") -> str:
@@ -88,15 +89,15 @@ def context_text(case: Case, form: str = "support") -> str:
     if not names:
         return component_text(case.problem.get("support", ""))
     problem = case.problem
-    lines = [f"{name}: {entities_text(problem[name])}" for name in names if name in problem]
+    lines = [f"{name}: {joined_text(problem[name])}" for name in names if name in problem]
     return "\n".join([*lines, f"answer: {component_text(case.solution)}"])
 
 
-def entities_text(entities: Any) -> str:
-    """Return entities as one text; the entities of a query may already be one text."""
-    if isinstance(entities, (list, tuple)):
-        return ", ".join(map(component_text, entities))
-    return component_text(entities)
+def joined_text(component: Any) -> str:
+    """Return a component as one text; entities are joined (in a query, they may be one text)."""
+    if isinstance(component, (list, tuple)):
+        return ", ".join(map(component_text, component))
+    return component_text(component)
 
 
 def _checked_form(form: str) -> str:

@@ -31,7 +31,7 @@ from casewright.finetune.demonstrations import (
 )
 from casewright.finetune.demonstrations.calibrate import interval_of
 from casewright.finetune.demonstrations.cases_file import demonstration_schema, read_demonstrations
-from casewright.finetune.demonstrations.judged import CaseReading
+from casewright.finetune.demonstrations.judged import CaseReader
 from casewright.finetune.evaluation.intervals import Resamples
 from casewright.stores import Case, CaseStore, Encoder, MarginalSelector, selectors
 from casewright.stores.paths import data_folder
@@ -59,7 +59,7 @@ OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
 }
 #: The retriever whose labels are shuffled as a control, and the number of shuffles.
 SHUFFLED_RETRIEVER, SHUFFLE_COUNT = "relevance, diversity, bias", 20
-READING = CaseReading("question")  # the field of a case that has the question
+CASE_READER = CaseReader("question")  # the field of a case that has the question
 #: The report's columns by the paper's names of the measures.
 COLUMN_BY_MEASURE = {"DPO": "DPO, triples", "MC1": "MC1", "MC2": "MC2 (TruthfulQA's MC3)"}
 COLUMN_BY_MEASURE |= {"MC3": "mass (TruthfulQA's MC2)"}
@@ -139,7 +139,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     ):
         store.add(cases_of(all_questions))
         note(f"Measuring the quality of {store.count():,} cases …")
-        measure_quality(store, recorded, READING)
+        measure_quality(store, recorded, CASE_READER)
         note(f"Selecting for {len(questions)} questions …")
         chosen = {"no demonstrations": [measures.ChosenDemonstrations()] * len(questions)}
         chosen |= _demonstrations(study, store, questions, primer)
@@ -175,8 +175,8 @@ def _demonstrations(
         pairs = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in primer)
         yield PRIMER, [measures.ChosenDemonstrations(pairs)] * len(questions)
     for name, selector in {**SELECTORS, **OTHER_SELECTORS}.items():
-        yield name, measures.select_by(store, selector, questions, study.k, READING)
-    random_cases = measures.select_at_random(store, questions, study.k, READING, study.seed)
+        yield name, measures.select_by(store, selector, questions, study.k, CASE_READER)
+    random_cases = measures.select_at_random(store, questions, study.k, CASE_READER, study.seed)
     yield "cases drawn at random", random_cases
 
 

@@ -1,6 +1,7 @@
 """Unconstrained decoding: the model may write any text, until its end token.
 
-Measurements use it as a control, to show what a grammar guarantees, for example known tools.
+Measurements use it as a control, to show what a grammar guarantees, for example that a
+plan calls only known tools.
 """
 
 from __future__ import annotations

@@ -61,19 +61,19 @@ def ask(
     A domain adds its own options, which casewright domains lists.
     """
     from casewright.planner.request import check_question
-    from casewright.serve.session.choice import read_choice
+    from casewright.serve.session.choice import read_chosen_parts
     from casewright.stores.encoders.sources import default_encoder, preload
 
     check_new_file("--save", save)
     values: DomainValues = command.obj
-    choice = read_choice(config, values.domain, **flags)
+    chosen = read_chosen_parts(config, values.domain, **flags)
     if question is None and save is None and values.without_question:
-        _ask_without_question(values, choice.generator, as_json=as_json)
+        _ask_without_question(values, chosen.generator, as_json=as_json)
         return
     if question is None or values.without_question:
         raise InputError(_usage(values))
     check_question(question)
-    if choice.encoder is None:
+    if chosen.encoder is None:
         # A thread loads the encoder while the imports below run.
         preload(default_encoder())
     with gc_paused():
@@ -95,12 +95,12 @@ def ask(
     approval_limits = option_values.read_budget("--approve-above", approve_above)
     if dry_run and (save is not None or approve or approve_above):
         raise InputError("--dry-run runs nothing. Leave out --save, --approve, --approve-above.")
-    with closing(open_chosen(choice, user_scope, values.opening, examples=examples)) as session:
+    with closing(open_chosen(chosen, user_scope, values.opening, examples=examples)) as session:
         if dry_run:
             print_dry_run(session, question, fields, turns, limits, as_json=as_json)
             return
         graph = session.graph(
-            choice.generator, InMemorySaver(), full=full, mend=mend, retain=save_correction
+            chosen.generator, InMemorySaver(), full=full, mend=mend, retain=save_correction
         )
         policy: Any = "always" if approve else approval_limits or "declared"
         if deadline is not None:

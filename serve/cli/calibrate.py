@@ -20,7 +20,7 @@ from casewright.serve.cli.own_tools import own_tools
 if TYPE_CHECKING:
     from casewright.finetune.demonstrations import Calibration, RecordedScorer
     from casewright.finetune.demonstrations.calibrate import Cost
-    from casewright.finetune.demonstrations.judged import CaseReading
+    from casewright.finetune.demonstrations.judged import CaseReader
     from casewright.stores import Case, CaseStore
 
 #: Metadata field of plan cases that identifies their annotated query.
@@ -99,7 +99,7 @@ def calibrate(
     from casewright.finetune.demonstrations import RecordedScorer, Sweep, open_scorer
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B, LAMBDAS_D, prepare, run
     from casewright.finetune.demonstrations.cases_file import read_judged
-    from casewright.finetune.demonstrations.judged import CaseReading
+    from casewright.finetune.demonstrations.judged import CaseReader
     from casewright.stores.paths import data_folder
 
     lambdas_d = _read_numbers("--lambda-d", lambda_d) or LAMBDAS_D
@@ -110,13 +110,13 @@ def calibrate(
     if store is None and (component is not None or group != "group"):
         raise InputError("--component and --group go with --store. Leave them out.")
     with _open_store(cases, domain, store) as case_store:
-        reading = CaseReading.of(case_store, component, PLAN_GROUP_FIELD if domain else group)
+        case_reader = CaseReader.of(case_store, component, PLAN_GROUP_FIELD if domain else group)
         language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
         file = scores or data_folder() / "calibrate" / "scores.sqlite"
         with closing(RecordedScorer(language_model, file)) as scorer:
-            lambdas_b = _choose_lambdas_b(case_store, scorer, reading, given_b, not estimate)
+            lambdas_b = _choose_lambdas_b(case_store, scorer, case_reader, given_b, not estimate)
             sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
-            prepared = prepare(case_store, scorer, test_questions, sweep, reading=reading)
+            prepared = prepare(case_store, scorer, test_questions, sweep, case_reader=case_reader)
             _print_cost(prepared.cost)
             if estimate:
                 if as_json:
@@ -184,7 +184,7 @@ def _synchronise(store: CaseStore, cases: Sequence[Case]) -> None:
 def _choose_lambdas_b(
     store: CaseStore,
     scorer: RecordedScorer,
-    reading: CaseReading,
+    case_reader: CaseReader,
     given: Sequence[float],
     may_measure: bool,
 ) -> Sequence[float]:
@@ -200,7 +200,7 @@ def _choose_lambdas_b(
         return lambdas_b
     if is_measurable:
         if may_measure:
-            measure_quality(store, scorer, reading)
+            measure_quality(store, scorer, case_reader)
     elif all(case.quality is None for case in store.all()):
         raise InputError(
             "--lambda-b weighs the cases' quality, which these cases do not have. Leave it out, or "

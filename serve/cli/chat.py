@@ -41,17 +41,17 @@ def chat(
 
     from casewright.planner.request import check_question
     from casewright.serve.cli.waiting import ask_user
-    from casewright.serve.session.choice import read_choice
+    from casewright.serve.session.choice import read_chosen_parts
     from casewright.serve.session.dialogue import Dialogue
     from casewright.serve.session.option_values import command_scope, read_context, read_history
     from casewright.serve.session.session import open_chosen
 
     fields, turns = read_context(context), read_history(history)
     values: DomainValues = command.obj
-    choice = read_choice(config, values.domain, **flags)
+    chosen = read_chosen_parts(config, values.domain, **flags)
     user_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
-    with closing(open_chosen(choice, user_scope, values.opening)) as session:
-        graph = session.graph(choice.generator, InMemorySaver())
+    with closing(open_chosen(chosen, user_scope, values.opening)) as session:
+        graph = session.graph(chosen.generator, InMemorySaver())
         dialogue = Dialogue(graph, user_scope, turns, get_replies=ask_user)
         for line in _lines():
             try:

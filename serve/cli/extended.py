@@ -51,5 +51,5 @@ class _ExtendedGroup(TyperGroup):
 
 
 def extended_group(kind: str) -> type[TyperGroup]:
-    """Return a command group's class that adds a kind of entry points as commands."""
+    """Return a class of command groups that also have the installed entry points of a kind."""
     return type("ExtendedGroup", (_ExtendedGroup,), {"kind": kind})

@@ -40,7 +40,7 @@ def plan(
 ) -> None:
     """Write the plan of a question, or of every query in a file, without running it."""
     from casewright.planner.request import PlanRequest, check_question
-    from casewright.serve.session.choice import read_choice
+    from casewright.serve.session.choice import read_chosen_parts
     from casewright.serve.session.option_values import read_context
     from casewright.serve.session.session import open_chosen
 
@@ -57,8 +57,8 @@ def plan(
     if target is not None and source is not None and target.exists() and target.samefile(source):
         raise InputError("--output is the --input file. Choose another, to lose nothing.")
     check_new_file("--output", target)
-    fields, choice = read_context(context), read_choice(config, **flags)
-    with closing(open_chosen(choice, examples=examples, constrained=grammar)) as session:
+    fields, chosen = read_context(context), read_chosen_parts(config, **flags)
+    with closing(open_chosen(chosen, examples=examples, constrained=grammar)) as session:
         if source is not None:
             _plan_file(source, target, session.opened.toolbox, session.planner)
             return

@@ -17,7 +17,7 @@ from casewright.serve.cli.output import check_new_file, print_json, print_rows, 
 if TYPE_CHECKING:
     from casewright.domains import Domain
     from casewright.graph.plan_files import SavedPlan
-    from casewright.serve.session.choice import Choice
+    from casewright.serve.session.choice import ChosenParts
 
 app = Typer(add_completion=False, help="Pin plans under a name, run them, compare two.")
 DEFAULT_FOLDER = Path("plans")
@@ -67,10 +67,10 @@ def pin(
     if not question:
         raise InputError("Give the question too: casewright plans pin NAME QUESTION.")
     check_question(question)
-    choice, folder = _read_choice(config, values.domain, flags)
+    chosen, folder = _read_chosen_parts(config, values.domain, flags)
     # A given plan needs no planner; this one loads nothing.
     planner = None if given_plan is None else FallbackPlanner()
-    with closing(open_chosen(choice, opening=values.opening, planner=planner)) as session:
+    with closing(open_chosen(chosen, opening=values.opening, planner=planner)) as session:
         request = PlanRequest(question, session.opened.toolbox, fields)
         if given_plan is None:
             result = session.planner.plan(request)
@@ -130,19 +130,19 @@ def run(
     values: DomainValues = command.obj
     fields = option_values.read_context(context)
     limits = option_values.read_budget("--budget", budget)
-    choice, folder = _read_choice(config, values.domain, flags)
+    chosen, folder = _read_chosen_parts(config, values.domain, flags)
     pinned = read_pinned(folder, name)
     user_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
     # The pinned plan's planner needs the open toolbox, and replaces this one below.
     open_arguments: Any = {"opening": values.opening, "planner": FallbackPlanner()}
-    with closing(open_chosen(choice, **open_arguments)) as session:
+    with closing(open_chosen(chosen, **open_arguments)) as session:
         toolbox = session.opened.toolbox
         question, session.planner = pinned.filled(toolbox, option_values.read_values(pinned, with_))
         check_question(question)
         if dry_run:
             print_dry_run(session, question, fields, (), limits, as_json=as_json)
             return
-        graph = session.graph(choice.generator, InMemorySaver())
+        graph = session.graph(chosen.generator, InMemorySaver())
         policy: Any = "always" if approve else "declared"
         dialogue = Dialogue(graph, user_scope, get_replies=ask_user, limits=limits, approve=policy)
         result = dialogue.ask(question, fields)
@@ -251,11 +251,11 @@ def _plan_question(
 ) -> SavedPlan:
     from casewright.graph.plan_files import SavedPlan
     from casewright.planner import PlanRequest
-    from casewright.serve.session.choice import read_choice
+    from casewright.serve.session.choice import read_chosen_parts
     from casewright.serve.session.session import open_chosen
 
-    choice = read_choice(config, values.domain, **flags)
-    with closing(open_chosen(choice, opening=values.opening)) as session:
+    chosen = read_chosen_parts(config, values.domain, **flags)
+    with closing(open_chosen(chosen, opening=values.opening)) as session:
         result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
     name = result.planner + (" (fallback)" if result.fallback else "")
     because = result.fallback or result.because
@@ -270,13 +270,15 @@ def _find_plan(source: str, folder: Path) -> SavedPlan:
     return read_plan_file(folder / f"{source}.toml" if is_name else Path(source))
 
 
-def _read_choice(config: Path | None, domain: Domain, flags: Flags) -> tuple[Choice, Path]:
-    """Return the choice in the settings, with the folder of pinned plans."""
-    from casewright.serve.session.choice import choice_of
+def _read_chosen_parts(
+    config: Path | None, domain: Domain, flags: Flags
+) -> tuple[ChosenParts, Path]:
+    """Return the parts that the settings choose, with the folder of pinned plans."""
+    from casewright.serve.session.choice import chosen_parts
     from casewright.serve.settings.settings import load_settings
 
     loaded = load_settings(config, **flags)
-    return choice_of(loaded, domain), loaded.settings.plans_folder or DEFAULT_FOLDER
+    return chosen_parts(loaded, domain), loaded.settings.plans_folder or DEFAULT_FOLDER
 
 
 def _plans_folder(config: Path | None, folder: Path | None) -> Path:

@@ -20,7 +20,7 @@ from casewright.serve.service.runs import Runs
 from casewright.serve.service.server import configure_logging
 from casewright.serve.service.starting import service_parts
 from casewright.serve.service.tokens import LOCAL_TENANT
-from casewright.serve.session.choice import choice_of
+from casewright.serve.session.choice import chosen_parts
 from casewright.serve.session.option_values import command_scope
 from casewright.serve.session.session import open_chosen
 from casewright.serve.settings.settings import load_settings
@@ -33,14 +33,14 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
     invalid, or the domain cannot be opened.
     """
     loaded = load_settings(config, **flags)
-    choice = choice_of(loaded)
-    refuse_single_user_planner(choice.planner)
-    user_scope = command_scope(choice.domain.scopes, scope, values={}, tenant=None)
+    chosen = chosen_parts(loaded)
+    refuse_single_user_planner(chosen.planner)
+    user_scope = command_scope(chosen.domain.scopes, scope, values={}, tenant=None)
     configure_logging(loaded.settings.log_level)
     stdout_buffer = sys.stdout.buffer
-    with closing(open_chosen(choice)) as session:
+    with closing(open_chosen(chosen)) as session:
         run_settings = loaded.settings.model_dump(include={"max_calls", "max_cost", "approve"})
-        parts = service_parts(session, choice)
+        parts = service_parts(session, chosen)
         runs = Runs(parts, ServiceOptions(**run_settings), saver=None, answers=None)
         # Text that a tool prints must not mix with the messages on stdout.
         with redirect_stdout(sys.stderr):

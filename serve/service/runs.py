@@ -34,7 +34,7 @@ from casewright.serve.service.problems import RefusedError, answer_without_paths
 from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.repeats import Attempt, Repeats, attempt_of
 from casewright.serve.service.thread_locks import ThreadLocks
-from casewright.serve.service.thread_state import REQUEST, ThreadState, thread_state
+from casewright.serve.service.thread_state import ATTEMPT, ThreadState, thread_state
 from casewright.serve.session.scopes import require_all_fields, scope_of
 from casewright.serve.session.threaded import run_in_threads
 from casewright.stores import Case
@@ -179,11 +179,11 @@ class Runs:
             async with self._slots.hold(tenant):
                 if attempt is not None:
                     await self.repeats.begin(attempt, run_id)
-                if thread.has_ended and command is None:
+                if thread.is_idle and command is None:
                     state = thread.final_state
                 else:
                     state = {}
-                    inputs, config = cast("Any", command), _config(key, thread.request)
+                    inputs, config = cast("Any", command), _config(key, thread.attempt_id)
                     chunks = self.graph.astream(inputs, config, context=context, stream_mode=_MODES)
                     async for _ in self._graph_events(chunks, state, emit=False):
                         pass
@@ -274,8 +274,8 @@ class Runs:
                 await self._threads.mark_used(tenant, key, self.locks.keys)
             async with self._slots.hold(tenant):
                 last_run = await self.state(key) if key and attempt else None
-                if last_run and attempt and last_run.request == attempt.id:
-                    if last_run.has_ended:
+                if last_run and attempt and last_run.attempt_id == attempt.id:
+                    if last_run.is_idle:
                         state.update(last_run.final_state)
                         return
                     # Without inputs, the graph continues the earlier attempt's run.
@@ -404,8 +404,8 @@ def steps_if_plan(text: str | None) -> list[dict[str, Any]]:
         return []
 
 
-def _config(key: str, request: str | None = None) -> Any:
-    metadata = {"metadata": {REQUEST: request}} if request else {}
+def _config(key: str, attempt_id: str | None = None) -> Any:
+    metadata = {"metadata": {ATTEMPT: attempt_id}} if attempt_id else {}
     return {"configurable": {"thread_id": key}, **metadata}
 
 

@@ -18,7 +18,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from casewright.errors import InputError, StoreError
-from casewright.serve.service import connections as bounds
+from casewright.serve.service.connections import (
+    BACKLOG,
+    MAX_ACCEPTED,
+    BoundedProtocol,
+    Connections,
+    connection_limit,
+)
 
 #: Time for cancelled work to end after a request's deadline; then the connection is closed.
 END_SECONDS = 15.0
@@ -34,7 +40,7 @@ class _Server(uvicorn.Server):
     Uvicorn itself raises the signal again when it ends, which would kill the process.
     """
 
-    def __init__(self, config: uvicorn.Config, connections: bounds.Connections) -> None:
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
         self._connections = connections
 
@@ -43,7 +49,7 @@ class _Server(uvicorn.Server):
         for listener in sockets or ():
             # asyncio uses Uvicorn's ``backlog`` as the number of connections that it accepts at a
             # time, and as the socket's backlog. This call sets the socket's backlog again.
-            listener.listen(bounds.BACKLOG)
+            listener.listen(BACKLOG)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
@@ -51,8 +57,8 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # LangServe's sse-starlette replaces ``uvicorn.Server.handle_exit``, to end streams at once,
-        # but not this override. Here, only a second signal ends the open requests at once.
+        # LangServe's sse-starlette replaces ``uvicorn.Server.handle_exit`` to end streams at once;
+        # it does not replace this override. Only a second signal ends open requests at once.
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -66,7 +72,7 @@ def listening_socket(host: str, port: int, *, share: bool = False) -> socket.soc
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server(
-            (host, port), family=family, backlog=bounds.BACKLOG, reuse_port=share
+            (host, port), family=family, backlog=BACKLOG, reuse_port=share
         )
     except (OSError, OverflowError) as error:
         raise InputError(_listen_error(host, port, error)) from error
@@ -113,19 +119,19 @@ def run(
         StoreError: The service could not start.
     """
     configure_logging(log_level)
-    connections = bounds.Connections(
-        bounds.connection_limit(max_connections),
+    connections = Connections(
+        connection_limit(max_connections),
         max_connections_per_address,
         header_seconds,
         request_seconds + END_SECONDS,
     )
     # Uvicorn calls this function in place of a protocol class.
-    protocol: Any = partial(bounds.BoundedProtocol, connections=connections)
+    protocol: Any = partial(BoundedProtocol, connections=connections)
     config = uvicorn.Config(
         app,
         http=protocol,
         ws="none",
-        backlog=bounds.MAX_ACCEPTED,
+        backlog=MAX_ACCEPTED,
         log_config=None,
         log_level=log_level,
         access_log=log_level == "debug",

@@ -16,7 +16,7 @@ from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.server import listening_socket, run
 from casewright.serve.service.telemetry import export_spans
 from casewright.serve.service.tokens import check_exposure
-from casewright.serve.session.choice import Choice, choice_of
+from casewright.serve.session.choice import ChosenParts, chosen_parts
 from casewright.serve.session.defaults import store_folder
 from casewright.serve.session.session import Session, open_chosen
 from casewright.serve.settings.settings import load_settings
@@ -38,7 +38,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
     """
     loaded = load_settings(config, **flags)
     settings = loaded.settings
-    # A flag for the file or the database of threads overrides the settings of both.
+    # Threads are in a file or a database. A flag for one also clears a setting of the other.
     if flags.get("threads_url") is not None:
         settings = settings.model_copy(update={"threads_file": None})
     elif flags.get("threads_file") is not None:
@@ -50,16 +50,17 @@ def start(config: Path | None = None, **flags: Any) -> None:
             "tokens; casewright config shows their origin."
         )
     check_exposure(settings.host, tokens, without_tokens=settings.without_tokens)
+    # If true, texts of concurrent questions share a run of the encoder's network.
     Bert.shares_runs = settings.shared_runs
-    choice = choice_of(loaded)
-    refuse_single_user_planner(choice.planner)
+    chosen = chosen_parts(loaded)
+    refuse_single_user_planner(chosen.planner)
     with ExitStack() as stack:
         # The socket is opened first, so that a taken port is reported at once.
         server_socket = stack.enter_context(
             listening_socket(settings.host, settings.port, share=settings.share_port)
         )
-        session = stack.enter_context(closing(open_chosen(choice)))
-        parts = service_parts(session, choice)
+        session = stack.enter_context(closing(open_chosen(chosen)))
+        parts = service_parts(session, chosen)
         option_names = {field.name for field in fields(ServiceOptions)} - {"tokens", "threads_url"}
         options = ServiceOptions(
             tokens=tokens,
@@ -70,7 +71,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
         stack.enter_context(export_spans() if settings.otel else nullcontext())
         answers = None
         if settings.retain != "off":
-            folder = data_folder() / "answers" / store_folder(parts.domain, choice.encoder).name
+            folder = data_folder() / "answers" / store_folder(parts.domain, chosen.encoder).name
             folder.mkdir(parents=True, exist_ok=True)
             answers = stack.enter_context(closing(AnswerStore(session.encoder, folder)))
         app = create_app(parts, options, answers)
@@ -80,13 +81,13 @@ def start(config: Path | None = None, **flags: Any) -> None:
         run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))
 
 
-def service_parts(session: Session, choice: Choice) -> Parts:
+def service_parts(session: Session, chosen: ChosenParts) -> Parts:
     """Return the parts of a service for an open session."""
     return Parts(
         domain=session.domain.name,
         toolbox=session.opened.toolbox,
         planner=session.planner,
-        generator=session.generator(choice.generator),
+        generator=session.generator(chosen.generator),
         scopes=session.domain.scopes,
         stores=session.opened.stores,
         description=session.domain.description,

@@ -11,12 +11,13 @@ from casewright.serve.service.checkpoint_sums import damaged_thread
 
 #: The graph's nodes in their order, after LangGraph's input node; revise may lead back to plan.
 NODES = ("__start__", "plan", "approve", "execute", "revise", "retain", "generate")
-#: LangGraph's channel for the return value of a task, until the task's node ends.
+#: LangGraph's channel that holds a step task's return value until the execute node ends.
 _RETURNED = "__return__"
-#: LangGraph's channel for the interrupts of a task.
+#: LangGraph's channel that holds the interrupts of a task.
 _INTERRUPT = "__interrupt__"
-#: Key in the metadata of a run's checkpoints: the attempt's id, if its request had a key.
-REQUEST = "casewright_request"
+#: Metadata field of a run's checkpoints: the id of the attempt (one try of a request) that began
+#: the run, if the request had an Idempotency-Key.
+ATTEMPT = "casewright_request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,12 @@ class ThreadState:
 
     Attributes:
         ended_count: Number of the ``NODES`` that have ended, from the first.
-        values: The graph's state; what a node writes is from an earlier run until the node ends.
+        values: The graph's state. Until a node ends, the values that it writes are still those of
+            an earlier run.
         outcomes: The finished steps as JSON types, in the order in which they ended.
         questions: The open questions of tools or an approval, each with the ``id`` for a reply.
         interrupt_ids: LangGraph's id of an interrupt, by the ``id`` of its question.
-        request: The id of the attempt that began the run, if it had an Idempotency-Key.
+        attempt_id: The id of the attempt that began the run, if its request had an Idempotency-Key.
     """
 
     ended_count: int
@@ -37,7 +39,7 @@ class ThreadState:
     outcomes: Sequence[Mapping[str, Any]]
     questions: Sequence[Mapping[str, Any]]
     interrupt_ids: Mapping[str, str]
-    request: str | None
+    attempt_id: str | None
 
     @property
     def is_answered(self) -> bool:
@@ -45,8 +47,8 @@ class ThreadState:
         return self.ended_count == len(NODES)
 
     @property
-    def has_ended(self) -> bool:
-        """True if the run has ended, or waits for replies."""
+    def is_idle(self) -> bool:
+        """True if the run has an answer or waits for replies."""
         return self.is_answered or bool(self.questions)
 
     @property
@@ -73,10 +75,10 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         raise damaged_thread(one_line(error)) from error
     if checkpoint is None:
         return None
-    next_nodes = [task.name for task in snapshot.tasks if task.name in NODES]
-    # Between a node's end and the next checkpoint, the node has ended but is still in the tasks.
-    ended_count = NODES.index(next_nodes[0]) if next_nodes else len(NODES)
-    if next_nodes and not snapshot.next:
+    task_nodes = [task.name for task in snapshot.tasks if task.name in NODES]
+    ended_count = NODES.index(task_nodes[0]) if task_nodes else len(NODES)
+    if task_nodes and not snapshot.next:
+        # The first task's node has ended, but the next checkpoint is not yet written.
         ended_count += 1
     values = snapshot.values
     if ended_count == 0:
@@ -90,8 +92,8 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     earlier_outcomes: Sequence[Mapping[str, Any]] = ()
     # While replanned steps run, the state has the earlier steps' outcomes.
     execute_index = NODES.index("execute")
-    is_mending = ended_count == execute_index and "mended" in values["planning"]
-    if ended_count > execute_index or is_mending:
+    is_replanned = ended_count == execute_index and "mended" in values["planning"]
+    if ended_count > execute_index or is_replanned:
         earlier_outcomes = values["outcomes"]
     interrupts = {
         f"{values.get('run_id')}.{interrupt.id}": interrupt
@@ -103,7 +105,7 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         outcomes=[*earlier_outcomes, *returned.values()],
         questions=[{"id": id_, "question": item.value} for id_, item in interrupts.items()],
         interrupt_ids={id_: item.id for id_, item in interrupts.items()},
-        request=(snapshot.metadata or {}).get(REQUEST),
+        attempt_id=(snapshot.metadata or {}).get(ATTEMPT),
     )
 
 
@@ -112,8 +114,9 @@ def _open_interrupts(
 ) -> list[Any]:
     """Return the interrupts without a reply, in the order of their steps.
 
-    Only interrupts of the steps' own tasks are read. The execute node later stores copies, which
-    may already have a reply if the process was killed in between.
+    Only interrupts of the steps' own tasks are read. The execute node stores copies when it stops
+    for replies. If the process was killed after a reply, but before the node stopped again, a copy
+    may be of an interrupt that has a reply.
     """
     execute_tasks = {task.id for task in snapshot.tasks if task.name == "execute"}
     unanswered = [

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A domain, with the names of its planner, generator, encoder and judge (``feedback``).
+class ChosenParts:
+    """A domain, with the names of a session's planner, generator, encoder and judge (``feedback``).
 
     ``None`` means the packaged encoder, or no judge. ``model`` configures the planner's model.
     """
@@ -29,13 +29,13 @@ class Choice:
     feedback: str | None
 
 
-def read_choice(
+def read_chosen_parts(
     config: Path | None, domain: Domain | None = None, /, **flags: str | None
-) -> Choice:
-    """Return the choice in the settings; see ``load_settings`` and ``choice_of``."""
+) -> ChosenParts:
+    """Return the parts that the settings choose; see ``load_settings`` and ``chosen_parts``."""
     from casewright.serve.settings.settings import load_settings
 
-    return choice_of(load_settings(config, **flags), domain)
+    return chosen_parts(load_settings(config, **flags), domain)
 
 
 def chosen_domain(loaded: Loaded) -> Domain:
@@ -53,8 +53,10 @@ def chosen_domain(loaded: Loaded) -> Domain:
     return find_domain(name)
 
 
-def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
-    """Return the choice in loaded settings, and set this process's folders of stores and caches.
+def chosen_parts(loaded: Loaded, domain: Domain | None = None) -> ChosenParts:
+    """Return the parts that loaded settings choose.
+
+    This process's folders of stores and caches are set too.
 
     A setting that does not apply to the domain or the planner is ignored, so that one settings file
     serves all domains and planners. ``open_session`` refuses a flag that does not apply.
@@ -82,4 +84,4 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
     device, dtype = if_applicable("device", settings.device), if_applicable("dtype", settings.dtype)
     model = ModelSettings(if_applicable("adapter", adapter), device, dtype)
     feedback = if_applicable("feedback", settings.feedback)
-    return Choice(domain, planner, settings.generator, settings.encoder, model, feedback)
+    return ChosenParts(domain, planner, settings.generator, settings.encoder, model, feedback)

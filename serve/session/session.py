@@ -18,7 +18,7 @@ from casewright.serve.session.scopes import default_scope
 if TYPE_CHECKING:
     from casewright.graph import Generator
     from casewright.graph.build import Graph
-    from casewright.serve.session.choice import Choice
+    from casewright.serve.session.choice import ChosenParts
     from casewright.stores import CaseStore, Encoder
     from casewright.stores.feedback import Strategy
     from casewright.tools import Search
@@ -115,20 +115,20 @@ def open_session(
 
 
 def open_chosen(
-    choice: Choice,
+    chosen: ChosenParts,
     scope: Mapping[str, str] | None = None,
     opening: Mapping[str, str] | None = None,
     planner: Planner | None = None,
     **model: Any,
 ) -> Session:
-    """Open the domain of a choice; ``planner`` and ``model`` override fields of the choice."""
+    """Open the chosen domain; ``planner`` and ``model`` override the chosen ones."""
     return open_session(
-        choice.domain,
-        planner or choice.planner,
+        chosen.domain,
+        planner or chosen.planner,
         opening,
-        encoder_name=choice.encoder,
-        feedback=choice.feedback,
-        model=replace(choice.model, **model),
+        encoder_name=chosen.encoder,
+        feedback=chosen.feedback,
+        model=replace(chosen.model, **model),
         scope=scope,
     )
 

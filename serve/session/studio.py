@@ -36,13 +36,13 @@ def _build_once() -> Any:
 
     from casewright.graph import build_graph
     from casewright.planner.named import refuse_single_user_planner
-    from casewright.serve.session.choice import read_choice
+    from casewright.serve.session.choice import read_chosen_parts
     from casewright.serve.session.session import open_chosen
     from casewright.serve.session.threaded import run_in_threads
 
-    choice = read_choice(None)
-    refuse_single_user_planner(choice.planner)
-    session = open_chosen(choice)
-    generator = session.generator(choice.generator)
+    chosen = read_chosen_parts(None)
+    refuse_single_user_planner(chosen.planner)
+    session = open_chosen(chosen)
+    generator = session.generator(chosen.generator)
     pool = ThreadPoolExecutor(4, "casewright-compute")
     return build_graph(session.opened.toolbox, *run_in_threads(session.planner, generator, pool))

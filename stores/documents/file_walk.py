@@ -29,7 +29,7 @@ class Kind:
     language: str = ""
 
 
-#: Maximum size, in bytes, of a file of data, or of an unknown kind, that is read.
+#: Files of ``DATA_KINDS``, or of an unknown kind, are not read if they have more bytes than this.
 MAX_DATA_BYTES = 200_000
 #: File endings of generated text: drawings, minified code, lock files.
 GENERATED_ENDINGS = (".svg", ".map", ".lock", ".min.js", ".min.css", "-lock.json", "-lock.yaml")
@@ -81,7 +81,7 @@ _KINDS_BY_ENDING = {end: kind for kind, ends in _ENDINGS_BY_KIND.items() for end
 
 
 def kind_of(source: str) -> Kind | None:
-    """Return a file's kind; ``None`` for an unknown ending."""
+    """Return the kind of the file with a relative path; ``None`` for an unknown ending."""
     return _KINDS_BY_ENDING.get(PurePosixPath(source).suffix.removeprefix(".").lower())
 
 
@@ -101,7 +101,7 @@ class SourceFile:
 
 
 def skip_reason(file: SourceFile, kind: Kind | None) -> str:
-    """Return the reason, from name and size, not to read a file; empty if it may be a document."""
+    """Return why a file is not read, judged by name and size; empty if it may be a document."""
     if LOG_NAME.fullmatch(file.source):
         return "it is a log"
     if file.source.lower().endswith(GENERATED_ENDINGS):
@@ -152,7 +152,7 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
             if matches(source, exclude):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                # Unlike ``Path.exists``, ``os.path.exists`` raises no error without permission.
+                # ``Path.exists`` would raise an error if the folder may not be searched.
                 has_marker = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
                 if entry.name not in SKIPPED_FOLDERS and not has_marker:
                     folders.append(Path(entry.path))
@@ -174,15 +174,16 @@ def check_patterns(patterns: Sequence[str]) -> None:
 
 
 def is_chosen(source: str, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> bool:
-    """Return ``True`` if a file matches ``include``, which may be empty, and not ``exclude``."""
+    """Return ``True`` if a file matches ``include``, if any, and does not match ``exclude``."""
     return (not include or matches(source, include)) and not matches(source, exclude)
 
 
 def matches(source: str, patterns: Sequence[str]) -> bool:
     """Return ``True`` if a path matches one of the patterns.
 
-    A pattern is compared to the path and to the path of each parent folder; without a ``/``, also
-    to the names of these. ``*`` matches any text, also ``/``; ``?`` and ``[…]`` match a character.
+    A pattern is compared to the path and to the path of each parent folder. A pattern without a
+    ``/`` is also compared to the names of the file and of these folders. ``*`` matches any text,
+    also ``/``; ``?`` and ``[…]`` match a character.
     """
     parts = source.split("/")
     paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]

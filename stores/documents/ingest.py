@@ -19,7 +19,7 @@ from casewright.stores.case import Case
 from casewright.stores.documents import file_walk
 from casewright.stores.documents.cases import digest, document_cases
 from casewright.stores.documents.file_walk import Kind, KindName, SourceFile, WalkResult, kind_of
-from casewright.stores.documents.reader import content_reason
+from casewright.stores.documents.reader import refusal_reason
 from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
 from casewright.stores.revise import Change
@@ -187,7 +187,7 @@ class _Run:
             raise InputError(f"it has {file.size:,} bytes; at most {max_bytes:,} are read")
         reason = file_walk.skip_reason(file, kind)
         data = b"" if reason else file.path.read_bytes()
-        if reason := reason or content_reason(data, kind):
+        if reason := reason or refusal_reason(data, kind):
             self.skipped.append((file.source, reason))
             return []
         file_digest = digest(data)

@@ -51,7 +51,7 @@ MAX_MEAN_LINE_BYTES = 400
 #: The start of a log line: its time, after a bracket or a level.
 LOG_LINE = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
 #: Number of first lines of a text that are searched for log lines.
-MAX_LOG_LINES = 200
+EXAMINED_LINES = 200
 #: A log has at least this many lines, and at least this share of them begins with a time.
 MIN_LOG_LINES, MIN_LOG_SHARE = 20, 0.8
 #: A source file's declaration of its encoding, in one of its first two lines (PEP 263).
@@ -62,7 +62,8 @@ DECLARED_ENCODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-
 class Part:
     """A text that is split separately, with ``\\n`` as line end.
 
-    ``page`` is its page, from 1. ``line_numbers``, if not 1, 2, …, number its lines in the file.
+    ``page`` is its page, from 1. ``line_numbers`` are the line numbers that its lines have in the
+    file; empty if these are 1, 2, ….
     """
 
     text: str
@@ -72,9 +73,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The content of a file: its parts, which are split by ``kind``, and its title, if known.
+    """The content of a file: its parts, and its title, if known.
 
-    ``has_lines`` is true if line numbers are known; ``note`` states a guessed encoding.
+    ``kind`` decides how the parts are split later. ``has_lines`` is true if line numbers are known;
+    ``note`` states a guessed encoding.
     """
 
     kind: Kind
@@ -92,12 +94,12 @@ def is_text(data: bytes) -> bool:
         return False
 
 
-def content_reason(data: bytes, kind: Kind | None) -> str:
-    """Return the reason, from a file's bytes, not to ingest it; empty if it may be a document."""
+def refusal_reason(data: bytes, kind: Kind | None) -> str:
+    """Return why a file is not read, judged by its bytes; empty if it may be a document."""
     if kind is None and not is_text(data):
         return "it is not text, and of an unknown type"
     if kind is None or kind.name in ("text", "data"):
-        lines = data.split(b"\n", MAX_LOG_LINES)[:MAX_LOG_LINES]
+        lines = data.split(b"\n", EXAMINED_LINES)[:EXAMINED_LINES]
         log_line_count = sum(bool(LOG_LINE.match(line)) for line in lines)
         if len(lines) >= MIN_LOG_LINES and log_line_count >= MIN_LOG_SHARE * len(lines):
             return "it is a log"

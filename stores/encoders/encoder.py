@@ -35,11 +35,14 @@ class Encoder(Protocol):
         """Embed n texts as an array (n, dimension)."""
 
 
-def float_rows(answer: Any, count: int, dimension: int | None, source: str) -> NDArray[np.float32]:
+def float_rows(
+    answer: Any, count: int, dimension: int | None, message_start: str
+) -> NDArray[np.float32]:
     """Return a model's answer as an array (count, dimension).
 
     ``dimension=None`` allows any dimension. An answer of another shape or type raises
-    ``InputError``; its message begins with ``source``.
+    ``InputError``; its message begins with ``message_start``, such as "Encoder 'x' answered 3
+    texts".
     """
     expected = f"({count}, {dimension or 'dimension'})"
     try:
@@ -50,12 +53,12 @@ def float_rows(answer: Any, count: int, dimension: int | None, source: str) -> N
         with np.errstate(over="ignore"):
             rows = np.asarray(answer, dtype=np.float32)
     except Exception as error:
-        problem = f"{source}, but not with an array of numbers: {error}"
+        problem = f"{message_start}, but not with an array of numbers: {error}"
         raise InputError(f"{problem}. Expected shape {expected}.") from error
     if rows.ndim != 2 or rows.shape != (count, dimension or rows.shape[1] or 1):
         raise InputError(
-            f"{source} with an array of shape {rows.shape}; expected {expected}, one row each. "
-            "Check the model; it may have changed since it was opened."
+            f"{message_start} with an array of shape {rows.shape}; expected {expected}, one row "
+            "each. Check the model; it may have changed since it was opened."
         )
     return rows
 

@@ -1,8 +1,9 @@
 """The stored form of a case: one JSON text, and fields for conditions on its metadata.
 
-Engines return a text unchanged. With separate fields, Edge would treat ``True`` in a condition as
-1, round large integers, and accept a payload that is nested too deeply to be read again. A server
-rounds integers beyond 64 bits and the last digit of long fractions, and refuses deep nesting.
+The engines, Qdrant Edge and a Qdrant server, return a text unchanged. If the case were stored as
+fields, Edge would treat ``True`` in a condition as 1, round large integers, and accept a payload
+that is nested too deeply to be read again. A server rounds integers beyond 64 bits and the last
+digit of long fractions, and refuses deep nesting.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ TAGS = "tags"
 def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32]) -> dict[str, Any]:
     """Return Edge's payload for a case's JSON form, with its id and checksums.
 
-    ``tags`` has a text for each text, integer and boolean: texts distinguish integers of any size,
-    and do not treat a field's name as a path. ``numbers`` has the finite numbers, for ranges.
+    ``tags`` has a text for each text, integer and boolean, since Edge would round large integers,
+    and read a field's name as a path. ``numbers`` has the finite numbers, for ranges.
     """
     text = json.dumps(case, ensure_ascii=False)
     fields = [
@@ -73,7 +74,7 @@ def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_server_payload(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the JSON form of a case from a payload of ``server_payload``."""
-    # A version without the JSON text wrote the case itself.
+    # Earlier versions of this package stored the case itself as the payload.
     return dict(json.loads(payload["json"])) if "json" in payload else payload
 
 

@@ -23,7 +23,7 @@ from casewright.finetune.demonstrations import (
 )
 from casewright.finetune.demonstrations.calibrate import prepare, run
 from casewright.finetune.demonstrations.cases_file import demonstration_schema
-from casewright.finetune.demonstrations.judged import CaseReading
+from casewright.finetune.demonstrations.judged import CaseReader
 from casewright.finetune.demonstrations.measures import select_by
 from casewright.stores import Case, CaseSchema, CaseStore, MarginalSelector, text_facet
 from tests.finetune.scoring import CountingScorer, answer_logprob, following_model
@@ -162,12 +162,12 @@ def test_calibration_shows_no_question_a_case_of_its_group() -> None:
 def test_calibration_shows_the_cases_that_the_selector_of_a_planner_selects() -> None:
     store, scorer = toy_store(), CountingScorer()
     calibrate(store, scorer, sweep=Sweep(3, lambdas_d=(0.3,)))
-    reading = CaseReading("question")
-    questions = reading.questions(store.all())
+    case_reader = CaseReader("question")
+    questions = case_reader.questions(store.all())
     selector = MarginalSelector(0.3, 1.0)
     for question in questions:
         hits = selector.select(store, question.question, 3, question.where).hits
-        expected = tuple(reading.demonstration(hit.case) for hit in reversed(hits))
+        expected = tuple(case_reader.demonstration(hit.case) for hit in reversed(hits))
         assert any(
             prompt.question == question.question and prompt.demonstrations == expected
             for prompt in scorer.prompts
@@ -222,9 +222,9 @@ def test_quality_is_measured_once_and_weighed_by_lambda_b(tmp_path: Path) -> Non
         assert case.quality_by == "counting 1, log p(answer | question)"
     assert measure_quality(store, scorer) == 0
     assert sum(len(prompt.answers) for prompt in scorer.prompts) == 24
-    reading = CaseReading("question")
-    questions = reading.questions(store.all())[:1]
-    prompt = select_by(store, MarginalSelector(1.0, 0.0), questions, 4, reading)[0]
+    case_reader = CaseReader("question")
+    questions = case_reader.questions(store.all())[:1]
+    prompt = select_by(store, MarginalSelector(1.0, 0.0), questions, 4, case_reader)[0]
     by_quality = sorted(store.all(), key=lambda case: -(case.quality or 0))
     candidates = [case for case in by_quality if case.metadata["group"] != 0]
     lengths = sorted(len(demonstration.answer) for demonstration in prompt.demonstrations)
@@ -244,7 +244,7 @@ def test_quality_is_the_mean_log_probability_of_the_answer_given_the_question() 
 def test_lambda_b_above_1_selects_the_least_likely_answers() -> None:
     store = toy_store()
     measure_quality(store, CountingScorer())
-    question = CaseReading("question").questions(store.all())[0]
+    question = CaseReader("question").questions(store.all())[0]
     candidates = [case for case in store.all() if question.may_see(case)]
     longest = sorted((len(str(case.solution)) for case in candidates), reverse=True)[:4]
     reverse = MarginalSelector(1.0, 2.0)

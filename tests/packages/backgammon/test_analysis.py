@@ -74,7 +74,7 @@ def test_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
 
 def test_analysis_names_the_play_that_was_made(sampled_decisions: list[Decision]) -> None:
     for decision in sampled_decisions:
-        assert decision.candidates[decision.played].play in analysis_text(decision)
+        assert decision.candidates[decision.made_rank].play in analysis_text(decision)
 
 
 def test_analysis_is_equal_for_the_same_seed_and_mostly_differs_for_another(
@@ -181,7 +181,7 @@ def test_analysis_check_accepts_statements_that_do_not_contradict_the_figures(te
 
 
 def test_analysis_says_that_there_is_only_one_play_or_none() -> None:
-    forced = replace(OPENING, candidates=OPENING.candidates[:1], played=0)
+    forced = replace(OPENING, candidates=OPENING.candidates[:1], made_rank=0)
     assert "8/5 6/5 is the only play." in analysis_text(forced)
     no_play = (AnalysedPlay("cannot move", -0.5, (0.3, 0.1, 0.0, 0.2, 0.0)),)
     blocked = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))

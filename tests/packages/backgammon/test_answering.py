@@ -98,8 +98,8 @@ def test_given_play_is_judged_even_if_it_is_the_worst(store: CaseStore) -> None:
     )
     assert worst.text not in {candidate.play for candidate in ranked.candidates}
     answer = answer_for(store, move=worst.text)
-    assert answer.decision.candidates[answer.decision.played_rank].play == worst.text
-    assert answer.decision.equity_loss(answer.decision.played_rank) > 0
+    assert answer.decision.candidates[answer.decision.made_or_best_rank].play == worst.text
+    assert answer.decision.equity_loss(answer.decision.made_or_best_rank) > 0
     assert worst.text in answer.analysis
 
 

@@ -113,7 +113,7 @@ def test_loss_without_cases_is_the_loss_of_the_plays_in_the_data(report: dict[st
     queries = [entry for entry in queries if entry.position not in known]
     lost = {entry["chosen by"]: entry["lost"] for entry in rows(report, NO_CASES)}
     assert lost["the play that was made"] == pytest.approx(
-        np.mean([entry.equity_loss(entry.played_rank) for entry in queries])
+        np.mean([entry.equity_loss(entry.made_or_best_rank) for entry in queries])
     )
     assert report["settings"]["queries"] == len(queries)
 

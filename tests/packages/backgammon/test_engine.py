@@ -121,7 +121,7 @@ def test_shipped_decisions_have_legal_plays_and_differ() -> None:
         assert {decision.after(rank) for rank in range(len(decision.candidates))} <= legal
         assert len(decision.candidates) > 1
         assert decision.equity_loss(len(decision.candidates) - 1) > 0
-    mean = sum(decision.equity_loss(decision.played) for decision in decisions) / len(decisions)
+    mean = sum(decision.equity_loss(decision.made_rank) for decision in decisions) / len(decisions)
     assert 0.01 < mean < 0.04
 
 
@@ -198,4 +198,4 @@ def test_engine_judge_lists_each_play_once() -> None:
     decision = EngineJudge(GnuBackgammon()).analyse(position, dice, played, ())
     later_positions = [decision.after(rank) for rank in range(len(decision.candidates))]
     assert len(set(later_positions)) == len(later_positions)
-    assert decision.candidates[decision.played_rank].play == played.text
+    assert decision.candidates[decision.made_or_best_rank].play == played.text
