@@ -36,8 +36,8 @@ MIN_AGREEING_CASES = 4
 REPEATED_CONFIDENCE = 0.9
 #: Minimum numbers of plan cases for the regression of tool sequences: in all, and per sequence.
 MIN_CASES, MIN_CASES_PER_SEQUENCE = 40, 8
-#: Ridge penalty of the regression. This and the next two are cross-validated on 60 questions of a
-#: domain (docs/decisions/010-plan-parser.md).
+#: Ridge penalty of the regression. This and the next two numbers were chosen by cross-validation on
+#: 60 questions of a domain (docs/decisions/010-plan-parser.md).
 RIDGE_PENALTY = 0.3
 #: Addend to a predicted share, before its logarithm is taken.
 SMOOTHING = 0.05
@@ -162,7 +162,7 @@ def _mixture(
 
 
 def _common_plan(plans: Sequence[Plan]) -> Plan | None:
-    """Return the plan of all cases if they are enough, and its only argument is the question."""
+    """Return the plan of all cases, if there are enough, and its only argument is the question."""
     if len(plans) < MIN_AGREEING_CASES or len(set(plans)) > 1:
         return None
     values = [value for step in plans[0].steps for _, value in step.arguments]

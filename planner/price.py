@@ -68,7 +68,7 @@ def price_of(
     attempts: int,
     latencies: Mapping[str, float] | None,
 ) -> Price:
-    """Return the price for each step's tool and numbers of input steps; see ``Plan.price``."""
+    """Return the price of steps, given as tool and numbers of input steps; see ``Plan.price``."""
     calls = [tool for tool, _ in steps if tool != NO_EVIDENCE.name]
     # For each estimate, its values by tool.
     values: dict[str, dict[str, float]] = {name: {} for name in ESTIMATES}

@@ -131,7 +131,8 @@ def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32
                 raise ValueError(f"the network has no {name}")
             elif not name.endswith(_LORA_B):
                 weights[name] = trained[name]
-        # ``form`` also has the end, any other template and the start; ``prototypes``, the end.
+        # ``form`` also has rows for the end, any other template and the start; ``prototypes``, for
+        # the end.
         for name, extra_rows in (("form.weight", 3), ("prototypes", 1)):
             if len(weights[name]) != len(card.templates) + extra_rows:
                 raise ValueError(f"{name} has {len(weights[name])} rows")

@@ -1,4 +1,4 @@
-"""Reuses a case's plan if its question has a message's words, except for literals."""
+"""Reuses a case's plan for a message with the words of the case's question, except for literals."""
 
 from __future__ import annotations
 

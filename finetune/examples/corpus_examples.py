@@ -34,7 +34,7 @@ from casewright.tools.from_file import toolbox_to_records
 
 #: Maximum number of tools that a guest's record adds.
 MAX_GUEST_TOOLS = 3
-#: Share of guests with bare tools: those that declare only names and descriptions of parameters.
+#: Share of guests whose tools are bare: they declare only their parameters' names and descriptions.
 BARE_SHARE = 0.7
 
 
@@ -158,7 +158,7 @@ def _description(parameter: Parameter) -> str:
 def _tool_examples(
     box: CorpusToolbox, parameters: dict[str, frozenset[str]], query: AnnotatedQuery
 ) -> Iterator[dict[str, str]]:
-    """Yield other questions of a toolbox whose plans call only tools and parameters of a query."""
+    """Yield other questions of a toolbox whose plans call only a query's tools, in the same way."""
     examples = [(tool.example.query, tool.example.plan) for tool in box.toolbox if tool.example]
     examples += [
         (other.query, str(other.plan))
@@ -172,7 +172,7 @@ def _tool_examples(
 
 
 class CorpusSettings(Section):
-    """``[data.corpus]``: toolboxes of other fields, in addition to the domain's toolbox.
+    """``[data.corpus]``: toolboxes of other subjects, in addition to the domain's toolbox.
 
     All but ``copies`` are numbers of messages for each toolbox.
 
@@ -200,7 +200,7 @@ class CorpusSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class CorpusExamples:
-    """Examples for training, examples for validation (as in serving), and the numbers of both."""
+    """Examples for training and (prompted as in serving) for validation; the manifest's entry."""
 
     train: list[TrainingExample]
     validation: list[TrainingExample]

@@ -36,7 +36,7 @@ from casewright.tools import Toolbox, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class TrainingInputs:
-    """The queries, tools and pools that a recipe's ``[data]`` names.
+    """The queries, tools and pools of alternative names that a recipe's ``[data]`` names.
 
     ``follow_ups`` are queries with a history; they are used only if the recipe has a corpus.
     ``test_questions`` must not be in a training set.

@@ -109,7 +109,7 @@ def vary_in_groups(
 
 
 class _Queues:
-    """Queues of queries without a toolbox in a copy: ``_adders`` add tools, ``_others`` do not."""
+    """A copy's queries that have no toolbox yet: ``_adders`` add tools, ``_others`` do not."""
 
     def __init__(
         self, queries: Sequence[AnnotatedQuery], variation: tevo.PromptVariation, encoder: Encoder

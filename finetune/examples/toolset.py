@@ -227,7 +227,7 @@ class ToolsetGroups:
         ids_by_need: dict[frozenset[str], list[str]],
         waiting: dict[str, AnnotatedQuery],
     ) -> None:
-        """Add queries that need no further tools; the needs (sets of tools) take turns."""
+        """Add queries that need no further tools, in turn from each set of needed tools."""
         needs = [need for need in ids_by_need if need <= set(tools)]
 
         def is_usable(id_: str) -> bool:

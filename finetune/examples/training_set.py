@@ -51,7 +51,7 @@ class TrainingSet:
 def check_target(folder: Path, *, force: bool = False) -> None:
     """Raise ``InputError`` if a set cannot be written to a folder.
 
-    The folder must be missing or empty; with ``force`` it may also hold only a set.
+    The folder must be missing or empty; with ``force`` it may hold a set, but nothing else.
     """
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
@@ -82,7 +82,7 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
         with TemporaryDirectory(
             prefix=f".{folder.name}-", dir=parent, ignore_cleanup_errors=True
         ) as temporary:
-            # A subfolder becomes the set's folder, since others may not read the temporary folder.
+            # A subfolder becomes the set's folder, since no other user may read the temporary one.
             new_folder, old_folder = Path(temporary, "new"), Path(temporary, "old")
             new_folder.mkdir()
             for name, examples in ((TRAIN, data.train), (VALIDATION, data.validation)):

@@ -75,7 +75,7 @@ def query_from_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | N
     """Return the task to write the query from the plan; the answer is the annotated question.
 
     Many questions have the same plan, so the prompt quotes the plan's literals that are copied
-    from the question. The task does not apply to a plan without these.
+    from the question. The task does not apply to a plan without such literals.
     """
     varied = subject.varied
     texts = dict.fromkeys(text for _, _, text in text_literals(varied.plan))

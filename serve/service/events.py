@@ -15,7 +15,7 @@ from casewright.graph.json_text import json_text
 from casewright.serve.service.problems import problem, status_and_detail
 
 MEDIA_TYPE = "text/event-stream"
-#: The time without an event after which a comment keeps proxies from closing the stream.
+#: If no event comes in this time, a comment is sent, so that proxies do not close the stream.
 KEEP_ALIVE_SECONDS = 15.0
 
 

@@ -1,6 +1,6 @@
 """The MCP tools ``plan``, ``run_plan`` and ``ask``, at ``/mcp`` and over stdio.
 
-The user's scope is from a header or an option, and no argument, since models write arguments.
+The user's scope comes from a header or an option, not from an argument: models write arguments.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error
 
 
 class Metrics:
-    """The metrics of a service; labels contain only these names of tools."""
+    """The metrics of a service; a label has a tool's name only if it is in ``tool_names``."""
 
     def __init__(self, tool_names: Iterable[str] = ()) -> None:
         self._tools = frozenset(tool_names)

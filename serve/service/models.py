@@ -122,7 +122,7 @@ class AskBody(PlanBody):
 
 
 class PinnedAsk(AskBody):
-    """A question with the planner that writes its pinned plan; no request has this body."""
+    """A question and the planner that returns its pinned plan; not the body of any request."""
 
     planner: Any = None
 

@@ -25,7 +25,7 @@ _HEADERS = {
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # Browsers must revalidate the files, whose names are the same in other versions.
+    # Browsers must revalidate the files, since other versions have files of the same names.
     "Cache-Control": "no-cache",
 }
 

@@ -18,7 +18,7 @@ MIN_SIMILARITY = 0.9
 class PlanReusingPlanner:
     """A planner that reuses the plan of a tenant's retained answer to nearly the same question.
 
-    The plan runs again. Its texts from the earlier question must also be in the new question.
+    The plan runs again. Its texts that are in the earlier question must be in the new one too.
     ``planner`` plans other questions, and all questions with a history or context.
     """
 

@@ -26,8 +26,8 @@ MAX_CONNECTIONS = 8
 _KEEPALIVES = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: Number of the advisory lock of the service that creates the tables. Others poll it, since a
-#: statement that waits for it would block CREATE INDEX CONCURRENTLY.
+#: Number of the advisory lock of the service that creates the tables. Other services poll it:
+#: a statement that waits for it would block CREATE INDEX CONCURRENTLY.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 

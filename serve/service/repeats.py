@@ -21,7 +21,7 @@ from casewright.serve.service.events import Event
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.recent import TenantLru
 
-#: In minutes: a store deletes responses after a day, and searches for these hourly.
+#: A store keeps a response for a day, and deletes expired responses hourly; numbers are minutes.
 TTL: Any = {"default_ttl": 24 * 60, "refresh_on_read": False, "sweep_interval_minutes": 60}
 #: Maximum number of responses in memory, of all tenants together; in memory, none expires.
 MAX_IN_MEMORY = 1000

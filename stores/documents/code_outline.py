@@ -23,7 +23,7 @@ def _type_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Node types, of all languages, of definitions whose inner definitions are not listed.
+#: Types, in all languages, of the nodes of definitions whose inner definitions are not listed.
 LEAF_TYPES = _type_set("""
     function_definition function_declaration generator_function_declaration function_item method
     method_definition method_declaration singleton_method constructor_declaration
@@ -31,7 +31,7 @@ LEAF_TYPES = _type_set("""
     operator_declaration property_declaration init_declaration deinit_declaration
     macro_definition create_table create_view create_function enum_item enum_specifier
 """)
-#: Node types of definitions whose inner definitions have their own symbols: ``Class.method``.
+#: Types of the nodes of definitions whose inner definitions are listed, as ``Class.method``.
 CONTAINER_TYPES = _type_set("""
     class_definition class_declaration abstract_class_declaration class class_specifier
     interface_declaration enum_declaration record_declaration struct_declaration
@@ -68,7 +68,7 @@ GRAMMARS = {
 }
 #: Maximum depth of nested nodes: deeper code was generated, and its symbols are useless.
 MAX_DEPTH = 60
-#: Maximum number of bytes of a name or a receiver that are read, from its end.
+#: Only this number of last bytes of a name or a receiver is read.
 MAX_NAME_BYTES = 1000
 
 

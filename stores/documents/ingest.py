@@ -1,7 +1,8 @@
 """Ingestion: files become cases, and a second run processes only changed files.
 
 Each case has the digest of its file and the number of the file's cases. A file is up to date if the
-store has so many cases of it, all with its digest. So a run completes a run that was killed.
+store has this number of its cases, all with its present digest; otherwise it is processed, for
+example after a run that was killed.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ PROSE_DIRECTIVES = (
 )
 #: Directives whose argument is a condition.
 CONDITION_DIRECTIVES = ("only", "ifconfig")
-#: Texts of directives of changes.
+#: The texts that replace the names of directives of changes.
 CHANGE_TEXTS = {
     "versionadded": "Added in version",
     "versionchanged": "Changed in version",

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import SentenceSplitter
     from tokenizers import Tokenizer
 
-#: Maximum number of tokens of a chunk: with two end marks, the encoder reads the chunk whole.
+#: Maximum number of tokens of a chunk; the encoder then reads it whole, with two end marks.
 MAX_CHUNK_TOKENS = 240
 #: Additional tokens for the fences around a part of a code block.
 FENCE_TOKENS = 14
-#: A text counts as at least one token per so many letters, since the model reads a word of over 100
-#: letters as one token. English has 4 to 5 letters per token, source code 3.
+#: A text counts as at least one token per this number of letters: the model reads a word of over
+#: 100 letters as one token. English has 4 to 5 letters per token, source code 3.
 MAX_LETTERS_PER_TOKEN = 8
 #: Maximum number of texts that are tokenized together, since tokens take memory.
 MAX_BATCH_TEXTS = 2000
-#: Maximum number of letters of a text that are tokenized together.
+#: A longer text is tokenized in parts of this many letters.
 MAX_LETTERS = 20_000
 #: A run of many letters without spaces is not a word, and is cut between letters.
 LONG_WORD = re.compile(r"(\S{200,})")
@@ -196,7 +196,7 @@ def paragraph_groups(lines: Sequence[str], sizes: SizeSums, within: Lines) -> li
 
 
 def line_parts(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator[Lines]:
-    """Yield parts of at most a chunk or one line, which begin at lines of little indentation."""
+    """Yield parts that fit into a chunk, or are one line; each begins at a low indentation."""
     first = within.first
     while first <= within.last:
         last = first
@@ -210,7 +210,7 @@ def line_parts(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator
 
 
 def _best_end(lines: Sequence[str], sizes: SizeSums, part: Lines) -> int:
-    """Return the last line of a part that is half full and precedes the least indented line."""
+    """Return where to end a part: at least half full, and before the least indented line."""
     best_end, min_indent = part.last, None
     for end in range(part.last, part.first - 1, -1):
         if Lines(part.first, end).size(sizes) < MAX_CHUNK_TOKENS // 2:
