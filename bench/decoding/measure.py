@@ -104,7 +104,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammar_queries], queries)
     network_ms = _network_ms_by_width(model, prompts[0].head)
     measured.measure_bandwidth_again()
-    decoded = plans[systems.CASEWRIGHT_WITH_CACHED_HEAD]
+    decoded = plans[systems.WITH_CACHED_HEAD]
     # In all model steps of a plan, the weights are read from memory.
     min_plan_ms = measured.min_step_ms * np.array([plan.model_steps for plan in decoded])
     settings = {
@@ -294,7 +294,7 @@ def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dic
 
 
 def _plan_figures(plans: Plans, gold: Sequence[str], min_plan_ms: np.ndarray[Any, Any]) -> Figures:
-    decoded = plans[systems.CASEWRIGHT_WITH_CACHED_HEAD]
+    decoded = plans[systems.WITH_CACHED_HEAD]
     times = _times(decoded)
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)

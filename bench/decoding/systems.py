@@ -19,11 +19,11 @@ from casewright.stores import CaseStore
 PLAIN, MASKED, CASEWRIGHT = "generate", "generate, masked", "casewright"
 #: Suffix of the name of a system that caches the KV states of the prompt's head.
 CACHED_HEAD_SUFFIX = ", head kept"
-CASEWRIGHT_WITH_CACHED_HEAD = CASEWRIGHT + CACHED_HEAD_SUFFIX
+WITH_CACHED_HEAD = CASEWRIGHT + CACHED_HEAD_SUFFIX
 #: Prefix and names of the systems without a script, where the model chooses the tokens.
 OWN_CHOICE = "own choice: "
 OWN_DRAFTED = f"{OWN_CHOICE}{CASEWRIGHT}, drafted{CACHED_HEAD_SUFFIX}"
-OWN_CASEWRIGHT = f"{OWN_CHOICE}{CASEWRIGHT_WITH_CACHED_HEAD}"
+OWN_CASEWRIGHT = f"{OWN_CHOICE}{WITH_CACHED_HEAD}"
 OWN_MASKED = f"{OWN_CHOICE}{MASKED}{CACHED_HEAD_SUFFIX}"
 #: The maximum number of tokens that masked ``generate`` writes.
 MAX_TOKENS = 1024

@@ -20,11 +20,11 @@ from casewright.bench.decoding.measure import (
 from casewright.bench.decoding.systems import (
     CACHED_HEAD_SUFFIX,
     CASEWRIGHT,
-    CASEWRIGHT_WITH_CACHED_HEAD,
     OWN_CASEWRIGHT,
     OWN_CHOICE,
     OWN_DRAFTED,
     OWN_MASKED,
+    WITH_CACHED_HEAD,
     Systems,
 )
 from casewright.bench.models import (
@@ -91,7 +91,7 @@ def grammar(model: LanguageModel) -> PlanGrammar:
 
 def test_decoder_takes_at_most_half_of_the_model_steps_of_generate(report: Bench) -> None:
     steps = {row["system"]: row["model_steps"] for row in report["rows"]}
-    assert 0 < steps[CASEWRIGHT_WITH_CACHED_HEAD] <= steps["generate"] / 2
+    assert 0 < steps[WITH_CACHED_HEAD] <= steps["generate"] / 2
     assert report["figures"]["share_of_generate_model_steps"] <= 0.5
     # One step of masked generate ends the plan.
     assert steps["generate, masked"] == steps["generate"] + 1
@@ -113,7 +113,7 @@ def test_prompt_tokens_grow_with_the_number_of_plan_cases(report: Bench) -> None
     prompt_tokens = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     case_tokens = [prompt_tokens[f"casewright, {count} plan cases"] for count in PLAN_CASE_COUNTS]
     assert case_tokens == sorted(set(case_tokens))
-    assert case_tokens[PLAN_CASE_COUNTS.index(1)] == prompt_tokens[CASEWRIGHT_WITH_CACHED_HEAD]
+    assert case_tokens[PLAN_CASE_COUNTS.index(1)] == prompt_tokens[WITH_CACHED_HEAD]
 
 
 def test_report_names_the_model_and_omits_right_tools_of_random_weights(report: Bench) -> None:
@@ -134,7 +134,7 @@ def test_report_has_rows_for_every_toolbox_size_and_the_memory_limit(report: Ben
         )
         assert 0 < prepared["ms_p50"] < complete["ms_p95"]
     limit = rows["limit of memory for casewright, head kept"]
-    assert 0 < limit["ms_p50"] < rows[CASEWRIGHT_WITH_CACHED_HEAD]["ms_p50"]
+    assert 0 < limit["ms_p50"] < rows[WITH_CACHED_HEAD]["ms_p50"]
     assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
 
 

@@ -206,16 +206,14 @@ def ranked_citations(*texts: str) -> list[str]:
     return list(generator.generate(GenerationRequest("question", items)).citations)
 
 
-def test_passage_with_the_best_logit_is_quoted_even_in_fourth_place() -> None:
-    assert ranked_citations("Eggs (1)", "Roses (2)", "Water (2)", "Answer (4)") == [
-        "E1",
-        "E2",
-        "E4",
-    ]
+def test_five_passages_are_quoted_with_the_best_logit_even_in_seventh_place() -> None:
+    others = (f"Rose {number} (2)" for number in range(6))
+    assert ranked_citations(*others, "Answer (4)") == ["E1", "E2", "E3", "E4", "E7"]
 
 
 def test_passage_far_below_the_best_logit_is_not_quoted() -> None:
-    assert ranked_citations("Eggs (-9)", "Answer (4)", "Roses (3)", "Water (-3)") == ["E2", "E3"]
+    passages = ("Eggs (-9)", "Answer (4)", "Roses (-0.9)", "Water (-1.1)")
+    assert ranked_citations(*passages) == ["E2", "E3"]
 
 
 def test_equal_passages_are_quoted_once_and_leave_room_for_others() -> None:

@@ -113,7 +113,7 @@ def test_unwritable_cache_folder_raises_input_error_naming_the_needed_space(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path / "file"))
-    with pytest.raises(InputError, match="room for 600 MB, or name another one"):
+    with pytest.raises(InputError, match="room for 600 MB, or name another folder"):
         smollm2_folder()
 
 

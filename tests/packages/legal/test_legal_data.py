@@ -101,7 +101,7 @@ def test_queries_have_distinct_ids_and_valid_plans(legal: OpenDomain) -> None:
 def test_every_step_of_every_gold_plan_finds_something(legal: OpenDomain) -> None:
     runs = run_gold_plans(DOMAIN, legal, default_encoder())
     assert len(runs) == len(queries())
-    outcomes = [(run.query.record.id, [step.status for step in run.steps]) for run in runs]
+    outcomes = [(run.query.record.id, [step.status for step in run.outcomes]) for run in runs]
     assert [outcome for outcome in outcomes if set(outcome[1]) != {"done"}] == []
 
 

@@ -77,7 +77,7 @@ def test_option_scope_sets_scope_fields_and_fields_without_values_take_any(
 INVALID = {
     "no such file": ("nowhere.py:domain", (), "Write FILE.py:NAME"),
     "no such name": ("plant.py:other", (), "has no other"),
-    "no domain": ("plant.py:tools", (), "is a Toolbox"),
+    "no domain": ("plant.py:tools", (), "names a Toolbox"),
     "a packaged name": ("plant.py:packaged", (), "packaged domain's"),
     "unknown value": ("plant.py:domain", ("--scope", "hall=Z"), "B, C"),
     "unknown field": ("plant.py:domain", ("--scope", "floor=1"), "There are: hall"),
