@@ -24,7 +24,7 @@ from casewright.planner.fixed import FixedPlanner
 
 NOTES = (
     "The three systems ran each plan in turn, in one process. Columns: median of wall time over "
-    "critical path, with the async executor, the blocking executor, and waves of ``Send``.",
+    "critical path, with the async executor, the blocking executor, and waves of Send.",
 )
 
 

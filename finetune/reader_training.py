@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 BUCKET_BATCHES = 16
 #: Default number of epochs, and minimum number of steps. Few queries get more epochs, since six
 #: epochs of 200 queries would be only 78 steps, 60 of them warm-up.
-EPOCH_COUNT, MIN_STEPS = 6, 200
+EPOCHS, MIN_STEPS = 6, 200
 #: The target that the loss ignores, torch's default.
 IGNORED = -100
 #: The logit of options that are not allowed.
@@ -66,11 +66,11 @@ class ReaderSettings:
     warm_up: int = 60
     seed: int = 0
 
-    def epoch_count(self, query_count: int) -> int:
+    def epoch_count(self, queries: int) -> int:
         """Return the number of epochs: by default six, or more to reach ``MIN_STEPS`` steps."""
         if self.epochs is not None:
             return self.epochs
-        return max(EPOCH_COUNT, math.ceil(MIN_STEPS / math.ceil(query_count / self.batch)))
+        return max(EPOCHS, math.ceil(MIN_STEPS / math.ceil(queries / self.batch)))
 
 
 def train_reader(

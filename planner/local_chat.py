@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.language_models import SimpleChatModel
 from langchain_core.messages import BaseMessage
+from pydantic import AliasChoices, Field
 
 from casewright.planner.language_model import load_language_model
 from casewright.planner.prompt import Prompt
@@ -28,7 +29,8 @@ class LocalChat(SimpleChatModel):
     """
 
     model: Any
-    max_tokens: int = 1024
+    # ``tokens`` is the name in the release before.
+    max_tokens: int = Field(default=1024, validation_alias=AliasChoices("max_tokens", "tokens"))
     temperature: float = 0.8
 
     @property

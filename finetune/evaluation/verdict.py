@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from warnings import warn
 
 from casewright.finetune.plan_shape import plan_class
 from casewright.planner import AnnotatedQuery, ListValue, Literal, Plan, Step, StepRef
@@ -19,6 +20,9 @@ _REFERENCE = StepRef(1, "reference")
 _Edges = Mapping[tuple[int, int], frozenset[Hashable]]
 #: The colours (classes of equivalent steps) of the gold plan's steps, and of the other plan's.
 _Colours = tuple[Sequence[Hashable], Sequence[Hashable]]
+
+#: The attributes of the release before, with their present names.
+_OLD_NAMES = {"tools": "right_tools", "arguments": "right_arguments", "paper": "in_paper"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,13 @@ class Verdict:
     right_arguments: bool
     in_paper: bool
     milliseconds: float
+
+    def __getattr__(self, name: str) -> bool:
+        """Return the attribute with a name of the release before, with a warning."""
+        if name not in _OLD_NAMES:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        warn(f"Verdict.{name} is now {_OLD_NAMES[name]}", DeprecationWarning, stacklevel=2)
+        return bool(getattr(self, _OLD_NAMES[name]))
 
 
 def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdict:

@@ -39,14 +39,14 @@ class TrainingInputs:
     """The queries, tools and pools of alternative names that a recipe's ``[data]`` names.
 
     ``follow_ups`` are queries with a history; they are used only if the recipe has a corpus.
-    ``test_questions`` must not be in a training set.
+    ``measuring`` (test questions) must not be in a training set.
     """
 
     queries: Sequence[AnnotatedQuery]
     toolbox: Toolbox
     pools: Mapping[str, ToolPool] = field(default_factory=dict)
     distractors: Sequence[ToolSpec] = ()
-    test_questions: Sequence[str] = ()
+    measuring: Sequence[str] = ()
     follow_ups: Sequence[AnnotatedQuery] = ()
 
 
@@ -76,7 +76,7 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
         InputError: The queries do not fit the toolbox, there are too few queries, too few
             instructions can be evolved, or a data source cannot be read.
     """
-    facts = _Facts(query_pool.query_pool(inputs.queries, inputs.toolbox, inputs.test_questions))
+    facts = _Facts(query_pool.query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
     planning = _planning_examples(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
     instruction_sample = instructions(data.instructions, data.seed, refused=facts.refusal_counts)
     facts.instruction_pool_size = instruction_sample.pool_size
@@ -106,7 +106,7 @@ def _planning_examples(
         facts.queries += inputs.follow_ups
         facts.queries += corpus_examples.decoy_queries(facts.queries, len(inputs.follow_ups), rng)
     examples = _query_examples(facts, data, inputs, encoder)
-    test_keys = frozenset(map(question_key, inputs.test_questions))
+    test_keys = frozenset(map(question_key, inputs.measuring))
     toolset_tasks, facts.toolset_entries = toolset_examples(
         data.toolsets, data.tevo, data.ttg, encoder, seed=data.seed, test_question_keys=test_keys
     )

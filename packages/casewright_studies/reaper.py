@@ -301,7 +301,7 @@ def _training_inputs(tested: TestedDomain) -> TrainingInputs:
     # items_of gives a class to queries without a class.
     queries = [item.query for item in items_of(pool, toolbox)]
     tool_pools = read_pools(domain.tool_pools, toolbox) if domain.tool_pools else {}
-    return TrainingInputs(queries, toolbox, tool_pools, test_questions=test_questions)
+    return TrainingInputs(queries, toolbox, tool_pools, measuring=test_questions)
 
 
 def _first_table(

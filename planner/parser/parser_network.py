@@ -167,7 +167,7 @@ class ParserNetwork(nn.Module):
     def _token_states(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return the encoder's token states (n, tokens, width)."""
         states = (self.cached_lower or self.lower)(ids, mask, types)
-        is_frozen = self.frozen_count == self.depth
+        is_frozen = self.frozen_count >= self.depth
         return states if is_frozen else self._run(states, mask, self.frozen_count, None)
 
     def lower(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ def make_set(
     encoder: HashingEncoder = ENCODER,
     **settings: Any,
 ) -> TrainingSet:
-    inputs = TrainingInputs(queries, SHOP, POOLS, test_questions=test_questions)
+    inputs = TrainingInputs(queries, SHOP, POOLS, measuring=test_questions)
     return make_training_set(data_section(**settings), inputs, encoder)
 
 

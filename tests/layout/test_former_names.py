@@ -7,6 +7,8 @@ import pytest
 from casewright.domains import find_domain
 from casewright.domains.own_answer import OwnAnswer
 from casewright.finetune import demonstrations
+from casewright.finetune.evaluation.verdict import Verdict
+from casewright.planner.local_chat import LocalChat
 from casewright.planner.reader import Reader
 from casewright.serve.service import answers
 from casewright.stores import CaseStore
@@ -49,3 +51,19 @@ def test_former_name_own_answer_told_warns_and_returns_record() -> None:
 def test_former_name_answers_warns_and_returns_answer_store() -> None:
     with pytest.warns(DeprecationWarning, match="now AnswerStore"):
         assert answers.Answers is answers.AnswerStore
+
+
+def test_former_names_of_a_verdict_warn_and_return_the_renamed_attributes() -> None:
+    verdict = Verdict(
+        "a", "b", right_tools=True, right_arguments=False, in_paper=True, milliseconds=1
+    )
+    with pytest.warns(DeprecationWarning, match=r"now right_tools"):
+        assert verdict.tools is True
+    with pytest.warns(DeprecationWarning, match=r"now right_arguments"):
+        assert verdict.arguments is False
+    with pytest.warns(DeprecationWarning, match=r"now in_paper"):
+        assert verdict.paper is True
+
+
+def test_former_name_tokens_of_a_local_chat_sets_max_tokens() -> None:
+    assert LocalChat.model_validate({"model": object(), "tokens": 4}).max_tokens == 4

@@ -80,9 +80,7 @@ def training_inputs(data: DataSection) -> TrainingInputs:
         toolbox=toolbox,
         pools=read_pools(tool_pools, toolbox) if tool_pools else {},
         distractors=tuple(toolbox_from_file(data.distractors)) if data.distractors else (),
-        test_questions=[
-            q.query for d in domain_names() for q in find_domain(d).measuring_queries()
-        ],
+        measuring=[q.query for d in domain_names() for q in find_domain(d).measuring_queries()],
         follow_ups=[
             query
             for conversation in conversations
@@ -139,7 +137,7 @@ def _sampled_queries(
 
     if data.sampling.method in ("all", "random"):
         return {}
-    queries = query_pool(inputs.queries, inputs.toolbox, inputs.test_questions).queries
+    queries = query_pool(inputs.queries, inputs.toolbox, inputs.measuring).queries
     initial = initial_queries(queries, data.sampling, data.seed)
     initial_ids = {query.record.id for query in initial}
     chosen = choose_queries(queries, data.sampling, encoder, data.seed)

@@ -116,7 +116,7 @@ def test_draft_with_a_chat_model_leaves_out_invalid_plans(
 
 
 def test_local_chat_model_samples_different_texts_by_default() -> None:
-    chat = LocalChat(model=tiny_mistral(), tokens=4)
+    chat = LocalChat(model=tiny_mistral(), max_tokens=4)
     messages = [("system", "Write."), ("user", "a question")]
     assert len({chat.invoke(messages).text for _ in range(3)}) > 1
 
