@@ -249,9 +249,9 @@ class ModelPlanner:
         tokens = {
             "input": outcome.prompt_tokens,
             "output": len(outcome.tokens),
-            "forced": outcome.forced_count,
+            "forced": outcome.forced,
             "model_steps": outcome.model_steps,
-            "drafted": outcome.drafted_count,
+            "drafted": outcome.drafted,
         }
         text = _fixed_steps_text(request) + self._model.decode(outcome.tokens)
         try:

@@ -125,13 +125,13 @@ class Step:
 
         return Step(self.tool, tuple((name, map_value(value)) for name, value in self.arguments))
 
-    def renumbered(self, new_numbers: Mapping[int, int]) -> Step:
+    def renumbered(self, numbers: Mapping[int, int]) -> Step:
         """Return the step with new step numbers in its references; the argument maps old to new."""
 
         def renumber(value: Scalar) -> Scalar:
             if not isinstance(value, StepRef):
                 return value
-            return StepRef(new_numbers.get(value.step, value.step), value.field, value.index)
+            return StepRef(numbers.get(value.step, value.step), value.field, value.index)
 
         return self.mapped(renumber)
 

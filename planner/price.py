@@ -38,9 +38,9 @@ class Price:
         return {**fields, "calls": dict(self.calls), "undeclared": undeclared, "text": str(self)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Price:
+    def from_json(cls, plain: Mapping[str, Any]) -> Price:
         """Return the price with this JSON form."""
-        return cls(**{name: value for name, value in data.items() if name != "text"})
+        return cls(**{name: value for name, value in plain.items() if name != "text"})
 
     def __str__(self) -> str:
         count = sum(self.calls.values())

@@ -64,14 +64,14 @@ class Rule:
 
     Attributes:
         parts: The constrained parts of an answer; rules with a common part are not combined.
-        adds_text: True if the rule adds a text to the answer; these rules are applied first.
+        wraps: True if the rule adds a text to the answer; these rules are applied first.
     """
 
     kind: str
     parts: frozenset[str]
     check: Check
     propose: Propose
-    adds_text: bool = False
+    wraps: bool = False
 
     def apply(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
         """Return the instruction with the constraint; ``None`` if the rule does not apply."""
@@ -206,7 +206,7 @@ class RuleEvolver:
         """Return the instruction with verified constraints; ``None`` if no rule applies."""
         evolved = instruction
         rules = self._pick_rules(instruction, self._rng.randint(1, self._max_constraints))
-        for rule in sorted(rules, key=lambda rule: not rule.adds_text):
+        for rule in sorted(rules, key=lambda rule: not rule.wraps):
             candidate = rule.apply(evolved, self._rng)
             # A rule may break another constraint: an exact phrase may contain an excluded word.
             if candidate and all(holds(c, candidate.answer) for c in candidate.constraints):

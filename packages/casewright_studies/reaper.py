@@ -385,7 +385,7 @@ def planner_lines(
                 f"{label} failed on {len(errors)} of {len(outcomes)} questions, first with: "
                 f"{errors[0]} Run the same command again."
             )
-        wrong: dict[str, Any] = {"predicted": "", "tools": False, "arguments": False}
+        wrong: dict[str, Any] = {"predicted": "", "right_tools": False, "right_arguments": False}
         verdicts = [o.verdict if o.is_own_plan else replace(o.verdict, **wrong) for o in outcomes]
         *classes, overall = ({**as_row(score)} for score in score_classes(verdicts))
         low, high = wilson(sum(v.right_tools for v in verdicts), len(verdicts))

@@ -21,8 +21,8 @@ class Written:
         tokens: Tokens of the plan, without the end token.
         model_steps: Number of steps; in each, the model reads tokens and chooses one token. The
             first step reads the prompt's tail, in several forward passes if the tail is long.
-        forced_count: Number of tokens that the grammar forced.
-        drafted_count: Number of choices that the draft had proposed. Each of them saved a step.
+        forced: Number of tokens that the grammar forced.
+        drafted: Number of choices that the draft had proposed. Each of them saved a step.
             Forced tokens after these choices are not counted here.
         prompt_tokens: Number of tokens of the prompt, prefix included.
         prefix_cached: True if the key/value states of the prefix were cached.
@@ -30,8 +30,8 @@ class Written:
 
     tokens: tuple[int, ...]
     model_steps: int
-    forced_count: int
-    drafted_count: int
+    forced: int
+    drafted: int
     prompt_tokens: int
     prefix_cached: bool
 
@@ -75,12 +75,12 @@ class PartialPlan:
         return propose(self._model, draft, self._matcher, self._tokens, limit - len(self._tokens))
 
     def written(self, *, prefix_cached: bool, drafted_count: int = 0) -> Written:
-        """Return the plan; for ``drafted_count`` see ``Written``."""
+        """Return the plan; for ``drafted_count`` see ``Written.drafted``."""
         return Written(
             tokens=tuple(self._tokens),
             model_steps=self._choice_count - drafted_count,
-            forced_count=self._forced_count,
-            drafted_count=drafted_count,
+            forced=self._forced_count,
+            drafted=drafted_count,
             prompt_tokens=self._prompt_tokens,
             prefix_cached=prefix_cached,
         )

@@ -66,11 +66,11 @@ class PlanGrammar:
         _check_steps(request)
         return self._matcher(request, "", _request_terminals(request), request.max_steps)
 
-    def line_matcher(self, request: PlanRequest, earlier_tools: Sequence[str]) -> PlanMatcher:
+    def line_matcher(self, request: PlanRequest, earlier: Sequence[str]) -> PlanMatcher:
         """Return a matcher for the next line of a plan, ``sN = tool(…)`` or ``done``.
 
         Args:
-            earlier_tools: The tools of steps 1 to N - 1. If there are none, ``done`` is not
+            earlier: The tools of steps 1 to N - 1. If there are none, ``done`` is not
                 allowed; if there are ``max_steps`` of them, only ``done`` is allowed.
 
         Raises:
@@ -79,26 +79,26 @@ class PlanGrammar:
         """
         _check_steps(request)
         toolbox = request.toolbox
-        if unknown := [name for name in earlier_tools if name not in toolbox]:
+        if unknown := [name for name in earlier if name not in toolbox]:
             raise InputError(
                 f"An earlier step calls {unknown[0]}, which is no tool of this request. "
                 f"Its tools are {', '.join(toolbox.names)}."
             )
-        if len(earlier_tools) >= request.max_steps:
+        if len(earlier) >= request.max_steps:
             return PlanMatcher(self._compiled(f'start:"{DONE}"').deep_copy(), self._tokenizer)
         terminals = _request_terminals(request)
         references = [
             f'"s{step}"{fields_after_step(fields)}'
-            for step, name in enumerate(earlier_tools, 1)
+            for step, name in enumerate(earlier, 1)
             if (fields := toolbox[name].results)
         ]
         if references:
             terminals[REFERENCE] = f"{REFERENCE}:{'|'.join(references)}"
-        steps = [Step(name) for name in earlier_tools]
+        steps = [Step(name) for name in earlier]
         exhausted = [t.name for t in toolbox if request.excess(Plan((*steps, Step(t.name))))]
         request = replace(request, toolbox=toolbox.without(*exhausted))
-        done = f'|"{DONE}"' if earlier_tools else ""
-        start = f'start:"s{len(earlier_tools) + 1} = "{CALL_RULE}{done}\n'
+        done = f'|"{DONE}"' if earlier else ""
+        start = f'start:"s{len(earlier) + 1} = "{CALL_RULE}{done}\n'
         return self._matcher(request, start, terminals, None)
 
     def free_line_matcher(self) -> PlanMatcher:

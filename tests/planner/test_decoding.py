@@ -110,10 +110,10 @@ def test_decoder_of_other_architectures_writes_the_same_plan_as_a_plain_loop(kin
 def test_forced_tokens_need_no_model_steps(mistral: LanguageModel) -> None:
     for request in requests():
         written = write(Decoder(mistral), mistral, request)
-        chosen = len(written.tokens) - written.forced_count
+        chosen = len(written.tokens) - written.forced
         # Where another step is possible, the end of the plan is a choice too.
         assert written.model_steps in (chosen, chosen + 1)
-        assert written.forced_count > chosen / 4
+        assert written.forced > chosen / 4
 
 
 @pytest.mark.parametrize("kind", ["mistral", "gpt2", "mistral with a window"])

@@ -127,8 +127,8 @@ def test_any_draft_leaves_the_written_plan_unchanged(
     undrafted, text = write_without_draft(question, grammar)
     result = write_with_draft(question, data.draw(drafts(text)), grammar=grammar)
     assert result.tokens == undrafted.tokens
-    assert result.forced_count == undrafted.forced_count
-    assert result.model_steps + result.drafted_count == undrafted.model_steps
+    assert result.forced == undrafted.forced
+    assert result.model_steps + result.drafted == undrafted.model_steps
 
 
 @pytest.mark.parametrize("grammar", [True, False], ids=["grammar", "no grammar"])

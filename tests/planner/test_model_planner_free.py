@@ -77,7 +77,7 @@ def test_decoder_without_a_grammar_equals_greedy_decoding_of_transformers(
         written = decoder.write(prompt, matcher, choose=until_enough)
         assert list(written.tokens) == transformers_tokens(mistral, request)
         assert matcher.tokens == list(written.tokens)
-        assert written.forced_count == 0
+        assert written.forced == 0
         assert len(written.tokens) > 10
 
 
