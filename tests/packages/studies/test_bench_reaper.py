@@ -244,6 +244,24 @@ class FailingPlanner:
         return self.plan(request)
 
 
+class GoldFallbackPlanner:
+    """A planner whose fallback returns the gold plan."""
+
+    name = "gold fallback"
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        [gold] = [query.plan for query in FROZEN if query.query == request.question]
+        return PlanResult(gold, self.name, fallback="no plan was written")
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        return self.plan(request)
+
+
+def test_plan_of_a_fallback_counts_as_wrong_even_if_it_is_the_gold_plan() -> None:
+    *_, overall = planner_lines(items_of(FROZEN, SHOP), {"fallback": GoldFallbackPlanner()}, 0)
+    assert (overall["tools"], overall["invalid"]) == (0.0, 1.0)
+
+
 def test_planner_that_always_fails_is_an_error() -> None:
     with pytest.raises(InputError, match=r"3 of 3 .* no memory"):
         list(planner_lines(items_of(FROZEN, SHOP), {"broken": FailingPlanner()}, 0))
