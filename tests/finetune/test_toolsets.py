@@ -72,7 +72,7 @@ def make_set(folder: Path, **settings: Any) -> TrainingSet:
         "toolsets": [{"reader": "bfcl", "path": str(folder)}],
     }
     test_questions = [QUERIES[0].query, "PRUNE onions in bed 1!"]
-    inputs = TrainingInputs(QUERIES, SHOP, test_questions=test_questions)
+    inputs = TrainingInputs(QUERIES, SHOP, measuring=test_questions)
     return make_training_set(DataSection.model_validate({**defaults, **settings}), inputs, ENCODER)
 
 
