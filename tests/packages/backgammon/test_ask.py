@@ -21,7 +21,10 @@ ROLL = f"{DECISION.dice[0]}-{DECISION.dice[1]}"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return new_home(tmp_path_factory.mktemp("boards") / "home")
+    folder = new_home(tmp_path_factory.mktemp("boards") / "home")
+    # The first question builds the stores, which ``domains`` lists.
+    run(folder, *ASK, "What is the best play with 3-1?")
+    return folder
 
 
 @pytest.fixture(scope="module")
