@@ -229,6 +229,14 @@ def test_long_passage_is_quoted_by_its_part_with_the_best_logit() -> None:
     assert len(text) < 500
 
 
+def test_at_most_three_long_results_are_quoted_without_a_cross_encoder() -> None:
+    items = [
+        evidence(number, f"{LONG} Umbrella {number} costs nine euros.") for number in range(1, 6)
+    ]
+    request = GenerationRequest("What does an umbrella cost?", items)
+    assert len(ExtractiveGenerator(HashingEncoder()).generate(request).citations) == 3
+
+
 def test_results_of_other_tools_are_ranked_without_the_cross_encoder() -> None:
     items = [evidence(1, f"{LONG} (9)"), evidence(2, f"{LONG} Umbrellas cost nine euros. (1)")]
     request = GenerationRequest("umbrellas cost how many euros?", items)
