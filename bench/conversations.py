@@ -29,7 +29,7 @@ def measure_conversations(domain_name: str) -> Report:
     """Plan the follow-ups in a domain's test conversations; ``InputError`` if there are none."""
     tested = load_domain(domain_name)
     domain, toolbox = tested.domain, tested.toolbox
-    conversations = [item for item in domain.conversations() if item.measuring]
+    conversations = [item for item in domain.conversations() if item.is_test_data]
     if not conversations:
         raise InputError(
             f"Domain {domain_name!r} has no test conversations. Give --domain shopping."

@@ -1,4 +1,4 @@
-"""State, executor, generators, and the compiled graph."""
+"""The graph that plans, executes and answers a question: its parts, inputs and results."""
 
 from casewright.graph.answer import Answer
 from casewright.graph.approval import Approve

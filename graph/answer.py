@@ -1,4 +1,4 @@
-"""The answer of a run: its text and checked citations, with the plan, steps and evidence."""
+"""The answer of a run: text, checked citations, evidence, plan and steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from casewright.errors import CasewrightError
 
 
 def clarification(planning: Mapping[str, Any]) -> str:
-    """Return the question to ask the user, given ``Answer.planner``; "" if the planner is sure."""
+    """Return the question to ask the user ("" if none), given the record ``Answer.planner``."""
     if not planning.get("asks_back"):
         return ""
     doubt = "The planner is not sure of this plan."
@@ -28,13 +28,13 @@ class Answer:
         citations: The ids of the cited evidence, in the order of their first mention.
         evidence: All pieces of evidence, each in the JSON form of ``Evidence``.
         missing: One sentence for each step without results, with the reason.
-        generator: Name of the generator that wrote the text; if it replaced another one, also why.
+        generator: Name of the text's generator; if another one failed before, also the reason.
         plan: The plan's text form.
-        planner: The record of planning: ``PlanResult.to_json``, the plan's ``price``, and the steps
-            and tools that were ``left_out``; ``alternatives`` has the texts of other plans.
+        planner: The record of planning: the fields of ``PlanResult.to_json``, the plan's ``price``,
+            and ``left_out``, which has a sentence for each step or tool that was left out.
         steps: One ``Outcome`` per step, in its JSON form.
-        usage: Token counts and milliseconds of planning, execution and generation.
-        refused: True if no evidence answers the question; then the text cites nothing.
+        usage: Milliseconds of planning, execution and generation; tokens of planner and generator.
+        refused: True if the text cites nothing because the look-ups found nothing.
     """
 
     text: str
@@ -55,7 +55,7 @@ class Answer:
         return clarification(self.planner)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form, which the state holds."""
+        """Return the JSON form, which the graph's state holds."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
@@ -70,7 +70,7 @@ class Answer:
         Raise ``CasewrightError`` if the run paused before it had an answer.
         """
         if "answer" not in state:
-            questions = [pause.value for pause in state.get("__interrupt__", ())]
+            questions = [interrupt.value for interrupt in state.get("__interrupt__", ())]
             raise CasewrightError(
                 f"The run has no answer yet: it paused to ask {questions}. Resume it on its "
                 "thread: graph.invoke(Command(resume=…), config)."

@@ -13,9 +13,9 @@ from casewright.graph.answer import Answer
 from casewright.graph.build import Graph, nested_config
 from casewright.graph.state import AskInput, RunContext
 
-#: A key of the parent's state, or a function that reads it.
+#: A key of the parent's state, or a function of this state.
 StateReader = str | Callable[[Any], Any]
-#: A key for the text, a mapping of keys to fields or functions, or a function for the whole update.
+#: How an answer becomes an update of the parent's state; see ``answer`` of ``as_node``.
 AnswerWriter = (
     str | Mapping[str, str | Callable[[Answer], Any]] | Callable[[Answer], Mapping[str, Any]]
 )
@@ -32,9 +32,9 @@ def as_node(
 ) -> Runnable[Any, dict[str, Any]]:
     """Return a node for ``StateGraph.add_node`` that runs the graph.
 
-    The parent's checkpointer saves every finished step, and its ``Command(resume=…)`` reaches a
-    tool that interrupts to ask the user. Unless the parent run sets a ``durability``, a step counts
-    as finished once it is saved.
+    The parent's checkpointer saves every finished step. A step counts as finished once it is saved,
+    unless the parent run sets a ``durability``. The parent's ``Command(resume=…)`` reaches a tool
+    that interrupts to ask the user.
 
     Args:
         graph: The graph of ``build_graph``, without a checkpointer of its own.
@@ -44,18 +44,18 @@ def as_node(
         answer: A key for the answer's text; or a mapping of keys to names of ``Answer`` fields or
             to functions of the ``Answer``, such as ``{"reply": "text", "sources": "citations"}``;
             or a function of the ``Answer`` that returns the parent's update.
-        run_context: A function from the parent's context to this run's ``RunContext``. By default,
-            the run gets the fields of the parent's context that ``RunContext`` has.
+        run_context: A function that makes the graph's ``RunContext`` from the parent's context. By
+            default, the graph gets the fields of the parent's context that ``RunContext`` has too.
 
     Raise ``InputError`` if ``answer`` names an unknown field. The node raises
-    ``InputError`` if the state lacks a named key or a value is invalid.
+    ``InputError`` if the state lacks the question's key, or if a value is invalid.
     """
     answer_update = _update_function(answer)
     readers = {"question": question, "context": context, "history": history}
 
     def ask_input(state: Any) -> AskInput:
         values = {n: _read(n, reader, state) for n, reader in readers.items() if reader is not None}
-        # A key of the parent's state that no node has written holds None.
+        # A key that no node has written holds None, so None is left out, except as the question.
         given = {n: value for n, value in values.items() if value is not None or n == "question"}
         return cast("AskInput", given)
 
@@ -73,30 +73,30 @@ def as_node(
     return RunnableLambda(invoke, ainvoke, name="casewright")
 
 
-def _read(name: str, key_or_function: StateReader, state: Any) -> Any:
+def _read(parameter: str, key_or_function: StateReader, state: Any) -> Any:
     if not isinstance(key_or_function, str):
         return key_or_function(state)
     values = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
-    if key_or_function in values or name != "question":
+    if key_or_function in values or parameter != "question":
         return values.get(key_or_function)
     raise InputError(
-        f"The parent's state has no key {key_or_function!r} for as_node's question. It has "
-        f"{sorted(map(str, values))}. Name its key: as_node(graph, question=…)."
+        f"The parent's state has no key {key_or_function!r} for as_node's question. The "
+        f"keys are {sorted(map(str, values))}. Give the question's key: as_node(graph, question=…)."
     )
 
 
-def _update_function(answer: AnswerWriter) -> Callable[[Answer], dict[str, Any]]:
-    if isinstance(answer, str):
-        return lambda output: {answer: output.text}
-    if not isinstance(answer, Mapping):
-        return lambda output: dict(answer(output))
-    fields = {field for field in answer.values() if isinstance(field, str)}
+def _update_function(writer: AnswerWriter) -> Callable[[Answer], dict[str, Any]]:
+    if isinstance(writer, str):
+        return lambda answer: {writer: answer.text}
+    if not isinstance(writer, Mapping):
+        return lambda answer: dict(writer(answer))
+    fields = {field for field in writer.values() if isinstance(field, str)}
     if unknown := sorted(fields - set(Answer.__slots__)):
         raise InputError(
             f"answer= of as_node names {unknown}, but the fields of an Answer are "
             f"{', '.join(Answer.__slots__)}. Name one of these, or give a function of the Answer."
         )
-    return lambda output: {
-        key: output.to_json()[field] if isinstance(field, str) else field(output)
-        for key, field in answer.items()
+    return lambda answer: {
+        key: answer.to_json()[field] if isinstance(field, str) else field(answer)
+        for key, field in writer.items()
     }

@@ -16,7 +16,7 @@ from casewright.graph.state import AskInput, RunContext
 
 Question = str | AskInput
 Output = TypeVar("Output", Answer, str)
-#: The modes in which the graph is streamed.
+#: The graph's stream modes: ``custom`` yields events, ``values`` yields the state.
 _MODES: Any = ["custom", "values"]
 
 
@@ -44,13 +44,13 @@ def as_runnable(
 
     Args:
         graph: The graph of ``build_graph``.
-        output: ``"answer"`` for ``Answer`` objects; ``"text"`` for texts, streamed in parts.
+        output: ``"answer"`` for ``Answer`` objects; ``"text"`` for their texts, streamed in lines.
         run_context: The context of every run; ``invoke(…, context=RunContext(…))`` overrides it.
 
     Raise ``InputError`` if ``output`` is another value.
     """
     if output not in ("answer", "text"):
-        raise InputError(f"as_runnable was asked for {output!r}. Ask for 'answer' or 'text'.")
+        raise InputError(f"as_runnable has output={output!r}. Give 'answer' or 'text'.")
     return AskRunnable(graph, output, run_context)
 
 
@@ -59,7 +59,7 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
 
     ``bind`` and every method that runs the graph accept ``context=RunContext(…)``. Streaming
     dispatches the run's events as custom events, which ``astream_events`` yields as
-    ``on_custom_event``. In ``batch``, ``max_concurrency`` bounds the concurrent questions.
+    ``on_custom_event``. In ``batch``, ``max_concurrency`` limits how many questions run at once.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     def stream(
         self, input: Question, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
-        """Yield the lines of the answer's text, or the ``Answer``.
+        """Yield the ``Answer``, or the lines of its text, as ``output`` of ``as_runnable`` says.
 
         The text is yielded only after its citations are checked, since a citation of unknown
         evidence could not be removed from a text that is already displayed.
@@ -130,6 +130,7 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     def _stream_output(
         self, questions: Iterator[Question], config: RunnableConfig, **kwargs: Any
     ) -> Iterator[Output]:
+        """Yield the output for each question; LangChain gives an iterator of one question."""
         for question in questions:
             state: Any = {}
             arguments, options = self._arguments(question, config, kwargs)

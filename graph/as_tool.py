@@ -17,13 +17,13 @@ from casewright.tools.body import Body, Work, arun, run
 
 
 class QuestionArgument(BaseModel):
-    """Arguments of a tool without a context."""
+    """Arguments of a tool that takes only a question."""
 
     question: str = Field(description="One question, complete in itself.")
 
 
 class ToolArguments(QuestionArgument):
-    """Arguments of a tool with a context."""
+    """Arguments of a tool that takes a question and a context."""
 
     context: dict[str, Any] | None = Field(
         default=None, description="Known facts by name; leave it out if there are none."
@@ -41,16 +41,16 @@ def as_tool(
     """Return the graph as a LangChain tool, for ``create_agent``, ``ToolNode`` or ``bind_tools``.
 
     The content of the tool's message is the answer's text with the cited sources; the artifact is
-    the answer as JSON (``Answer.from_json``). An error becomes a message of status ``error``, which
-    does not stop the agent. An interrupt within the graph interrupts the agent.
+    the answer as JSON, which ``Answer.from_json`` reads. An error becomes a message of status
+    ``error``, which does not stop the agent. An interrupt within the graph interrupts the agent.
 
     Args:
         graph: The graph of ``build_graph``, without a checkpointer of its own.
-        description: Text for the agent's model on the tool's subject and on when to call it.
+        description: Tells the agent's model the subject of the tool, and when to call the tool.
         takes_context: True if the tool has an argument ``context``, in which the agent's model may
-            pass known facts. Without it, plans can use only identifiers that tools returned.
-        run_context: The LangGraph context with which the graph runs; by default that of the agent,
-            if it is a ``RunContext``.
+            pass known facts. Without this argument, plans use only identifiers that tools returned.
+        run_context: The LangGraph context of the graph's runs; by default the agent's context, if
+            this context is a ``RunContext``.
     """
     options: dict[str, Any] = {} if run_context is None else {"context": run_context}
 
@@ -58,19 +58,20 @@ def as_tool(
     def body(question: str, context: dict[str, Any] | None) -> Body[tuple[str, Any]]:
         inputs = AskInput(question=question, context=context or {})
         try:
-            # LangChain sets the config, with the run's callbacks, while it calls the tool.
+            # LangChain sets this config, with the callbacks of the tool's run, for the call.
             config = nested_config(ensure_config())
             state = yield Work(
                 lambda: graph.invoke(inputs, config, **options),
                 lambda: graph.ainvoke(inputs, config, **options),
             )
-            return _output(Answer.from_state(state))
+            return _content_and_artifact(Answer.from_state(state))
         except GraphBubbleUp:
+            # An interrupt must reach the agent.
             raise
         except Exception as error:
             # The message of a Casewright error is clear without the error's type.
-            is_own = isinstance(error, CasewrightError)
-            message = cleaned(str(error)) if is_own else one_line(error)
+            is_casewright_error = isinstance(error, CasewrightError)
+            message = cleaned(str(error)) if is_casewright_error else one_line(error)
             raise ToolException(f"{name} could not answer. {message}") from error
 
     def call(question: str, context: dict[str, Any] | None = None) -> tuple[str, Any]:
@@ -91,7 +92,7 @@ def as_tool(
     )
 
 
-def _output(answer: Answer) -> tuple[str, dict[str, Any]]:
+def _content_and_artifact(answer: Answer) -> tuple[str, dict[str, Any]]:
     sources = [
         f"[{item['id']}] {item['source']}"
         for item in answer.evidence
@@ -106,4 +107,4 @@ def _invalid_arguments(error: Any) -> str:
         f"{'.'.join(map(str, item['loc'])) or 'the arguments'}: {item['msg']}"
         for item in (error.errors() if isinstance(error, ValidationError) else ())
     )
-    return f"The tool was called wrongly: {reasons or error}. Give question, a text."
+    return f"The tool was called wrongly: {reasons or error}. Give the question as a text."

@@ -1,4 +1,4 @@
-"""The compiled graph: plan → execute → generate, with the optional nodes approve and revise."""
+"""The compiled graph: plan → execute → generate, with approve, revise and retain if needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from casewright.graph.answer import Answer
 from casewright.graph.approval import Approve
 from casewright.graph.call import elapsed_ms
 from casewright.graph.checkpoint_reading import restrict_types
-from casewright.graph.evidence import collect_evidence, shortfalls
+from casewright.graph.evidence import collect_evidence, missing_texts
 from casewright.graph.execute import Execution
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import GenerationRequest, Generator, checked_citations
@@ -34,7 +34,7 @@ from casewright.graph.mend import (
     extended_plan,
     learned_plan,
     outcomes_to_mend,
-    remaining_request,
+    replan_request,
     without_replaced_steps,
 )
 from casewright.graph.outcome import Outcome
@@ -49,8 +49,8 @@ from casewright.tools.body import Body, Work
 from casewright.tools.spec import NO_EVIDENCE
 
 Graph = CompiledStateGraph[RunState, RunContext, AskInput, AskOutput]
-#: Number of threads of a synchronous run besides those of the steps: the node's and LangGraph's.
-_SPARE_THREADS = 4
+#: Threads that a synchronous run needs besides one per step: the node's and LangGraph's threads.
+_OTHER_THREADS = 4
 
 
 def build_graph(
@@ -67,32 +67,32 @@ def build_graph(
 ) -> Graph:
     """Compile the graph that plans, executes and answers.
 
-    Its input is ``AskInput``, with a ``RunContext`` if tools need to know the user; its output is
-    ``AskOutput``, which ``Answer.from_state`` reads. With ``stream_mode="custom"`` it yields
-    events: ``plan``, ``step_started``, ``step_report``, ``step_ended``, ``answer``.
+    The graph's input is ``AskInput``; the output is ``AskOutput``, which ``Answer.from_state``
+    reads. If tools need to know the user, give ``context=RunContext(…)`` too. Events of the stream
+    mode ``custom`` are ``plan``, ``step_started``, ``step_report``, ``step_ended`` and ``answer``.
 
     Args:
         generator: Writes the answer; by default, the evidence is quoted.
-        checkpointer: None by default. With one, the graph runs with ``durability="sync"``; a
-            program that embeds the graph under its own checkpointer should do so too. The
-            checkpointer reads only plain values; see ``restrict_types``.
-        approve: Which plans a person must approve, by LangGraph's interrupt, before any tool runs.
-            Plans with a tool that declares ``approval`` always need approval. A mapping such as
-            ``{"calls": 3, "cost": 0.5}`` adds the plans above this price; ``"always"`` adds every
-            plan. A run is resumed with ``"yes"``, ``"no"`` or another plan's text; if the new
-            plan is invalid, a new interrupt has the reason.
-        latencies: Measured latencies for the prices of plans; by default, this graph's calls.
-        mend: With ``"failure"``, the planner replans the remaining steps once after steps failed;
-            with ``"empty"``, also after steps found nothing. No step runs twice.
-        retain: Called after a replanned run in which no tool failed, with an annotated query
-            (``query``, ``plan``, and ``context`` and ``history`` if any) whose plan has the steps
-            with results. It may be called again for the same run if the process dies.
+        checkpointer: With a checkpointer, the graph runs with ``durability="sync"``. If a parent
+            graph has the checkpointer instead, run the parent with this durability too. Only plain
+            values are read from checkpoints; see ``restrict_types``.
+        approve: The rule for plans that a person must approve before any tool runs. A plan with a
+            tool that declares ``approval`` always needs approval; with a mapping such as
+            ``{"calls": 3, "cost": 0.5}``, also a plan above this price; with ``"always"``, every
+            plan. LangGraph's interrupt asks the person. Resume the run with ``"yes"``, ``"no"`` or
+            another plan's text; if that plan is invalid, a new interrupt has the reason.
+        latencies: Tools' measured latencies, for plans' prices; by default, of this graph's calls.
+        mend: With ``"failure"``, the planner replans the remaining steps, at most once in a run, if
+            steps failed; with ``"empty"``, also if steps found nothing. No step runs twice.
+        retain: Called after a replanned run in which no tool failed. The argument is an annotated
+            query: ``query``, ``plan`` (the steps with results), and ``context`` and ``history`` if
+            any. If the process dies, ``retain`` may be called again for the same run.
 
     Raises:
-        InputError: ``approve`` or ``mend`` is no valid rule; when invoked, question, context or run
-            context is invalid.
-        PlanError: When invoked, the planner's plan or an edited plan is not valid for the request;
-            then no step runs.
+        InputError: ``approve`` or ``mend`` is invalid; or, when the graph is invoked, the question,
+            context, history or run context is invalid.
+        PlanError: When the graph is invoked, the planner's plan, or the plan in an edited state, is
+            not valid for the request; then no step runs.
     """
     approval.check_approve(approve)
     generator, limits = generator or ExtractiveGenerator(), limits or Limits()
@@ -117,9 +117,9 @@ def build_graph(
     graph.add_edge("retain", "generate")
     graph.add_edge("generate", END)
     compiled = graph.compile(checkpointer=restrict_types(checkpointer), name=traces.NAME)
-    # In a synchronous run, every step occupies a thread while it waits for its inputs.
+    # In a synchronous run, every step occupies a thread even while it waits for its inputs.
     config: RunnableConfig = {
-        "max_concurrency": nodes.limits.steps + _SPARE_THREADS,
+        "max_concurrency": nodes.limits.steps + _OTHER_THREADS,
         "tags": [traces.TAG],
         "callbacks": [traces.RUN_SPANS],
     }
@@ -130,10 +130,10 @@ def build_graph(
 
 
 def nested_config(outer: RunnableConfig) -> RunnableConfig:
-    """Return the config for a run of the graph inside the run of ``outer``.
+    """Return the config for a run of the graph inside the run with the config ``outer``.
 
-    By default LangGraph saves a node's result while the next node runs. A run that is killed then
-    repeats tool calls when resumed. This config makes LangGraph save the result first, unless
+    By default LangGraph saves a node's result while the next node runs. If the run is killed then,
+    the resumed run repeats tool calls. This config makes LangGraph save the result first, unless
     the outer run sets ``durability``. ``max_concurrency`` is left out: it would limit the steps.
     """
     config: Any = {name: value for name, value in outer.items() if name != "max_concurrency"}
@@ -145,13 +145,13 @@ def nested_config(outer: RunnableConfig) -> RunnableConfig:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """The nodes (each a body for synchronous and asynchronous calls), and the routes after them."""
+    """The graph's nodes, each a method that returns a ``Body``, and the route after ``execute``."""
 
     toolbox: Toolbox
     planner: Planner
     generator: Generator
     limits: Limits
-    approval_policy: Approve
+    approval_rule: Approve
     latencies: Latencies
     mend: Mend
     retain: Callable[[Mapping[str, Any]], object] | None
@@ -165,7 +165,7 @@ class _Nodes:
         plan, planning = yield from plan_within(planner, request, limits, latencies)
         # The state holds the mode of replanning, so that a resumed run keeps it.
         mend = context.mend or self.mend
-        planning |= {} if mend == "off" else {"mend": mend}
+        planning |= {"mend": mend} if mend != "off" else {}
         reason = self._approval_reason(plan, Price.from_json(planning["price"]), request.toolbox)
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
         return {
@@ -173,6 +173,7 @@ class _Nodes:
             "planning": planning,
             "run_id": str(uuid.uuid4()),
             "budget": limits.budget(),
+            # ``why`` asks for approval; ``plan`` is the plan that may run.
             "approval": {"why": reason} if reason else {"plan": str(plan)},
         }
 
@@ -180,10 +181,10 @@ class _Nodes:
         request, limits = self._request(state), self._limits(state)
         proposed = parse_plan(state["plan"])
         finished = _finished_outcomes(state, proposed)
-        question = approval.interrupt_value(
+        pause_value = approval.interrupt_value(
             state["plan"], state["planning"], state["approval"], request, len(finished)
         )
-        reply = yield Work(lambda: interrupt(question), lambda: _interrupt(question))
+        reply = yield Work(lambda: interrupt(pause_value), lambda: _ainterrupt(pause_value))
         decision, text = approval.read_reply(reply)
         planning = {**state["planning"], "approval": decision}
         if decision == "yes":
@@ -192,13 +193,13 @@ class _Nodes:
             all_outcomes = [*finished, *approval.refused_outcomes(proposed)[len(finished) :]]
             return {"planning": planning, "approval": {"reply": decision}, "outcomes": all_outcomes}
         fixed_steps = proposed.steps[: len(finished)]
-        plan, edit_fields = approval.read_plan(
+        plan, edit_fields = approval.read_edited_plan(
             text, lambda plan: _violations(plan, request, limits, finished, fixed_steps)
         )
         if plan is None:
-            # The node runs again, so that the next interrupt has its own id: a reply that is sent
-            # twice does not answer the next interrupt.
-            return {"approval": {"why": question["why"], **edit_fields}}
+            # The node runs again, so that the next interrupt has another id. A reply that is sent
+            # twice then does not answer the next interrupt.
+            return {"approval": {"why": pause_value["why"], **edit_fields}}
         planning |= {"price": self._price(plan, request, limits).to_json(), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
         approval_record = {"reply": decision, "plan": str(plan)}
@@ -221,7 +222,7 @@ class _Nodes:
             toolbox=request.toolbox,
             question=request.question,
             context=request.context,
-            caller=CallContext(
+            call_context=CallContext(
                 run_id=state["run_id"], question=request.question, scope=dict(context.scope)
             ),
             limits=limits,
@@ -245,7 +246,7 @@ class _Nodes:
 
     def revise(self, state: RunState) -> Body[dict[str, Any]]:
         request, plan, outcomes = self._request(state), parse_plan(state["plan"]), _outcomes(state)
-        limits, remaining = self._limits(state), remaining_request(request, plan, outcomes)
+        limits, remaining = self._limits(state), replan_request(request, plan, outcomes)
         # The budget also counts calls that the new plan lacks: retries, and steps without results.
         calls = [Step(o.tool) for o in outcomes for _ in range(o.attempts - (o.status == "done"))]
         remaining, _ = budget_request(
@@ -255,6 +256,7 @@ class _Nodes:
         seconds = self._seconds_left(state, state["outcomes"])
         result = yield from plan_in_time(planner, remaining, seconds)
         new_plan = extended_plan(request, remaining, plan, outcomes, result)
+        # The record ``mended`` has the plan from before the replanning.
         planning = {**state["planning"], "mended": {**result.to_json(), "plan": state["plan"]}}
         if new_plan is None:
             return {"planning": planning}
@@ -267,7 +269,7 @@ class _Nodes:
         planning["price"] = self._price(new_plan, request, limits).to_json()
         added = Plan(new_plan.steps[len(plan.steps) :])
         reason = self._approval_reason(added, Price.from_json(planning["price"]), request.toolbox)
-        # The finished steps keep their approval. The added steps need none, or wait for it.
+        # The finished steps keep their approval. If the added steps need approval, the run asks.
         approval_record = {**state["approval"], "plan": str(new_plan)}
         get_stream_writer()({"event": "plan", "plan": str(new_plan), "planner": planning})
         return {
@@ -283,18 +285,18 @@ class _Nodes:
         try:
             yield Work(lambda: self.retain and self.retain(record))
             retained_text = plan
-        except Exception as error:  # noqa: BLE001 - the answer does not depend on it
+        except Exception as error:  # noqa: BLE001 - the answer stays the same
             retained_text = f"The plan was not retained: {one_line(error)}"
-        summary = {**state["planning"]["mended"], "retained": retained_text}
-        return {"planning": {**state["planning"], "mended": summary}}
+        mended = {**state["planning"]["mended"], "retained": retained_text}
+        return {"planning": {**state["planning"], "mended": mended}}
 
     def _learned_plan(self, state: RunState) -> Plan | None:
         first_plan = parse_plan(state["planning"]["mended"]["plan"])
         return learned_plan(parse_plan(state["plan"]), _outcomes(state), len(first_plan.steps))
 
     def _approval_reason(self, plan: Plan, price: Price, toolbox: Toolbox) -> str:
-        policies = (self.approval_policy, run_context().approve)
-        reasons = (approval.approval_reason(policy, plan, price, toolbox) for policy in policies)
+        rules = (self.approval_rule, run_context().approve)
+        reasons = (approval.approval_reason(rule, plan, price, toolbox) for rule in rules)
         return next(filter(None, reasons), "")
 
     def _objection(self, state: RunState, plan: Plan, request: PlanRequest, limits: Limits) -> str:
@@ -316,15 +318,15 @@ class _Nodes:
         started = time.perf_counter()
         generator, seconds_left = self.generator, self._seconds_left(state, state["outcomes"])
         plan, outcomes = parse_plan(state["plan"]), _outcomes(state)
-        reported = without_replaced_steps(outcomes, len(_finished_outcomes(state, plan)))
+        unreplaced = without_replaced_steps(outcomes, len(_finished_outcomes(state, plan)))
         toolbox = run_context().toolbox or self.toolbox
         request = GenerationRequest(
             question=state["question"],
             evidence=collect_evidence(plan, outcomes, toolbox),
-            missing=[*state["planning"].get("left_out", ()), *shortfalls(reported, toolbox)],
+            missing=[*state["planning"].get("left_out", ()), *missing_texts(unreplaced, toolbox)],
             history=_state_value(state, "history", ()),
         )
-        # Quoting takes milliseconds, so the evidence is quoted after the deadline too.
+        # The deadline does not apply to quoting the evidence, which takes milliseconds.
         has_deadline = not isinf(seconds_left) and not isinstance(generator, ExtractiveGenerator)
         try:
             seconds = max(seconds_left, 0.0) if has_deadline else None
@@ -363,7 +365,7 @@ class _Nodes:
         return {"answer": answer, "context": {}, "history": []}
 
     def _seconds_left(self, state: RunState, outcomes: Sequence[Mapping[str, Any]]) -> float:
-        """Return the seconds until the deadline, given the times of planning and of outcomes."""
+        """Return the seconds until the deadline, after planning and the steps of ``outcomes``."""
         return self._limits(state).deadline - (_planning_ms(state) + _execution_ms(outcomes)) / 1000
 
     def _request(self, state: RunState) -> PlanRequest:
@@ -401,17 +403,17 @@ def _violations(
 def _run_excess(
     plan: Plan, toolbox: Toolbox, limits: Limits, finished: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Return in words the limit that a plan exceeds with the retries so far; empty if none."""
+    """Return the limit that a plan and the retries so far exceed, in words; empty if none."""
     retries = [Step(step["tool"]) for step in finished for _ in range(1, step["attempts"])]
     return _excess(plan, retries, toolbox, limits)
 
 
 def _excess(plan: Plan, extra_calls: Sequence[Step], toolbox: Toolbox, limits: Limits) -> str:
-    """Return in words the limit that a plan exceeds with extra calls; empty if none."""
+    """Return the limit that a plan and extra calls together exceed, in words; empty if none."""
     return limits.excess(Plan((*plan.steps, *extra_calls)).price(toolbox))
 
 
-async def _interrupt(value: Any) -> Any:
+async def _ainterrupt(value: Any) -> Any:
     return interrupt(value)
 
 
@@ -436,16 +438,16 @@ def _outcomes(state: RunState) -> list[Outcome]:
 
 def _finished_outcomes(state: RunState, plan: Plan) -> list[dict[str, Any]]:
     """Return the outcomes of the steps that ran before the plan was extended, if any."""
-    if (summary := state["planning"].get("mended")) is None:
+    if (mended := state["planning"].get("mended")) is None:
         return []
-    first_steps = parse_plan(summary["plan"]).steps
+    first_steps = parse_plan(mended["plan"]).steps
     # An edit of the state may have changed these steps.
     is_unchanged = plan.steps[: len(first_steps)] == first_steps
     return state["outcomes"][: len(first_steps)] if is_unchanged else []
 
 
 def _refused(plan: Plan, outcomes: Sequence[Outcome], citations: Sequence[str]) -> bool:
-    """Return True if the answer cites nothing, and the final look-ups all found nothing."""
+    """Return True if nothing is cited, and all look-ups to which no step refers found nothing."""
     referenced = {ref.step for step in plan.steps for ref in step.references()}
     final = [outcome for number, outcome in enumerate(outcomes, 1) if number not in referenced]
     look_ups = [outcome for outcome in final if outcome.tool != NO_EVIDENCE.name]

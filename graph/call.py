@@ -1,4 +1,4 @@
-"""Tool calls with a deadline and retries; each ends with exactly one outcome."""
+"""Tool calls with a deadline and retries; each call ends with exactly one outcome."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from casewright.tools.deadline import await_within, detach, start_daemon
 from casewright.tools.results import plain
 
 Row = Mapping[str, Any]
-#: Seconds between the timeout of a call and the cancellation of the tool's coroutine.
+#: In a synchronous run, seconds from a call's timeout to the cancellation of its coroutine.
 _GRACE_SECONDS = 5.0
 
 
@@ -35,9 +35,9 @@ _GRACE_SECONDS = 5.0
 class Call:
     """A call of a tool with resolved arguments.
 
-    ``run`` and ``arun`` set either ``rows`` or ``error``, and ``reports`` of the last attempt.
-    ``on_report`` gets each report at once. A failed attempt is repeated only if ``may_retry``
-    returns true.
+    ``run`` or ``arun`` calls the tool, then sets ``rows`` or ``error``. ``reports`` has the reports
+    of the last attempt, and ``on_report`` gets each report as soon as the tool makes it. A failed
+    attempt is repeated only if ``may_retry`` returns true.
     """
 
     tool: ToolSpec
@@ -84,6 +84,7 @@ class Call:
 
     def outcome(self, step: str, *, started: float, plan_started: float) -> Outcome:
         """Return the outcome of the call's step; times are values of ``perf_counter``."""
+        # A tool that declares no result fields is done even if it returns no rows.
         status: Status = "done" if self.rows or not self.tool.results else "empty"
         if self.error:
             status = "timed_out" if self.timed_out else "failed"
@@ -154,7 +155,7 @@ class Call:
                 raise ToolError(
                     f"Tool {self.tool.name!r} reported what JSON cannot hold: {error}."
                 ) from error
-            # Reports of an abandoned attempt are ignored, and the number of reports is limited.
+            # Reports of an abandoned attempt are ignored; ``rows`` also limits the reports.
             if self._abandoned.is_set() or attempt != self.attempts:
                 return
             if len(self.reports) < self.limits.rows:
@@ -167,7 +168,7 @@ class Call:
         if self.tool.run is not None:
             return self.tool.run(arguments, self._attempt_context)
         if self.tool.run_async is not None:
-            # The coroutine is cancelled soon after the timeout, so that it can clean up.
+            # Some seconds after the timeout, the coroutine is cancelled, and can clean up.
             coroutine = self.tool.run_async(arguments, self._attempt_context)
             return asyncio.run(await_within(coroutine, self.limits.step_seconds + _GRACE_SECONDS))
         raise ToolError(
@@ -202,11 +203,11 @@ def _is_retryable(policy: RetryPolicy, error: Exception) -> bool:
 
 @contextmanager
 def exits_as_errors(caller: str) -> Iterator[None]:
-    """Convert an exception that would end the process or a coroutine to a ``RuntimeError``."""
+    """Raise ``RuntimeError`` instead of an exception that would end the process or a coroutine."""
     try:
         yield
     except (SystemExit, StopIteration, StopAsyncIteration) as error:
-        # contextlib would take a RuntimeError with the cause StopIteration for one of its own.
+        # If StopIteration were the cause, contextlib would raise StopIteration instead.
         raise RuntimeError(f"{caller} raised {type(error).__name__}") from None
 
 

@@ -29,12 +29,12 @@ class ChatGenerator:
     """Asks any LangChain chat model to write the answer.
 
     Delimiters with a random nonce, new for each request, enclose the evidence, so that a retrieved
-    text cannot forge them. If the model fails or takes longer than ``seconds``, ``fallback``
-    writes the answer, and the answer's ``generator`` has the reason.
+    text cannot forge the delimiters. If the model fails or takes longer than ``seconds``,
+    ``fallback`` writes the answer, and the answer's ``generator`` also has the reason.
 
     Args:
-        fallback: Writes the answer if the model fails; by default, the evidence is quoted.
-        marks: True to mark sentences that the evidence does not support; see ``groundedness``.
+        fallback: The generator to use if the model fails; by default, the evidence is quoted.
+        marks: True to put ``[unsupported]`` after sentences that the evidence does not support.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class ChatGenerator:
                 text = mark_unsupported(text, request.evidence, request.missing)
             return Generation(text, token_counts(answer), self.name)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
-            timeout = f"it gave no answer within {seconds:g} s"
-            reason = timeout if isinstance(error, TimeoutError) else failure_text(model, error)
+            timeout_text = f"it gave no answer within {seconds:g} s"
+            reason = timeout_text if isinstance(error, TimeoutError) else failure_text(model, error)
             generation = yield Work(
                 call=lambda: fallback.generate(request), acall=lambda: fallback.agenerate(request)
             )
@@ -94,7 +94,7 @@ class ChatGenerator:
             for item in request.evidence
         ]
         if request.missing:
-            # The error message of a tool is retrieved text too.
+            # A tool's error message is untrusted text too, so delimiters enclose the reasons.
             missing = "\n".join(request.missing)
             parts.append(f'<{tag} id="none">\nNot found: {missing}\n</{tag}>')
         parts += [

@@ -10,23 +10,25 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 
-def restrict_types(saver: Any) -> Any:
-    """Return a copy of a checkpointer that reads only plain values and LangGraph's types.
+def restrict_types(checkpointer: Any) -> Any:
+    """Return a checkpointer's copy, which reads only plain values and LangGraph's types.
 
-    By default LangGraph calls any function that a checkpoint names when it reads the checkpoint, so
-    an attacker who can write checkpoints could run code. A serializer with a list of allowed types
-    (``allowed_msgpack_modules``) stays as it is; ``None`` and booleans are returned unchanged.
+    When LangGraph reads a checkpoint, by default it calls any function that the checkpoint names,
+    so an attacker who can write checkpoints could run code. A serializer with a list of allowed
+    types (``allowed_msgpack_modules``) stays as it is. ``None`` and booleans, which LangGraph
+    accepts in place of a checkpointer, are returned unchanged.
     """
-    if not isinstance(saver, BaseCheckpointSaver):
-        return saver
-    restricted_saver = copy.copy(saver)
-    restricted_saver.serde = _restricted_serializer(saver.serde)
-    return restricted_saver
+    if not isinstance(checkpointer, BaseCheckpointSaver):
+        return checkpointer
+    restricted_copy = copy.copy(checkpointer)
+    restricted_copy.serde = _restricted_serializer(checkpointer.serde)
+    return restricted_copy
 
 
 def _restricted_serializer(serde: Any) -> Any:
     if isinstance(serde, EncryptedSerializer):
         return EncryptedSerializer(serde.cipher, _restricted_serializer(serde.serde))
+    # True allows all types and functions; None allows only LangGraph's types.
     if isinstance(serde, JsonPlusSerializer) and serde._allowed_msgpack_modules is True:
         return JsonPlusSerializer(allowed_msgpack_modules=None)
     return serde

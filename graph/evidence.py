@@ -18,8 +18,8 @@ class Evidence:
 
     Attributes:
         id: ``E1``, ``E2``, … in plan order.
-        source: The origin of the result, as the tool names it.
-        final: True if no other step refers to the result's step, which thus answers the question.
+        source: The origin that the tool gives for the result; empty if it gives none.
+        final: True if no other step refers to the result's step; such a step answers the question.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Evidence:
 def collect_evidence(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[Evidence]:
     """Return the results of the ``done`` steps as evidence, in the order of the outcomes.
 
-    If other steps refer to a step, only the results that they use are evidence.
+    If other steps refer to a step, only the results that those steps use become evidence.
     """
     used_results = {(ref.step, ref.index) for step in plan.steps for ref in step.references()}
     referenced_steps = {number for number, _ in used_results}
@@ -64,7 +64,7 @@ def collect_evidence(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) 
     return items
 
 
-def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
+def missing_texts(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
     """Return one sentence for each step without results, with the reason."""
     reasons = {"failed": "failed", "timed_out": "took too long", "skipped": "was skipped"}
     return [
@@ -80,7 +80,7 @@ def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
 
 
 def _nothing_found_text(outcome: Outcome, toolbox: Toolbox) -> str:
-    """Return the sentence that a step found nothing, with the nearest results if reported."""
+    """Return a sentence that says that a step found nothing, and the nearest titles if reported."""
     reports = (report for report in outcome.reports if report.get("event") == NEAREST_EVENT)
     nearest = next(reports, None)
     if nearest is None:

@@ -1,11 +1,11 @@
 """The executor: runs a plan as a DAG inside one LangGraph node.
 
-Every step is one LangGraph ``@task``; all tasks are called in plan order when the node starts.
-LangGraph identifies a task by its name and the order of calls, not by its arguments: if a task were
-called only when its inputs are ready, a resumed run could get the stored result of another step. So
-each task awaits its inputs itself, and its tool is called as soon as the inputs are ready, without
-a superstep barrier. A step is finished once the checkpointer has its result. A resumed run repeats
-no finished step, unless an input of the step is missing in the checkpoint.
+Every step is one LangGraph ``@task``; all tasks are started in plan order when the node starts.
+LangGraph identifies a task by its name and the order of starts, not by its arguments: if a task
+were started only when its inputs are ready, a resumed run could get the stored result of another
+step. So each task awaits its inputs itself, and calls its tool as soon as the inputs are ready,
+without a superstep barrier. A step is finished once the checkpointer has the step's result. A
+resumed run repeats no finished step, unless the checkpoint lacks an input of the step.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work, arun, run
 from casewright.tools.results import plain
 
-#: Number of threads of LangGraph's synchronous streaming, besides those of the steps.
+#: Threads that LangGraph's synchronous streaming needs, besides those of the steps.
 _STREAM_THREADS = 3
 _NO_ARGUMENT = Signature()
 
@@ -49,9 +49,9 @@ class Execution:
     """Execution of a valid plan.
 
     Attributes:
-        caller: The context of the tool calls; the executor sets its step and key.
-        write: A function that receives an event when a step starts and when it ends.
-        finished: Outcomes, as JSON, of the first steps, which are not run again.
+        call_context: The context of the tool calls, without the ``step`` and ``key`` of a call.
+        write: Writes an event to the run's stream, such as the start or the end of a step.
+        finished: Outcomes, as JSON, of the plan's first steps; these steps are not run again.
         seconds: Time limit of all steps; a step that is still running at the limit is abandoned.
     """
 
@@ -59,7 +59,7 @@ class Execution:
     toolbox: Toolbox
     question: str
     context: Mapping[str, Any]
-    caller: CallContext
+    call_context: CallContext
     limits: Limits
     write: Callable[[Any], None]
     finished: Sequence[dict[str, Any]] = ()
@@ -77,13 +77,13 @@ class Execution:
         self._aslots = asyncio.Semaphore(self.limits.concurrency)
 
     def run(self, config: RunnableConfig) -> list[dict[str, Any]]:
-        """Run every step from a thread; return one outcome per step, as JSON, in plan order."""
+        """Run every step in threads; return one outcome per step, as JSON, in plan order."""
         if (config.get("max_concurrency") or _STREAM_THREADS) < _STREAM_THREADS:
             raise InputError(
                 f"max_concurrency={config['max_concurrency']} leaves no thread for the steps of a "
                 "plan. Leave it out, and bound the steps by Limits(concurrency=…); or use ainvoke."
             )
-        return run(self._steps_body(lambda number: run(self._step_body(number))))
+        return run(self._plan_body(lambda number: run(self._step_body(number))))
 
     async def arun(self) -> list[dict[str, Any]]:
         """Run every step on the event loop; return one outcome per step, as JSON, in plan order."""
@@ -91,9 +91,9 @@ class Execution:
         async def step(number: int) -> dict[str, Any]:
             return await arun(self._step_body(number))
 
-        return await arun(self._steps_body(step))
+        return await arun(self._plan_body(step))
 
-    def _steps_body(self, run_step: Callable[[int], Any]) -> Body[list[dict[str, Any]]]:
+    def _plan_body(self, run_step: Callable[[int], Any]) -> Body[list[dict[str, Any]]]:
         new_numbers = range(len(self.finished) + 1, len(self.plan.steps) + 1)
         for number in new_numbers:
             self._futures[number] = self._start_task(run_step, number)
@@ -108,7 +108,7 @@ class Execution:
             except GraphInterrupt as interrupt:
                 interrupts.append(interrupt)
         if interrupts:
-            _pause(interrupts)
+            _raise_interrupt(interrupts)
         for number in new_numbers:
             if self._has_outdated_inputs(number, outcomes):
                 self._futures[number] = self._start_task(run_step, number)
@@ -125,7 +125,8 @@ class Execution:
                     else (yield self._wait_for(input_number))
                 )
         except GraphInterrupt:
-            _pause([])
+            # The interrupted step has the questions; this step only waits for it, and adds none.
+            _raise_interrupt([])
         name, tool = f"s{number}", self.plan.steps[number - 1].tool
         try:
             call = self._make_call(number, self._arguments(number, inputs))
@@ -136,6 +137,7 @@ class Execution:
                 partial(self._run_call, name, call), partial(self._arun_call, name, call)
             )
             outcome = call.outcome(name, started=started, plan_started=self._started)
+        # The event has quotations, so that a page can show results before the answer.
         evidence = collect_evidence(self.plan, [outcome], self.toolbox)
         quotations = ExtractiveGenerator().quotations(GenerationRequest(self.question, evidence))
         self.write(
@@ -157,7 +159,7 @@ class Execution:
         with self._slots:
             started = time.perf_counter()
             with step_span(name, call) as add_attributes:
-                if self._bound_call(name, call, started):
+                if self._limit_call(name, call, started):
                     call.run()
                     self._explain_timeout(call)
                 add_attributes(call_attributes(call))
@@ -167,14 +169,14 @@ class Execution:
         async with self._aslots:
             started = time.perf_counter()
             with step_span(name, call) as add_attributes:
-                if self._bound_call(name, call, started):
+                if self._limit_call(name, call, started):
                     await call.arun()
                     self._explain_timeout(call)
                 add_attributes(call_attributes(call))
         return started
 
-    def _bound_call(self, name: str, call: Call, now: float) -> bool:
-        """Limit a call to the deadline; if time is left, announce the call and return ``True``."""
+    def _limit_call(self, name: str, call: Call, now: float) -> bool:
+        """If time is left, limit a call to the deadline, write an event, and return ``True``."""
         seconds_left = self._deadline - now
         if seconds_left <= 0:
             call.timed_out, call.error = True, "The run's deadline passed before the step started."
@@ -194,7 +196,7 @@ class Execution:
         # Without a signature, LangGraph would inspect the function twice.
         function.__signature__ = _NO_ARGUMENT
         future = start_in_step(name, tool, task(name=f"{name} {tool}")(function))
-        # In a cancelled run, nothing else retrieves the exception.
+        # asyncio logs an exception that nothing retrieves, as in a cancelled run.
         future.add_done_callback(lambda task: task.cancelled() or task.exception())
         return future
 
@@ -226,13 +228,13 @@ class Execution:
     def _make_call(self, number: int, arguments: Mapping[str, Any]) -> Call:
         name = f"s{number}"
         context = replace(
-            self.caller,
+            self.call_context,
             step=name,
-            key=f"{self.caller.run_id}:{name}",
-            scope=dict(self.caller.scope),
+            key=f"{self.call_context.run_id}:{name}",
+            scope=dict(self.call_context.scope),
         )
         tool = self.toolbox[self.plan.steps[number - 1].tool]
-        # LangGraph's writer reads its caller's context variables, which a tool may change.
+        # A tool may change the context variables that LangGraph's writer reads: keep a copy.
         step_context = contextvars.copy_context()
 
         def on_report(row: Mapping[str, Any]) -> None:
@@ -248,7 +250,7 @@ class Execution:
             return True
         with self._retry_lock:
             self._retries[number] += 1
-            retries = self._retries | self._retries_of_ended()
+            retries = self._retries | self._retries_of_ended_steps()  # the higher of both counts
             retry_steps = [Step(self.plan.steps[n - 1].tool) for n in retries.elements()]
             plan = Plan((*self.plan.steps, *retry_steps))
             if not self.limits.excess(plan.price(self.toolbox)):
@@ -256,8 +258,8 @@ class Execution:
             self._retries[number] -= 1
             return False
 
-    def _retries_of_ended(self) -> Counter[int]:
-        """Return the retries of each step that has ended, including those before a resumption."""
+    def _retries_of_ended_steps(self) -> Counter[int]:
+        """Return the retries of each step that has ended, also those before the run was resumed."""
         retry_counts = {
             number: future.result()["attempts"] - 1
             for number, future in tuple(self._futures.items())
@@ -269,7 +271,7 @@ class Execution:
         return Counter({number: retries for number, retries in retry_counts.items() if retries > 0})
 
 
-def _pause(interrupts: Sequence[GraphInterrupt]) -> NoReturn:
-    # A step that waits for an interrupted step raises an interrupt without questions.
+def _raise_interrupt(interrupts: Sequence[GraphInterrupt]) -> NoReturn:
+    """Raise one interrupt with the questions of all interrupts, each question once."""
     questions = {q.id: q for interrupt in interrupts for q in interrupt.args[0]}
     raise GraphInterrupt(tuple(questions.values()))

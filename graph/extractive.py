@@ -17,11 +17,11 @@ from casewright.stores.documents.quotable import Quotable, cross_encoder_input, 
 from casewright.stores.encoders.cross_encoder import answer_logits, log_sum
 from casewright.stores.feedback.sufficiency import content_words
 
-#: Maximum number of a step's results that are quoted, and of passages if a cross-encoder chooses.
+#: Maximum number of a step's quotations, without and with a cross-encoder that chooses them.
 MAX_QUOTES, MAX_ANSWER_QUOTES = 3, 5
-#: Maximum characters of a step's first quotation, of its next ones, and of next ones that the
-#: cross-encoder chooses. A quotation is the part of a result that is most similar to the question,
-#: with adjacent parts. Results that together are shorter than the first number are quoted whole.
+#: Maximum characters of a step's first quotation, of a later quotation, and of a later quotation
+#: that the cross-encoder chooses. A quotation is the part of a result that is most similar to the
+#: question, with adjacent parts. Results that fit together into ``FIRST_SIZE`` are quoted whole.
 FIRST_SIZE, NEXT_SIZE, NEXT_ANSWER_SIZE = 440, 160, 200
 #: Without a cross-encoder, a further result is quoted if its score is at least this share of the
 #: best result's score.
@@ -30,7 +30,7 @@ MIN_SHARE = 0.7
 MAX_READ_RESULTS = 20
 #: Maximum difference, in nats, between the logits of the best and of a quoted passage.
 LOGIT_MARGIN = 5.0
-#: Weight in a part's score: it multiplies the share of the question's words that the part has.
+#: Weight, in a part's score, of the share of the question's words that the part has.
 WORD_WEIGHT = 0.3
 #: Deduction from a result's score for each result that the tool returned before it.
 RANK_PENALTY = 0.05
@@ -41,14 +41,14 @@ _CITATION_START = re.compile(r"\[(?=\s*E)")
 
 
 class ExtractiveGenerator:
-    """Quotes the evidence of the steps that answer the question, the most relevant part first.
+    """Quotes the most relevant parts of the evidence, from the steps that answer the question.
 
     Args:
         encoder: Ranks the parts of long evidence by similarity to the question; without an encoder,
             the first parts are quoted.
-        full: Quote up to three whole results of a step.
-        reads_passages: The results are passages of documents; rank them and their parts by the
-            encoder's cross-encoder, if it has one.
+        full: True to quote whole results, at most three of a step.
+        reads_passages: True if the results are passages of documents. The encoder's cross-encoder,
+            if there is one, then ranks the passages and their parts.
     """
 
     name = "extractive"
@@ -92,22 +92,22 @@ class ExtractiveGenerator:
         self, request: GenerationRequest, items: Sequence[Evidence]
     ) -> list[tuple[Evidence, str]]:
         """Return quotations of one step's results."""
-        quoted = items[:MAX_QUOTES]
-        texts = [_record_text(item) if _has_fields(item) else item.text for item in quoted]
+        first_items = items[:MAX_QUOTES]
+        texts = [_record_text(item) if _is_record(item) else item.text for item in first_items]
         if self._full:
-            return list(zip(quoted, texts, strict=True))
-        # Among many passages, one after the first ones may answer the question.
-        skips_none = len(quoted) == len(items) or not self._reads_passages
-        is_short = skips_none and sum(map(len, texts)) <= FIRST_SIZE
-        if is_short or any(map(_has_fields, quoted)):
+            return list(zip(first_items, texts, strict=True))
+        # A passage after the first ones may answer the question, so no passage may be left out.
+        may_quote_first = len(first_items) == len(items) or not self._reads_passages
+        is_short = may_quote_first and sum(map(len, texts)) <= FIRST_SIZE
+        if is_short or any(map(_is_record, first_items)):
             return [
-                (item, self._record(request, item) if _has_fields(item) else _short_text(text))
-                for item, text in zip(quoted, texts, strict=True)
+                (item, self._cut_record(request, item) if _is_record(item) else _short_text(text))
+                for item, text in zip(first_items, texts, strict=True)
             ]
         return self._passages(request.question, items)
 
     def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
-        """Return the parts of the best passages that answer the question, with adjacent parts."""
+        """Return a quotation of each of the best passages: the best part, with adjacent parts."""
         unique: dict[str, Evidence] = {}
         for item in items[:MAX_READ_RESULTS]:
             # The same page may be stored twice.
@@ -117,7 +117,7 @@ class ExtractiveGenerator:
         chosen = answering or self._similar_passages(question, passages)
         max_quotes = MAX_ANSWER_QUOTES if answering else MAX_QUOTES
         next_size = NEXT_ANSWER_SIZE if answering else NEXT_SIZE
-        quotations: dict[str, tuple[Evidence, str]] = {}
+        quotations: dict[str, tuple[Evidence, str]] = {}  # by text, so that none occurs twice
         for item, parts, scores in chosen:
             if len(quotations) < max_quotes:
                 text = _excerpt(parts, scores, next_size if quotations else FIRST_SIZE)
@@ -127,7 +127,7 @@ class ExtractiveGenerator:
     def _answering_passages(
         self, question: str, passages: Sequence[tuple[Evidence, list[Quotable]]]
     ) -> list[_ScoredPassage]:
-        """Return the passages that answer according to the cross-encoder, in the tool's order.
+        """Return the passages with the cross-encoder's highest logits, in the tool's order.
 
         Without a cross-encoder, the list is empty.
         """
@@ -141,19 +141,19 @@ class ExtractiveGenerator:
             (item, parts, part_logits.tolist())
             for (item, parts), part_logits in zip(passages, logits, strict=True)
         ]
-        sums = [log_sum(part_scores) for _, _, part_scores in scored]
-        best = max(sums, default=0.0)
-        near_best = [index for index, total in enumerate(sums) if total >= best - LOGIT_MARGIN]
+        totals = [log_sum(part_scores) for _, _, part_scores in scored]
+        best = max(totals, default=0.0)
+        near_best = [index for index, total in enumerate(totals) if total >= best - LOGIT_MARGIN]
         # The best passage is always quoted.
-        others = [index for index in near_best if sums[index] < best][: MAX_ANSWER_QUOTES - 1]
-        return [scored[index] for index in near_best if index in others or sums[index] == best]
+        others = [index for index in near_best if totals[index] < best][: MAX_ANSWER_QUOTES - 1]
+        return [scored[index] for index in near_best if index in others or totals[index] == best]
 
     def _similar_passages(
         self, question: str, passages: Sequence[tuple[Evidence, list[Quotable]]]
     ) -> list[_ScoredPassage]:
         """Return the passages with the parts most similar to the question, the best first.
 
-        Each later result has a deduction, since the tool knows better which results answer.
+        Later results have a deduction, since the tool's order tells more than a similarity.
         """
         scores = iter(self._scores(question, [part for _, parts in passages for part in parts]))
         scored = [(item, parts, [next(scores) for _ in parts]) for item, parts in passages]
@@ -161,10 +161,10 @@ class ExtractiveGenerator:
         totals = {item.id: max(part_scores) - penalties[item.id] for item, _, part_scores in scored}
         scored.sort(key=lambda passage: -totals[passage[0].id])
         best = max(totals.values(), default=0.0)
-        # If the best score is negative, a share of it would be above it.
+        # A share of a negative best score would be above the best score.
         return [p for p in scored if totals[p[0].id] >= min(best, MIN_SHARE * best)]
 
-    def _record(self, request: GenerationRequest, item: Evidence) -> str:
+    def _cut_record(self, request: GenerationRequest, item: Evidence) -> str:
         fields = []
         for name, text in _fields(item):
             parts = quotables(text) if len(text) > FIRST_SIZE else []
@@ -180,8 +180,8 @@ class ExtractiveGenerator:
         texts = [f"{part.heading}: {part.text}" if part.heading else part.text for part in parts]
         vectors = self._encoder.embed([question, *texts])
         words = content_words(question)
-        shared = [len(words & content_words(text)) / max(1, len(words)) for text in texts]
-        return [float(score) for score in vectors[1:] @ vectors[0] + WORD_WEIGHT * np.array(shared)]
+        shares = [len(words & content_words(text)) / max(1, len(words)) for text in texts]
+        return [float(score) for score in vectors[1:] @ vectors[0] + WORD_WEIGHT * np.array(shares)]
 
 
 def _excerpt(parts: Sequence[Quotable], scores: Sequence[float], max_characters: int) -> str:
@@ -198,9 +198,9 @@ def _excerpt(parts: Sequence[Quotable], scores: Sequence[float], max_characters:
         ]
         if not neighbours:
             break
-        nearest = max(neighbours, key=lambda number: scores[number])
-        first, last = min(first, nearest), max(last, nearest)
-        length += len(parts[nearest].text)
+        neighbour = max(neighbours, key=lambda number: scores[number])
+        first, last = min(first, neighbour), max(last, neighbour)
+        length += len(parts[neighbour].text)
     text = parts[first].text
     for previous, part in zip(parts[first:last], parts[first + 1 : last + 1], strict=True):
         separator = " " if previous.text[-1:] in ".!?:" else "; "
@@ -224,12 +224,13 @@ def _short_text(text: str) -> str:
     return " ".join(text.split())
 
 
-def _has_fields(item: Evidence) -> bool:
+def _is_record(item: Evidence) -> bool:
+    """Return True if a result has more than one field besides ``source``."""
     return len(item.row) - ("source" in item.row) > 1
 
 
 def _uncited(text: str) -> str:
-    """Return a text whose would-be citations begin with a round bracket, not a square one."""
+    """Return a text with ``(E`` in place of ``[E``, so that evidence cannot imitate a citation."""
     return _CITATION_START.sub("(", text)
 
 

@@ -16,7 +16,7 @@ EVIDENCE_ID = re.compile(r"E[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """The input of a generator; ``missing`` has a sentence for each step without results."""
+    """Input of a generator; ``missing`` has a sentence for each step that gave no results."""
 
     question: str
     evidence: Sequence[Evidence]
@@ -26,13 +26,13 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Text of an answer.
+    """The answer that a generator wrote.
 
     Attributes:
         text: The answer; ``[E1]`` cites evidence.
-        tokens: Token counts of a language model: ``input`` and ``output``.
-        generator: Name of the generator that wrote the text; empty if it is the called generator.
-        citations: The cited ids if the generator knows them. If ``None``, the ids are parsed from
+        tokens: Token counts of the language model, if any, by ``input`` and ``output``.
+        generator: Name of the generator that replaced the called generator; empty if none did.
+        citations: The ids of the cited evidence, if known. If ``None``, the ids are parsed from
             the text, and citations of unknown evidence are removed.
     """
 
@@ -43,7 +43,7 @@ class Generation:
 
 
 class Generator(Protocol):
-    """Writes an answer from evidence and cites it as ``[E1]``."""
+    """Writes an answer that cites evidence as ``[E1]``."""
 
     @property
     def name(self) -> str:

@@ -1,10 +1,11 @@
-"""Groundedness: detection of sentences that the evidence they cite does not support.
+"""Groundedness: finds sentences of an answer that are not supported by their cited evidence.
 
 A sentence is supported if one piece of evidence contains all numbers of the sentence, and two
-adjacent parts of this evidence contain at least half of the sentence's content words. The share of
-one half was chosen on SciFact's training claims (``casewright bench answers --claims``). A sentence
-that contradicts its evidence in the same words counts as supported, since only words are compared.
-A sentence also counts as supported if it says that something was not found, or is not English.
+adjacent parts of this evidence (see ``quotables``) contain at least half of the sentence's content
+words. This share was chosen on SciFact's training claims (``casewright bench answers --claims``).
+A sentence that contradicts its evidence in the same words counts as supported, since only words are
+compared. A sentence also counts as supported if it is not English, or says that something was not
+found.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from casewright.stores.feedback.sufficiency import content_words
 MIN_SUPPORT = 0.5
 #: Replaces the citations of an unsupported sentence.
 MARK = "[unsupported]"
-#: Minimum share of English stop words in an English sentence of more than ``SHORT_WORD_COUNT``
-#: words. Shorter sentences count as English.
+#: A sentence counts as English if it has at most ``SHORT_WORD_COUNT`` words, or if the share of
+#: English stop words is at least ``MIN_STOP_WORD_SHARE``.
 SHORT_WORD_COUNT, MIN_STOP_WORD_SHARE = 6, 0.15
 
 _SENTENCE_END = regex.compile(r"(?<=[.!?](?:\s*\[E\d+\])*)\s+(?=[^\s\da-z\[])|\n+")
-#: The citations at the end of a sentence, or within it.
+#: Matches citations in brackets, such as ``[E1]`` or ``[E1, E2]``, with the space before them.
 CITATIONS = re.compile(r"\s*\[E[0-9][^\]]*\]")
-#: "The evidence does not say …", "There is no mention of …".
+#: Matches "The evidence does not say …", "There is no mention of …" and the like.
 _NOT_FOUND = re.compile(
     r"\b(?:not|no|nothing|never|cannot|n't)\b.*"
     r"\b(?:say|said|found|mention|state|specif|provide|include|contain|inform|know|answer|evidence)",
@@ -47,8 +48,9 @@ def sentences(text: str) -> list[str]:
 
 
 def adjacent_share(sentence: str, parts: Sequence[str]) -> float:
-    """Return the largest share of the sentence's content words in two adjacent parts."""
+    """Return the share of a sentence's content words that the best two adjacent parts contain."""
     words, part_words = content_words(sentence), [content_words(part) for part in parts]
+    # With the empty set, a single part makes a pair too.
     pairs = pairwise([*part_words, frozenset[str]()])
     counts = (len(words & (first | second)) for first, second in pairs)
     return max(counts, default=0) / len(words) if words else 1.0
@@ -57,7 +59,7 @@ def adjacent_share(sentence: str, parts: Sequence[str]) -> float:
 def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[str] = ()) -> bool:
     """Return True if the cited evidence, or any evidence if none is cited, supports a sentence.
 
-    ``missing`` has the sentences on steps without results, which a sentence may repeat.
+    ``missing`` has sentences on steps without results; a sentence without citations may repeat one.
     """
     cited_ids = {id_ for match in CITATIONS.findall(sentence) for id_ in EVIDENCE_ID.findall(match)}
     claim = CITATIONS.sub("", sentence)
@@ -81,7 +83,7 @@ def is_supported(sentence: str, evidence: Sequence[Evidence], missing: Sequence[
 def mark_unsupported(text: str, evidence: Sequence[Evidence], missing: Sequence[str] = ()) -> str:
     """Return the text with ``MARK`` in place of the citations of unsupported sentences.
 
-    Without evidence, the text is not checked.
+    Without evidence, the text is returned unchanged.
     """
     for sentence in sentences(text):
         if evidence and not is_supported(sentence, evidence, missing):

@@ -6,12 +6,12 @@ import json
 import re
 from typing import Any
 
-# A lone surrogate, half of a pair: JSON can hold it, UTF-8 cannot.
+# A lone surrogate is half of a pair. JSON text can contain it; UTF-8 cannot encode it.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def json_text(value: Any, **options: Any) -> str:
-    """Return a value as JSON in which only lone surrogates are escaped; see ``json.dumps``."""
+    """Return a value as JSON; of non-ASCII characters, only lone surrogates are escaped."""
     # Lone surrogates occur only in JSON strings, where an escape means the same as the character.
     text = json.dumps(value, ensure_ascii=False, **options)
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -13,15 +13,14 @@ from casewright.errors import InputError
 from casewright.planner import MAX_STEPS
 from casewright.planner.price import Price
 
+_RUN_NUMBERS = ("steps", "step_seconds", "deadline", "concurrency", "rows", "characters")
+_BUDGET_NUMBERS = ("calls", "seconds", "cost", "tokens")
 #: The limits whose value is a number; a request may set each of them by name.
-_NUMERIC = (
-    *("steps", "step_seconds", "deadline", "concurrency", "rows", "characters"),
-    *("calls", "seconds", "cost", "tokens"),
-)
+_NUMERIC = (*_RUN_NUMBERS, *_BUDGET_NUMBERS)
 #: The limits that need not be whole numbers.
 _FRACTIONAL = ("step_seconds", "deadline", "seconds", "cost")
 #: The budget: the limits of the price of a plan.
-BUDGET = ("calls", "seconds", "cost", "tokens", "tool_calls")
+BUDGET = (*_BUDGET_NUMBERS, "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +29,21 @@ class Limits:
 
     Attributes:
         step_seconds: Maximum time of a step, all attempts included, from the moment when its inputs
-            are ready and a slot of ``concurrency`` is free.
-        deadline: Maximum seconds of the whole run, without pauses; the answer then uses the
-            evidence so far and names what is missing. Unlimited by default. If another process
-            resumes a run, the time of the interrupted node starts again.
+            are ready and fewer than ``concurrency`` steps run.
+        deadline: Maximum seconds of the whole run, without the wait for a person's reply; unlimited
+            by default. After the deadline, the answer uses the evidence so far and names what is
+            missing. If another process resumes a run, the interrupted node's time starts at 0.
         concurrency: Maximum number of steps that run at the same time.
         rows: Maximum number of results of a step that are kept.
         characters: Maximum length of a text in a result; longer texts are cut.
         retry: Number of attempts, seconds between them, and the errors that are retried.
         calls: Maximum number of tool calls, further attempts included.
         seconds: Maximum seconds of a plan's critical path, computed from the tools' latencies.
-        cost, tokens: Maximum cost and tokens of all calls, computed from the tools' declarations.
+        cost: Maximum cost of all calls, computed from the costs that the tools declare.
+        tokens: Maximum number of tokens of all calls, computed in the same way.
         tool_calls: Maximum number of calls by tool name, further attempts included.
 
-    The last five attributes are the budget: steps that exceed it are left out of the plan. Raise
+    ``calls`` to ``tool_calls`` are the budget: steps beyond it are left out of the plan. Raise
     ``InputError`` if a limit is not positive, or a number in ``tool_calls`` is not an integer >= 0.
     """
 
@@ -70,14 +70,14 @@ class Limits:
                 raise InputError(f"Limits.{name} is {getattr(self, name)}; it must be above 0.")
 
     def within(self, request: Limits | Mapping[str, float] | None) -> Limits:
-        """Return limits with, for each field, the lower value of these limits and of the request.
+        """Return these limits, lowered to the request's value where the request's value is lower.
 
         So a request can lower the operator's limits, but not raise them. Raise ``InputError`` if
         the request names an unknown limit, or a value is not a number above 0.
 
         Args:
-            request: A mapping of limits by name, or ``Limits``. Every field of ``Limits`` counts,
-                even a default; of ``retry``, only the attempts count. ``None`` changes nothing.
+            request: A mapping of limits by name, or ``Limits``. Every field of ``Limits`` applies,
+                even a default; of ``retry``, only the attempts do. ``None`` changes nothing.
         """
         if request is None:
             return self
@@ -98,27 +98,29 @@ class Limits:
         )
 
     def budget(self) -> dict[str, Any]:
-        """Return the limits of a plan's price that are set, as JSON that ``within`` reads."""
-        bounds: dict[str, Any] = {name: getattr(self, name) for name in BUDGET[:-1]}
+        """Return those limits of the budget that are set, as JSON that ``within`` accepts."""
+        bounds: dict[str, Any] = {name: getattr(self, name) for name in _BUDGET_NUMBERS}
         bounds = {name: bound for name, bound in bounds.items() if bound < inf}
         return bounds | ({"tool_calls": dict(self.tool_calls)} if self.tool_calls else {})
 
     def excess(self, price: Price) -> str:
         """Return the first limit that a price exceeds, in words; empty if it exceeds none."""
-        bounds = [("calls", sum(price.calls.values()), self.calls)]
-        bounds += [(name, getattr(price, name) or 0, getattr(self, name)) for name in BUDGET[1:-1]]
+        totals = [("calls", sum(price.calls.values()), self.calls)]
+        for name in ("seconds", "cost", "tokens"):
+            totals.append((name, getattr(price, name) or 0, getattr(self, name)))
         for tool, limit in self.tool_calls.items():
-            bounds.append((f"calls of {tool}", price.calls.get(tool, 0), limit))
+            totals.append((f"calls of {tool}", price.calls.get(tool, 0), limit))
         # The tolerance is for floating-point sums, such as three calls at 0.1 with the limit 0.3.
         excesses = (
             f"{name} {total:g}, at most {limit:g}"
-            for name, total, limit in bounds
+            for name, total, limit in totals
             if total > limit * (1 + 1e-9)
         )
         return next(excesses, "")
 
 
 def _check_tool_calls(value: Any) -> None:
+    # A value that is no mapping becomes one invalid limit.
     limits = value.values() if isinstance(value, Mapping) else [None]
     if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in limits):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Replanning (``mend``): the remaining steps are planned again, once, after steps without results.
+"""Replanning (``mend``): after steps without results, a planner adds steps, at most once in a run.
 
 Finished steps stay in the plan with their outcomes; the graph's node ``revise`` appends new steps.
 """
@@ -17,7 +17,7 @@ from casewright.planner.plan import sub_plan
 from casewright.planner.reuse import is_valid
 
 Mend = Literal["off", "empty", "failure"]
-#: The statuses of a step after which each mode replans.
+#: The statuses of a step that make a run replan, by mode.
 _STATUSES_BY_MODE: Mapping[str, frozenset[str]] = {
     "off": frozenset(),
     "failure": frozenset({"failed", "timed_out"}),
@@ -28,21 +28,21 @@ _REASON_BY_STATUS = {"empty": "found nothing", "failed": "failed", "timed_out": 
 
 
 def check_mend(mend: Any) -> Mend:
-    """Return the mode of replanning; raise ``InputError`` if it does not exist."""
+    """Return a mode of replanning; raise ``InputError`` if the mode is unknown."""
     if mend not in get_args(Mend):
         raise InputError(f"mend is {mend!r}. Give one of {', '.join(get_args(Mend))}.")
     return mend  # type: ignore[no-any-return]
 
 
 def outcomes_to_mend(mend: Mend, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return the outcomes after which this mode replans."""
+    """Return the outcomes that make a run with this mode replan."""
     return [outcome for outcome in outcomes if outcome.status in _STATUSES_BY_MODE[mend]]
 
 
-def remaining_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) -> PlanRequest:
-    """Return the request to plan the remaining steps; its ``fixed`` are the steps that are done.
+def replan_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) -> PlanRequest:
+    """Return the request for additional steps; its ``fixed`` steps are those with results.
 
-    The toolbox lacks the tools that failed, unless another step of the same tool had results. A
+    Its toolbox lacks the tools that failed, unless another step of the same tool had results. A
     tool that found nothing may be called with other arguments.
     """
     done = {number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"}
@@ -64,18 +64,19 @@ def remaining_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outco
 
 def extended_plan(
     request: PlanRequest,
-    remaining: PlanRequest,
+    new_request: PlanRequest,
     plan: Plan,
     outcomes: Sequence[Outcome],
     result: PlanResult,
 ) -> Plan | None:
-    """Return the plan with the steps of ``result`` added; ``None`` if no valid step is new.
+    """Return the plan with the new steps of ``result``; ``None`` if none is new, or one is invalid.
 
     Args:
-        request: The run's request; ``result`` was planned for the request ``remaining``.
+        request: The run's request.
+        new_request: The request for which ``result`` was planned; see ``replan_request``.
     """
-    continuation = continued(result.plan, remaining)
-    # Confidence 0 marks a fallback plan, which calls any tool with the whole question.
+    continuation = continued(result.plan, new_request)
+    # Confidence 0 marks a fallback plan, which passes the whole question to some tool.
     if continuation is None or result.confidence == 0.0:
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
@@ -89,24 +90,25 @@ def extended_plan(
     return new_plan if is_valid(new_plan, request) else None
 
 
-def without_replaced_steps(outcomes: Sequence[Outcome], planned_count: int) -> list[Outcome]:
-    """Return the outcomes without the skipped steps whose tool an added step called instead."""
-    planned, added = outcomes[:planned_count], outcomes[planned_count:]
+def without_replaced_steps(outcomes: Sequence[Outcome], first_plan_length: int) -> list[Outcome]:
+    """Return the outcomes, but leave out a skipped step if an added step called the same tool."""
+    first, added = outcomes[:first_plan_length], outcomes[first_plan_length:]
     added_tools = {outcome.tool for outcome in added}
     return [
-        *(item for item in planned if item.status != "skipped" or item.tool not in added_tools),
+        *(item for item in first if item.status != "skipped" or item.tool not in added_tools),
         *added,
     ]
 
 
-def learned_plan(plan: Plan, outcomes: Sequence[Outcome], planned_count: int) -> Plan | None:
+def learned_plan(plan: Plan, outcomes: Sequence[Outcome], first_plan_length: int) -> Plan | None:
     """Return a plan to learn from: the steps with results of a replanned run.
 
-    Replanning added the steps after the first ``planned_count``. Return ``None`` if an added
-    step has no results, or if a tool failed, since a failure does not depend on the plan.
+    The first ``first_plan_length`` steps are from the first plan; replanning added the others.
+    Return ``None`` if an added step has no results, or if a tool failed, since a failure does not
+    depend on the plan.
     """
     has_failure = any(outcome.status in _STATUSES_BY_MODE["failure"] for outcome in outcomes)
-    added = outcomes[planned_count:]
+    added = outcomes[first_plan_length:]
     if has_failure or not added or any(outcome.status != "done" for outcome in added):
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Name of the generator without a language model, which quotes the evidence.
 EXTRACTIVE = "extractive"
-#: Name of the judge without a language model, and the name for "no judge".
+#: ``OFFLINE`` is the judge without a language model; ``OFF`` means that there is no judge.
 OFFLINE, OFF = "offline", "off"
 
 
@@ -35,11 +35,11 @@ def make_generator(
     full: bool = False,
     reads_passages: bool = False,
 ) -> Generator:
-    """Return the generator of this name; a chat model falls back to a generator that quotes.
+    """Return the generator of this name.
 
-    A chat model's sentences that the evidence does not support are marked. ``make_quoting`` makes
-    the domain's quoting generator, if any. ``full`` and ``reads_passages`` are options of the
-    default quoting generator; see ``ExtractiveGenerator``.
+    If a chat model fails, the evidence is quoted. A chat model's sentences are marked if the
+    evidence does not support them. ``make_quoting`` makes the domain's quoting generator, if any;
+    the default is ``ExtractiveGenerator`` with the options ``full`` and ``reads_passages``.
     """
     check_generator(name)
     quoter: Generator
@@ -62,7 +62,7 @@ def make_generator(
 
 
 def check_judge(name: str | None) -> None:
-    """Raise ``InputError`` unless a judge has this name, or there is no name."""
+    """Raise ``InputError`` unless the name is a judge's, ``OFF`` or ``None``."""
     if name is not None:
         check_extension("judge", name, OFF)
 

@@ -27,7 +27,7 @@ class Outcome:
         rows: The results; empty unless ``done``.
         error: The reason for a status other than ``done``; plans cannot refer to it.
         attempts: Number of calls of the tool.
-        started: Milliseconds from the start of the execution to the first call.
+        started: Milliseconds from the start of the plan's execution to the first call.
         milliseconds: Milliseconds from the first call to the end of the last call.
         reports: The tool's reports in the last attempt, such as rounds of relevance feedback.
     """
@@ -58,7 +58,7 @@ class Outcome:
 
 
 class MissingReferenceError(Exception):
-    """A referenced result is missing; the step is skipped."""
+    """Raised for a step that refers to a missing result; the step is then skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,11 @@ class StepInputs:
             case ContextRef(field):
                 return self.context[field]
             case StepRef():
-                return self._field(value)
+                return self._result_value(value)
             case ListValue(items):
                 return [self._value(item) for item in items]
 
-    def _field(self, reference: StepRef) -> Any:
+    def _result_value(self, reference: StepRef) -> Any:
         outcome = self.outcomes[reference.step]
         if outcome.status != "done":
             raise MissingReferenceError(

@@ -9,7 +9,7 @@ from casewright.errors import InputError, PlanError
 from casewright.graph.run_file import parse_run
 from casewright.planner import Plan, parse_plan, read_pinned
 
-#: Maximum number of bytes of a file; a saved run contains its evidence.
+#: Maximum number of bytes of a file; a saved run may be large, since it contains evidence.
 MAX_BYTES = 8 * 1024 * 1024
 _ADVICE = "Give a file with a plan, a saved run, or a pinned plan (.toml)."
 
@@ -22,7 +22,7 @@ class SavedPlan:
         question: The question; empty if the file has none.
         planner: The planner's name; ``file`` if it is unknown, ``pinned:NAME`` for a pinned plan.
         confidence: The planner's probability that the plan is right; ``None`` if unknown.
-        because: Text of the reason for the confidence; empty if unknown.
+        because: The reason for the confidence, as a clause; empty if unknown.
     """
 
     plan: Plan
@@ -33,7 +33,7 @@ class SavedPlan:
 
 
 def read_plan_file(file: Path) -> SavedPlan:
-    """Read a plan from its text, from a run of ``casewright ask --save``, or from a pinned plan.
+    """Read a plan from its text, a run of ``casewright ask --save``, or a pinned plan (TOML).
 
     A pinned plan is returned with its placeholders, such as ``{product}``. Raise ``InputError`` if
     the file cannot be read or contains no plan.
@@ -50,10 +50,10 @@ def read_plan_file(file: Path) -> SavedPlan:
         if not text.lstrip().startswith("{"):
             return SavedPlan(parse_plan(text))
         run = parse_run(text, str(file))
-        record, plan = run.answer.planner, parse_plan(run.answer.plan)
-        confidence, because = record.get("confidence"), str(record.get("because", ""))
+        planning, plan = run.answer.planner, parse_plan(run.answer.plan)
+        confidence, because = planning.get("confidence"), str(planning.get("because", ""))
         confidence = confidence if isinstance(confidence, float) else None
-        return SavedPlan(plan, run.question, record["name"], confidence, because)
+        return SavedPlan(plan, run.question, planning["name"], confidence, because)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}. {_ADVICE}") from error
     except UnicodeDecodeError as error:

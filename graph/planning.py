@@ -25,7 +25,7 @@ def plan_within(
     A tool is hidden from the planner if a single call of the tool exceeds the budget. The budget's
     number of calls also limits the plan's steps. Steps that still exceed the budget are left out.
 
-    ``latencies`` maps a tool's name to the seconds of a call, for tools that declare no latency.
+    ``latencies`` has measured seconds per call, by tool name, for tools that declare no latency.
 
     Returns:
         The plan, and a JSON object as in ``Answer.planner``, with the plan's ``price``. The
@@ -54,12 +54,12 @@ def plan_within(
 def budget_request(
     request: PlanRequest, limits: Limits, excess: BudgetCheck, earlier_calls: int = 0
 ) -> tuple[PlanRequest, dict[str, str]]:
-    """Return the request within a budget, and the reasons for removed tools, by tool name.
+    """Return the request within a budget, and the limit that each removed tool exceeds, by tool.
 
     Args:
-        limits: The budget; if none is set, the request is returned unchanged.
+        limits: The budget; if it has no limit, the request is returned unchanged.
         excess: Returns the limit that a plan and the calls so far exceed together; empty if none.
-        earlier_calls: Number of calls so far, without the calls of the request's finished steps.
+        earlier_calls: Number of calls so far that are not steps of ``request.fixed``.
     """
     if not limits.budget():
         return request, {}
@@ -73,11 +73,12 @@ def budget_request(
 
 
 def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body[PlanResult]:
-    """Plan within this many seconds; if the planner is too slow, return the fallback plan."""
+    """Plan a request; if the planner takes more than ``seconds``, return the fallback plan."""
     try:
         limit = None if isinf(seconds) else seconds
         return (yield from traces.traced_plan(planner, request, limit))
     except TimeoutError:
+        # Without a limit, the planner itself raised the error.
         if isinf(seconds):
             raise
         fallback = replace(FallbackPlanner().plan(request), confidence=0.0)

@@ -1,4 +1,4 @@
-"""Random plans (DAGs) of a tool that only waits, for measurements and tests of executors."""
+"""Random plans (DAGs) for measurements and tests of executors; their only tool waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.tools import CallContext, Parameter, Source, Toolbox, ToolSpec
 
 #: Maximum number of a plan's steps, and of the earlier steps that one step needs.
 MAX_STEPS, MAX_NEEDS = 12, 3
-_SOURCES = frozenset({Source.STEP})
+_STEP = frozenset({Source.STEP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Dag:
     needs: Sequence[Sequence[int]]
 
     def plan(self) -> Plan:
-        """Return the plan in the plan language."""
+        """Return the ``Plan`` with these steps."""
         steps = []
         for seconds, needs in zip(self.seconds, self.needs, strict=True):
             inputs = tuple((f"in{i}", StepRef(need + 1, "value")) for i, need in enumerate(needs))
@@ -40,7 +40,7 @@ class Dag:
         return max(ends)
 
     def waves(self) -> list[list[int]]:
-        """Return the indices of the steps in waves: a wave's steps need only earlier waves."""
+        """Return the indices of the steps in waves: each step needs only steps of earlier waves."""
         depths: list[int] = []
         for needs in self.needs:
             depths.append(1 + max((depths[need] for need in needs), default=-1))
@@ -50,7 +50,7 @@ class Dag:
 def random_dag(
     rng: random.Random, *, shortest: float = 0.05, longest: float = 0.15, max_steps: int = MAX_STEPS
 ) -> Dag:
-    """Return a random plan of 1 to ``max_steps`` steps of ``shortest`` to ``longest`` seconds."""
+    """Return a random plan: at most ``max_steps`` steps of ``shortest`` to ``longest`` seconds."""
     step_count = rng.randint(1, max_steps)
     seconds = [round(rng.uniform(shortest, longest), 4) for _ in range(step_count)]
     needs = [
@@ -62,7 +62,7 @@ def random_dag(
 
 def work_toolbox() -> Toolbox:
     """Return a toolbox with a single tool, ``work``, which waits and returns one row."""
-    inputs = tuple(Parameter(f"in{i}", sources=_SOURCES, required=False) for i in range(MAX_NEEDS))
+    inputs = tuple(Parameter(f"in{i}", sources=_STEP, required=False) for i in range(MAX_NEEDS))
     seconds = Parameter("seconds", kind="number", sources=frozenset({Source.NUMBER}))
 
     def run(arguments: Mapping[str, Any], context: CallContext) -> dict[str, str]:

@@ -24,6 +24,7 @@ _NOT_NEGATIVE = ("attempts", "started", "milliseconds")
 _STRICT = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 
 
+# The checked keys of ``Answer.planner`` and ``Answer.usage``; other keys are allowed.
 @with_config(_STRICT)
 class _Planning(TypedDict):
     name: str
@@ -45,6 +46,7 @@ def checked_answer(data: Any) -> Answer:
         _answer_model().model_validate(data)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
+        # A field of the answer itself is shown as ``answer.FIELD``.
         path = problem["loc"] if len(problem["loc"]) > 1 else ("answer", *problem["loc"])
         raise ValueError(f"{'.'.join(map(str, path))}: {problem['msg']}") from None
     answer = Answer.from_json(data)
@@ -77,7 +79,7 @@ def _plan_contradictions(answer: Answer) -> Iterator[str]:
     try:
         plan_tools = parse_plan(answer.plan).tools
     except PlanError:
-        # A run shows its plan as text; a plan that does not parse must have a line for each step.
+        # Of a plan that does not parse, only the number of lines is compared with the steps.
         plan_tools = run_tools if len(answer.plan.split("\n")) == len(run_tools) else ()
     if len(plan_tools) != len(run_tools):
         yield f"its plan does not have the {len(run_tools)} steps that were run"
@@ -103,7 +105,7 @@ def _answer_model() -> type[BaseModel]:
 
 
 def _strict_model(dataclass_type: type[Any], **types: Any) -> type[BaseModel]:
-    """Return a strict model of a dataclass, with narrower types of some fields."""
+    """Return a strict model of a dataclass; ``types`` replaces the types of some fields."""
     hints = get_type_hints(dataclass_type) | types
     definitions: dict[str, Any] = {
         f.name: (hints[f.name], Field(ge=0) if f.name in _NOT_NEGATIVE else _field_default(f))

@@ -1,6 +1,6 @@
-"""Files of runs: the question, and the answer with plan, steps and evidence.
+"""Files of saved runs. Each has a question and its answer, with plan, steps and evidence.
 
-The file does not contain the context, history or scope. Its steps contain the tools' arguments and
+A file does not contain the context, history or scope. The steps include the tools' arguments and
 results.
 """
 
@@ -32,7 +32,7 @@ class SavedRun:
 
 
 class _NotFiniteError(Exception):
-    pass
+    """Raised for a number that is too large; the file is then a damaged run."""
 
 
 def save_run(file: Path, answer: Answer, question: str = "") -> None:
@@ -61,7 +61,7 @@ def read_run(file: Path) -> SavedRun:
     """Read a run that ``save_run`` saved.
 
     Raise ``InputError`` if the file cannot be read, is not a saved run, is damaged, or has another
-    version.
+    version of the format.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -75,7 +75,7 @@ def read_run(file: Path) -> SavedRun:
 
 
 def parse_run(text: str, name: str) -> SavedRun:
-    """Read a run from a file's text; errors use the file's ``name``. See ``read_run``."""
+    """Read a run from a file's text as ``read_run`` does; error messages show ``name``."""
     try:
         data = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite_float)
     except _NotFiniteError as error:

@@ -1,4 +1,4 @@
-"""The state of a run, plain JSON that every checkpointer can save, and the caller's context."""
+"""The context and the state of a run. The state is JSON that every checkpointer can save."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from casewright.planner import Planner
 from casewright.planner.request import Turn
 from casewright.tools import Toolbox
 
-#: The scope field with the tenant, which tools read.
+#: Name of the scope's field in which tools find the tenant.
 TENANT = "tenant"
 
 
@@ -27,7 +27,7 @@ def _omit(*_: Any) -> NoReturn:
     raise PydanticOmit
 
 
-# LangGraph Studio makes a form from the schema; this leaves out fields that JSON cannot hold.
+# LangGraph Studio makes a form from the schema, without the fields that have this annotation.
 _NOT_JSON = GetPydanticSchema(lambda *_: core_schema.any_schema(), _omit)
 
 
@@ -50,8 +50,8 @@ class RunState(AskInput, AskOutput, total=False):
 
     ``run_id`` stays the same when the run is resumed. ``plan`` is the plan's text form.
     ``planning`` is the record of ``Answer.planner``; its field ``mended`` records a replanning.
-    ``outcomes`` has one ``Outcome`` per step, as JSON. ``budget`` has the limits of the run's
-    calls. ``approval`` has the reason why the plan needs approval, and the reply.
+    ``outcomes`` has one ``Outcome`` per step, as JSON. ``budget`` has the limits of the plan's
+    price. ``approval`` has the reason why the plan needs approval, and the reply.
     """
 
     run_id: str
@@ -64,13 +64,14 @@ class RunState(AskInput, AskOutput, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The caller's choices for one run, passed as LangGraph's ``context``; never checkpointed.
+    """The caller's choices for one run, passed as LangGraph's ``context``.
 
-    A resumed run needs the context again.
+    The context is never checkpointed, so a resumed run needs it again.
 
     Attributes:
         scope: Identity of the user: customer, tenant, …. Tools read it; no plan can set it.
-        toolbox, planner: Replace the toolbox and the planner of the graph.
+        toolbox: Replaces the graph's toolbox.
+        planner: Replaces the graph's planner.
         limits: Limits of this run, which can only lower the graph's; see ``Limits.within``.
         mend: Replaces the graph's mode of replanning; see ``build_graph``.
         tenant: The tenant whose cases the run uses. Tools get it as ``tenant`` of the scope; a
@@ -130,8 +131,9 @@ def _as_run_context(context: Any) -> RunContext:
         values = {name: getattr(context, name) for name in names if hasattr(context, name)}
     else:
         values = {}
+    # ``None`` in a parent's context means the default.
     for name in ("scope", "approve"):
-        if values.get(name, "") is None:
+        if name in values and values[name] is None:
             del values[name]
     return RunContext(**values)
 

@@ -1,8 +1,8 @@
 """The step-by-step agent: a planner that writes a step, sees its results, and writes the next.
 
 REAPER compares planning in one model call with such an agent (Joshi et al. 2024, sections 1 and 4).
-This implementation favours the agent: it has constrained decoding without model steps for forced
-tokens, a cached prompt prefix, and a KV cache for the whole conversation.
+To be fair to the agent, this implementation makes it fast: decoding is constrained, tokens that the
+grammar forces take no model step, and a KV cache holds the prompt prefix and the conversation.
 """
 
 from __future__ import annotations
@@ -47,25 +47,26 @@ if TYPE_CHECKING:
 INSTRUCTION = """\
 Do not write the whole plan but its next step only. You are then shown what the step found, and \
 asked again. Write done where nothing more needs to be looked up."""
-#: Texts before a step and, with thoughts, before a thought.
+#: The text before a step, and the text before a thought if the agent writes thoughts.
 NEXT_STEP, BEFORE_THOUGHT = "Next step:\n", "Thought: "
-#: Maximum number of a step's results that the agent sees, and of their characters.
+#: Maximum number of a step's results that the agent sees, and of the characters of their JSON.
 MAX_ROWS, MAX_CHARACTERS = 3, 400
 
 
 class AgentPlanner:
-    """A planner that runs the step-by-step agent with its tools; the plan is the agent's steps.
+    """A planner that lets the step-by-step agent call the tools; the plan has the agent's steps.
 
-    The milliseconds of a result include the tools' time, since the plan depends on their results.
-    The token counts are ``input``, in which the prompt prefix counts once, ``output``,
+    The milliseconds of a ``PlanResult`` include the time of the tools, since the agent reads what
+    the tools return. The token counts are ``input`` (with the prompt prefix once), ``output``,
     ``model_steps`` and ``model_calls``; see ``AgentRun``.
 
     Args:
         model: Writes the steps by constrained decoding.
-        scope: The user's scope, for the tools.
-        fallback, plan_cases: As for ``ChatPlanner``.
-        examples: Number of plan cases in the prompt; 0 by default, since they are whole plans.
-        seconds: Time limit of a plan. It ends decoding, but no tool call: tools have timeouts.
+        scope: The identity of the user, which the tools get.
+        fallback: Makes the plan if the agent fails; ``FallbackPlanner`` by default.
+        plan_cases: The store of plan cases for the prompt.
+        examples: Number of plan cases in the prompt; 0 by default: they show plans, not steps.
+        seconds: Time limit for decoding a plan; tool calls have time limits of their own.
         tokens: Maximum number of tokens of a step.
     """
 
@@ -109,7 +110,7 @@ class AgentPlanner:
             run = self._agent.run(request, prompt, self._scope, limits=limits)
             plan = parse_plan(run.plan)
             request.validate(plan)
-        except Exception as error:  # noqa: BLE001 - a planner never raises for its model
+        except Exception as error:  # noqa: BLE001 - a model's error must not leave the planner
             fallback = self._fallback.plan(request)
             return fallback_result(self.name, error, fallback, milliseconds=elapsed_ms(started))
         tokens = {
@@ -140,9 +141,9 @@ class AgentRun:
     """Result of the agent: its plan, and the outcomes of the steps.
 
     Attributes:
-        model_calls: Number of calls: one for each step and its thought, and one for ``done``.
+        model_calls: Number of model calls: one for each step with its thought, one for ``done``.
         model_steps: Number of forward passes from which a token was chosen.
-        prompt_tokens: Number of uncached tokens after the prompt prefix that the model read.
+        prompt_tokens: Number of tokens that the model read, except the prefix and cached tokens.
         model_ms: Milliseconds of the model, without the tools.
     """
 
@@ -157,7 +158,7 @@ class AgentRun:
 
 
 def agent_prompt(prompt: Prompt) -> Prompt:
-    """Return the prompt for a whole plan with the agent's instruction before the question."""
+    """Return the agent's prompt: a whole-plan prompt, with ``INSTRUCTION`` before its ``tail``."""
     return Prompt(prompt.head, f"{INSTRUCTION}\n\n{prompt.tail}")
 
 
@@ -184,11 +185,11 @@ class StepAgent:
         choices: Sequence[Choose] | None = None,
         limits: DecodingLimits | None = None,
     ) -> AgentRun:
-        """Write and call steps until the model writes ``done``.
+        """Write steps, and call the tool of each, until the model writes ``done``.
 
         Args:
-            prompt: See ``agent_prompt``.
-            choices: The functions that choose the tokens, one for each call; greedy by default.
+            prompt: The encoded ``agent_prompt``.
+            choices: Functions that choose the tokens of a step, one per step; greedy by default.
             limits: Maximum number of tokens of each line, and the deadline of all model calls.
 
         Raise ``DecodingError`` at a limit, or if the conversation exceeds the model's context.
@@ -202,8 +203,8 @@ class StepAgent:
         lines: list[str] = []
         outcomes: dict[int, Outcome] = {}
         written_steps: list[Written] = []
-        thoughts: list[Written] = []
-        prompt_tokens, new_tokens = 0, list(prompt.tail)
+        written_thoughts: list[Written] = []
+        prompt_token_count, new_tokens = 0, list(prompt.tail)
         with ExitStack() as stack:
             session: DecodingSession | None = None
             while True:
@@ -214,14 +215,14 @@ class StepAgent:
                     new_tokens += self.model.encode_plan(BEFORE_THOUGHT)
                     session.feed(new_tokens)
                     thought = session.write(self.grammar.free_line_matcher(), limits=limits)
-                    thoughts.append(thought)
+                    written_thoughts.append(thought)
                     before_step = self.model.encode_plan(NEXT_STEP)
                     session.feed(before_step)
-                    prompt_tokens += len(new_tokens) + len(before_step)
+                    prompt_token_count += len(new_tokens) + len(before_step)
                     new_tokens += [*thought.tokens, *before_step]
                 else:
                     session.feed(new_tokens)
-                    prompt_tokens += len(new_tokens)
+                    prompt_token_count += len(new_tokens)
                 called_tools = [outcome.tool for outcome in outcomes.values()]
                 matcher = self.grammar.line_matcher(request, called_tools)
                 written_step = session.write(matcher, limits=limits, choose=next(token_choices))
@@ -234,16 +235,16 @@ class StepAgent:
                 outcome = _call_step(step, request, outcomes, scope, run_id)
                 tools_ms += outcome.milliseconds
                 outcomes[len(lines)] = outcome
-                # The next conversation of a stateless agent starts with the text of this one.
+                # The next session of a stateless agent reads the text of this session again.
                 earlier_tokens = [*new_tokens, *written_step.tokens] if self.stateless else []
                 new_tokens = [*earlier_tokens, *self.model.encode_plan(results_text(outcome))]
         return AgentRun(
             plan="\n".join(lines),
             outcomes=list(outcomes.values()),
             model_calls=len(written_steps),
-            model_steps=sum(line.model_steps for line in written_steps + thoughts),
-            prompt_tokens=prompt_tokens,
-            written_tokens=sum(len(line.tokens) for line in written_steps + thoughts),
+            model_steps=sum(text.model_steps for text in written_steps + written_thoughts),
+            prompt_tokens=prompt_token_count,
+            written_tokens=sum(len(text.tokens) for text in written_steps + written_thoughts),
             model_ms=elapsed_ms(started) - tools_ms,
             tools_ms=tools_ms,
         )
@@ -270,7 +271,7 @@ def _call_step(
 
 
 def results_text(outcome: Outcome) -> str:
-    """Return the text that the agent sees of a step's outcome: its first results, shortened."""
+    """Return the text that the agent reads after a step: its first results, and ``NEXT_STEP``."""
     results: Any = list(outcome.rows[:MAX_ROWS]) or outcome.error or "nothing was found"
     text = json.dumps(results, ensure_ascii=False)[:MAX_CHARACTERS]
     return f"\nResults of {outcome.step}: {text}\n{NEXT_STEP}"

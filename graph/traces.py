@@ -1,10 +1,10 @@
-"""Traced nodes of a graph: they have metadata for callback handlers, and spans.
+"""Tracing of a graph's nodes: metadata for callback handlers, and OpenTelemetry spans.
 
 Every run within the graph has the tag ``casewright``, and metadata about run, plan and step. The
-keys have a prefix, since the embedding program has metadata too. The metadata contains the names of
-the scope's fields but not their values, which identify the user, and nothing of the context. The
-inputs and outputs that LangGraph passes to handlers do contain question, context and answer.
-``stores.spans`` documents the content of the OpenTelemetry spans.
+keys have a prefix, since the program that uses the graph may add metadata of its own. The metadata
+contains the names of the scope's fields, but not their values, since these identify the user. It
+contains nothing of the context. The inputs and outputs that LangGraph passes to handlers do contain
+question, context and answer. ``stores.spans`` documents the content of the spans.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ RUN, PLANNER, PLAN = "casewright_run_id", "casewright_planner", "casewright_plan
 SCOPE, STEP, TOOL = "casewright_scope", "casewright_step", "casewright_tool"
 
 Task = TypeVar("Task")
-#: The value in ``RunSpans._roots`` of a run without a span.
+#: The default of look-ups in ``RunSpans._roots``: no graph run, and no span.
 _NO_SPAN: tuple[Any, Any] = (None, None)
 _ONE_ARGUMENT = signature(lambda state: state)
 
 
 class BodyNode(RunnableLambda[Any, Any]):
-    """A node with one body for synchronous and asynchronous calls, which returns the update."""
+    """A node that runs a ``Body``, blocking or async; the body returns the update of the state."""
 
     def __init__(self, body: Callable[[Any], Body[dict[str, Any]]]) -> None:
         def call(state: Any) -> dict[str, Any]:
@@ -57,15 +57,16 @@ class BodyNode(RunnableLambda[Any, Any]):
 
 
 class RunSpans(BaseCallbackHandler):
-    """A callback handler that opens a span for each run of a graph, the parent of its nodes' spans.
+    """A callback handler that opens a span for each run of a graph.
 
-    A ``with`` block cannot do this, since no block encloses a streamed run of LangGraph.
+    The spans of the run's nodes are children of this span. A ``with`` block cannot open the span,
+    since no block encloses a streamed run of LangGraph.
     """
 
     run_inline = True
 
     def __init__(self) -> None:
-        # The id and the span of a graph's run, by the id of this run or of a run within it.
+        # Maps the id of a graph's run, and of each run within it, to the graph run's id and span.
         self._roots: dict[UUID, tuple[UUID, Any]] = {}
 
     @property
@@ -88,21 +89,22 @@ class RunSpans(BaseCallbackHandler):
             return
         attributes = {spans.OPERATION: "invoke_agent", "gen_ai.agent.name": NAME}
         if isinstance(inputs, dict):
-            attributes |= spans.content(casewright__question=inputs.get("question", ""))
+            question = inputs.get("question", "")
+            attributes |= spans.content_attributes({"casewright.question": question})
         span = spans.tracer().start_span(f"invoke_agent {NAME}", attributes=attributes)
         self._roots[run_id] = run_id, span
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Close the span, if this is the graph's run."""
+        """Close the span if the run that ended is the graph's."""
         root_id, span = self._roots.pop(run_id, _NO_SPAN)
         if root_id == run_id:
-            # Cancelled inner runs get no end event.
-            for inner_id in [id_ for id_, (top_id, _) in self._roots.items() if top_id == root_id]:
+            # Cancelled inner runs get no end event, so their entries are removed here.
+            for inner_id in [id_ for id_, root in self._roots.items() if root[0] == root_id]:
                 del self._roots[inner_id]
             span.end()
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Close the span as failed, if this is the graph's run."""
+        """Close the span as failed if the run that failed is the graph's."""
         root_id, span = self._roots.get(run_id, _NO_SPAN)
         if root_id == run_id:
             from opentelemetry.trace import StatusCode
@@ -111,10 +113,10 @@ class RunSpans(BaseCallbackHandler):
             span.set_status(StatusCode.ERROR)
         self.on_chain_end(None, run_id=run_id)
 
-    def parent_span(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
-        """Return a context in which new spans are children of the span of a config's graph run."""
-        run_id: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
-        _, span = self._roots.get(run_id, _NO_SPAN)
+    def under_graph_span(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
+        """Return a context manager: spans opened within it are children of the graph's span."""
+        parent_run_id: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
+        _, span = self._roots.get(parent_run_id, _NO_SPAN)
         if span is None:
             return nullcontext()
         from opentelemetry.trace import use_span
@@ -126,7 +128,7 @@ RUN_SPANS = RunSpans()
 
 
 class TracedNode(BodyNode):
-    """A node with metadata of its run; ``has_plan`` is True if the state holds the run's plan."""
+    """A ``BodyNode`` with tracing; ``has_plan`` is True if the state holds the plan of this run."""
 
     def __init__(self, body: Callable[[Any], Body[dict[str, Any]]], *, has_plan: bool) -> None:
         super().__init__(body)
@@ -134,12 +136,12 @@ class TracedNode(BodyNode):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the node."""
-        with RUN_SPANS.parent_span(config):
+        with RUN_SPANS.under_graph_span(config):
             return super().invoke(input, self._with_metadata(input, config), **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the node, without blocking the event loop."""
-        with RUN_SPANS.parent_span(config):
+        with RUN_SPANS.under_graph_span(config):
             return await super().ainvoke(input, self._with_metadata(input, config), **kwargs)
 
     def _with_metadata(self, state: Any, config: RunnableConfig | None) -> RunnableConfig:
@@ -152,7 +154,7 @@ class TracedNode(BodyNode):
 
 
 def start_in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
-    """Start a step's task; the runs within it have the names of step and tool as metadata."""
+    """Start a step's task; the metadata of runs within the task names the step and the tool."""
     config = get_config()
     manager = config.get("callbacks")
     if not isinstance(manager, BaseCallbackManager):
@@ -173,7 +175,7 @@ def traced_plan(planner: Planner, request: PlanRequest, seconds: float | None) -
             "casewright.plan.attempts": result.attempts,
             "casewright.plan.fallback": bool(result.fallback),
         }
-        content = spans.content(casewright__plan=str(result.plan))
+        content = spans.content_attributes({"casewright.plan": str(result.plan)})
         add_attributes({**attributes, **_usage_attributes(result.tokens), **content})
         return cast("PlanResult", result)
 
@@ -186,7 +188,7 @@ def traced_generation(
         generation = yield Work(
             lambda: generator.generate(request), lambda: generator.agenerate(request), seconds
         )
-        content = spans.content(casewright__answer=generation.text)
+        content = spans.content_attributes({"casewright.answer": generation.text})
         add_attributes({**_usage_attributes(generation.tokens), **content})
         return cast("Generation", generation)
 
@@ -196,22 +198,22 @@ def _usage_attributes(tokens: Mapping[str, int]) -> dict[str, int]:
 
 
 def step_span(step: str, call: Call) -> AbstractContextManager[Any]:
-    """Return a span for a step's tool call; after the call, ``call_attributes`` completes it."""
+    """Return a span for a step's tool call; after the call, add ``call_attributes`` to the span."""
     attributes = {
         "gen_ai.tool.name": call.tool.name,
         "gen_ai.tool.type": "function",
         "gen_ai.tool.call.id": step,
-        **spans.content(gen_ai__tool__call__arguments=call.arguments),
+        **spans.content_attributes({"gen_ai.tool.call.arguments": call.arguments}),
     }
     return spans.span("execute_tool", call.tool.name, attributes)
 
 
 def call_attributes(call: Call) -> dict[str, Any]:
-    """Return the span's attributes for a call that has ended."""
+    """Return the attributes that a call's span gets after the call."""
     error_type = "timeout" if call.timed_out else "tool_error"
     return {
         "casewright.results": len(call.rows),
         "casewright.attempts": call.attempts,
         **({"error.type": error_type} if call.error else {}),
-        **spans.content(gen_ai__tool__call__result=list(call.rows)),
+        **spans.content_attributes({"gen_ai.tool.call.result": list(call.rows)}),
     }

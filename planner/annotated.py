@@ -21,7 +21,7 @@ from casewright.tools import Toolbox, alias, tool_from_record
 
 
 class QueryRecord(BaseModel):
-    """Query without a plan: its text, context, history and changes to the toolbox."""
+    """A query without its plan. ``tools_extra`` and ``tools_removed`` change its toolbox."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -34,7 +34,7 @@ class QueryRecord(BaseModel):
 
     @classmethod
     def read(cls, record: Any) -> QueryRecord:
-        """Return the query of a JSON value; raise ``InputError``, which names a malformed field."""
+        """Return the query in a JSON value; raise ``InputError`` if a field is malformed."""
         if not isinstance(record, Mapping):
             raise InputError(f"The record is a {type(record).__name__}, not a JSON object.")
         try:
@@ -50,7 +50,7 @@ class QueryRecord(BaseModel):
         return [Turn(question=turn["question"], answer=turn["answer"]) for turn in self.history]
 
     def request(self, toolbox: Toolbox) -> PlanRequest:
-        """Return the request with this record's changes to the toolbox.
+        """Return a request to plan the query, with ``toolbox`` changed as this record says.
 
         Raise ``InputError`` if the record is invalid, or the toolbox lacks a tool to remove.
         """
@@ -58,7 +58,7 @@ class QueryRecord(BaseModel):
             extended = toolbox.with_(*map(tool_from_record, self.tools_extra))
         except ToolError as error:
             raise InputError(f"tools_extra: {error}") from error
-        # A tool's own name is kept, because ``alias`` would change names such as get_xml.
+        # A name of the toolbox is kept, since ``alias`` would change names such as get_xml.
         removed = [name if name in extended else alias(name) for name in self.tools_removed]
         if unknown := [name for name in removed if name not in extended]:
             raise InputError(
@@ -73,7 +73,7 @@ class AnnotatedQuery:
 
     Attributes:
         label: Class of the query; evaluations report results by class.
-        must: Maps ``"sN.parameter"`` to lower-case words that a literal argument must contain.
+        must: Maps ``"sN.parameter"`` to lower-case words; that literal must contain all of them.
         accept: Other tool sequences that count as right.
     """
 
@@ -90,7 +90,7 @@ class AnnotatedQuery:
 
     @classmethod
     def read(cls, record: Any) -> AnnotatedQuery:
-        """Return the annotated query of a JSON value; raise ``InputError`` if it is malformed."""
+        """Return the annotated query in a JSON value; raise ``InputError`` if it is malformed."""
         query = QueryRecord.read(record)
         try:
             plan = parse_plan(record["plan"])
@@ -104,7 +104,7 @@ class AnnotatedQuery:
 
 
 def _as_texts(value: Any) -> tuple[str, ...]:
-    # ``tuple`` would split a text into characters.
+    # A text is refused, since ``tuple`` would split it into characters.
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise TypeError(f"{value!r:.60} is not a list of texts")
     return tuple(value)
@@ -118,36 +118,36 @@ class Conversation:
         turns: The turns, the earliest first; the history of a turn is the turns before it.
         kinds: How each turn depends on earlier turns, such as ``first``, ``pronoun``, ``ellipsis``.
         scope: The user's scope during the conversation.
-        measuring: True for test data, which must not be used for training or tuning.
+        is_test_data: True for test data, which must not be used for training or tuning.
     """
 
     id: str
     turns: tuple[AnnotatedQuery, ...]
     kinds: tuple[str, ...]
     scope: Mapping[str, str]
-    measuring: bool = False
+    is_test_data: bool = False
 
     @classmethod
     def read(cls, record: Any) -> Conversation:
-        """Return the conversation of a JSON value.
+        """Return the conversation in a JSON value.
 
         The value is the annotated query of the last turn. Each earlier turn, in ``history``, has
         ``question``, ``answer`` and the fields of an annotated query, such as ``context``,
-        ``plan`` and ``class``. Raise ``InputError``, which names a malformed turn.
+        ``plan`` and ``class``. The ``InputError`` for a malformed earlier turn has its number.
         """
         last_query = AnnotatedQuery.read(record)
         history, earlier_turns = last_query.record.history, last_query.record.turns()
         turns = []
         for number, turn in enumerate(history, 1):
-            query = {**turn, "query": turn["question"], "history": earlier_turns[: number - 1]}
+            fields = {**turn, "query": turn["question"], "history": earlier_turns[: number - 1]}
             try:
-                turns.append(AnnotatedQuery.read({"id": f"{record.get('id')}.{number}", **query}))
+                turns.append(AnnotatedQuery.read({"id": f"{record.get('id')}.{number}", **fields}))
             except InputError as error:
                 raise InputError(f"turn {number}: {error}") from error
         kinds = tuple(str(turn.get("kind", "")) for turn in (*history, record))
-        scope = {str(field): str(value) for field, value in (record.get("scope") or {}).items()}
-        measuring = bool(record.get("measuring"))
-        return cls(str(record.get("id")), (*turns, last_query), kinds, scope, measuring)
+        scope = {str(name): str(value) for name, value in (record.get("scope") or {}).items()}
+        is_test_data = bool(record.get("measuring"))
+        return cls(str(record.get("id")), (*turns, last_query), kinds, scope, is_test_data)
 
     @property
     def follow_ups(self) -> list[tuple[str, AnnotatedQuery]]:

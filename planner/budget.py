@@ -1,4 +1,4 @@
-"""Counts the calls of a tool that a budget allows, and removes steps that exceed the budget."""
+"""Finds how many calls of a tool a budget allows, and removes steps that exceed the budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def unbounded(plan: Plan) -> str:
 
 
 def max_calls(tool: str, excess: BudgetCheck, limit: int) -> int:
-    """Return how many calls of ``tool`` alone a budget allows in a plan, at most ``limit``."""
+    """Return how many calls, up to ``limit``, a budget allows in a plan of ``tool`` only."""
     counts = range(limit, 0, -1)
     return next((n for n in counts if not excess(Plan((Step(tool),) * n))), 0)
 
@@ -34,9 +34,9 @@ def trimmed(plan: Plan, excess: BudgetCheck) -> tuple[Plan, list[str]]:
     new_numbers: dict[int, int] = {}
     notes: list[str] = []
     for number, step in enumerate(plan.steps, 1):
-        removed = [ref.step for ref in step.references() if ref.step not in new_numbers]
+        missing = [ref.step for ref in step.references() if ref.step not in new_numbers]
         extended = [*steps, step.renumbered(new_numbers)]
-        problem = f"it needs s{removed[0]}" if removed else excess(Plan(tuple(extended)))
+        problem = f"it needs s{missing[0]}" if missing else excess(Plan(tuple(extended)))
         if problem:
             notes.append(f"s{number} ({step.tool}) was left out for the budget: {problem}.")
         else:

@@ -1,4 +1,4 @@
-"""Planning by reuse of plan cases, without a language model."""
+"""Planning by reuse of plan cases; it needs no language model."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from casewright.tools.deadline import start_daemon
 class CasePlanner(ReusePlanner):
     """Reuses plan cases, and adapts their literals to the question.
 
-    With a reader, the planner combines the sub-queries of plan cases whose latents (vectors) are
-    similar to the question's latents. ``untrained`` plans for tools that the reader was not trained
-    on. Without a reader, the plan parser plans, with the plan cases as examples.
+    With a reader, the planner combines sub-queries of plan cases. The reader finds sub-queries with
+    vectors similar to the question's vectors. For tools on which the reader was not trained, the
+    source ``untrained`` makes the plans. Without a reader, the plan parser makes the plans, with
+    the plan cases as examples.
 
     Args:
-        store: Plan cases; see ``plan_store``. The constructor reads them only if there is no
-            reader, since a reader has learned its plan cases.
+        store: Store of plan cases, made by ``plan_store``. It is not read if there is a reader,
+            since the reader has learned the plan cases.
         reader: A reader that was trained on these plan cases.
-        untrained: Source of plans for tools that the reader was not trained on; by default the plan
-            parser.
+        untrained: Source of plans for untrained tools; by default the plan parser.
 
     Raise ``InputError`` if there is neither a store nor a reader.
     """
@@ -62,7 +62,7 @@ class CasePlanner(ReusePlanner):
             )
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the same as ``plan``, without blocking the event loop."""
+        """Return the same as ``plan``, in a daemon thread if ``untrained`` may take seconds."""
         if self._slow_source is None or not self._slow_source.untrained_tools(request):
             return self.plan(request)
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 #: Function that answers messages: pairs of a role (``system``, ``user``, ``assistant``) and a text.
 Chat = Callable[[Sequence[tuple[str, str]]], str]
-#: Deadline in seconds of a model's answer in ``chat_text``.
+#: Time limit for a model's answer in ``chat_text``, in seconds.
 ANSWER_SECONDS = 120.0
 #: The error text of openai's client for a response that the client cannot read.
 _STATUS_ONLY = re.compile(r"Error code: [0-9]+")
-#: Environment variables with the server's address, in langchain-openai's order.
+#: Environment variables with the server's address; langchain-openai reads them in this order.
 _ADDRESS_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
-#: The key for a server if none is set, since the client requires a key.
+#: The key that is sent if no key is set, since the client requires a key.
 _PLACEHOLDER_KEY = "none"
-#: Attributes of chat models that hold the server's address.
+#: The field of a chat model that holds the server's address has one of these names.
 _URL_FIELDS = ("openai_api_base", "base_url", "anthropic_api_url", "azure_endpoint", "endpoint_url")
 
 
@@ -36,9 +36,9 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
     """Return the chat model of a name such as ``openai:gpt-4o-mini`` or ``ollama:mistral``.
 
     Args:
-        name: Provider and model; the provider's own settings (keys, URLs) come from its
-            environment variables. ``openai`` reaches any OpenAI-compatible server by its address,
-            ``base_url`` or ``OPENAI_BASE_URL``; such a server needs no key.
+        name: Provider and model. Keys and URLs come from the provider's environment variables.
+            The provider ``openai`` reaches any OpenAI-compatible server: set the server's address
+            as ``base_url`` or ``OPENAI_BASE_URL``. A key can be left out if the server needs none.
         settings: Passed to the provider, for example ``temperature``, ``base_url``, ``max_tokens``.
 
     Raises:
@@ -79,16 +79,17 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
 
 
 def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return ``base_url``, with a placeholder key if no key is set; empty if no address is set."""
+    """Return ``base_url`` and, without a key, a placeholder key; empty without an address."""
     base_url = settings.get("base_url", settings.get("openai_api_base"))
-    sources = {"base_url": base_url, **{name: os.environ.get(name) for name in _ADDRESS_VARIABLES}}
-    source, address = next(((name, url) for name, url in sources.items() if url), ("", ""))
+    variables = {name: os.environ.get(name) for name in _ADDRESS_VARIABLES}
+    addresses = {"base_url": base_url, **variables}.items()
+    name, address = next(((name, url) for name, url in addresses if url), ("", ""))
     if not address:
         return {}
     parts = urlsplit(str(address))
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise InputError(
-            f"{source} is {cleaned(str(address))!r}, not a URL. Write it in full, for example "
+            f"{name} is {cleaned(str(address))!r}, not a URL. Write it in full, for example "
             "http://localhost:8000/v1."
         )
     has_key = os.environ.get("OPENAI_API_KEY") or {"api_key", "openai_api_key"} & set(settings)
@@ -99,15 +100,15 @@ def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
 def ask(
     model: Runnable[Any, Any], messages: Sequence[MessageLikeRepresentation], seconds: float
 ) -> Any:
-    """Return the model's message; raise ``TimeoutError`` after ``seconds``.
+    """Return the model's answer, a message; raise ``TimeoutError`` after ``seconds``.
 
-    The messages are LangChain's, or pairs of a role and a text.
+    The ``messages`` are LangChain's, or pairs of a role and a text.
     """
     return call_within(lambda: model.invoke(list(messages)), max(seconds, 0.0))
 
 
 async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: float) -> Any:
-    """Return the model's message without blocking the event loop.
+    """Return the model's answer, a message, without blocking the event loop.
 
     A synchronous model is called in a daemon thread: LangChain would use a thread of the event
     loop's executor, and a process waits for these threads at its end. Raise ``TimeoutError`` after
@@ -127,12 +128,12 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
         except RuntimeError as error:
             if str(error) != "Event loop is closed":
                 raise
-            # All models of one address share an async client. One of its connections belongs to an
-            # event loop that has ended; the synchronous client needs no event loop.
+            # All models of one address share an async client. One of the client's connections
+            # belongs to an event loop that has ended. The synchronous client needs no event loop.
             return await invoke_in_thread()
 
-    generate = getattr(type(model), "_agenerate", None)
-    is_blocking = generate in (BaseChatModel._agenerate, SimpleChatModel._agenerate)
+    async_method = getattr(type(model), "_agenerate", None)
+    is_blocking = async_method in (BaseChatModel._agenerate, SimpleChatModel._agenerate)
     return await await_within(invoke_in_thread() if is_blocking else invoke_async(), seconds)
 
 
@@ -159,7 +160,8 @@ def failure_text(model: BaseChatModel, error: BaseException) -> str:
     """Return a sentence with the model's server and the reason of the failure, without secrets.
 
     A client's error may say only "Connection error.", while the error's causes say that the server
-    refused or that the host is unknown. Clients also omit a server's message in an unknown format.
+    refused or that the host is unknown. Clients also omit a server's message if they do not know
+    the message's format.
     """
     message, cause = one_line(error), _root_cause(error)
     if _STATUS_ONLY.fullmatch(str(error)) and (response_text := _response_text(error)):
@@ -170,9 +172,9 @@ def failure_text(model: BaseChatModel, error: BaseException) -> str:
 
 
 def at_server(model: BaseChatModel, error: BaseException | None = None) -> str:
-    """Return " at URL" with the URL of the model's settings or else the error; "" without a URL."""
-    for attribute in _URL_FIELDS:
-        if isinstance(value := getattr(model, attribute, None), str) and value:
+    """Return " at URL", from the model's settings or else from the error; "" without a URL."""
+    for field in _URL_FIELDS:
+        if isinstance(value := getattr(model, field, None), str) and value:
             return f" at {cleaned(value)}"
     url = getattr(getattr(error, "request", None), "url", None)
     return f" at {cleaned(str(url))}" if url else ""
@@ -184,7 +186,7 @@ def _response_text(error: BaseException) -> str:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """Return the last cause that has a text."""
+    """Return the deepest cause that has a text, or the error itself."""
     causes = [error]
     while (cause := causes[-1].__cause__) is not None and cause not in causes:
         causes.append(cause)

@@ -35,12 +35,12 @@ class ChatPlanner:
     planner's plan and the reason.
 
     Args:
-        model: See ``chat_model`` for a model by its name ``provider:model``.
+        model: The model; ``chat_model`` makes one from a name such as ``openai:gpt-4o-mini``.
         fallback: Planner for requests on which the model fails; by default ``FallbackPlanner``.
         plan_cases: Store of the plan cases that the prompt shows as examples.
         examples: Maximum number of plan cases in a prompt.
-        selection: Selection of the plan cases; ``casewright calibrate`` finds the best for a model.
-        seconds: Deadline for all answers of the model together.
+        selection: How plan cases are selected; ``casewright calibrate`` finds the best way.
+        seconds: Time limit for all answers of the model together.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ChatPlanner:
         return await arun(self._plan_body(request))
 
     def _plan_body(self, request: PlanRequest) -> Body[PlanResult]:
-        """Return a generator of calls, which ``run`` makes and ``arun`` awaits."""
+        """Return a generator that yields calls; ``run`` makes them, and ``arun`` awaits them."""
         from langchain_core.messages import HumanMessage, SystemMessage
 
         started = time.perf_counter()
@@ -87,7 +87,7 @@ class ChatPlanner:
                     partial(ask, model, messages, seconds_left),
                     partial(aask, model, messages, seconds_left),
                 )
-            except Exception as error:  # noqa: BLE001 - a planner never raises for its model
+            except Exception as error:  # noqa: BLE001 - a planner must not raise a model's error
                 problem = self._failure_text(error, started)
                 break
             attempts += 1
@@ -142,7 +142,7 @@ def plan_lines(text: str) -> str:
 
 
 def model_name(model: Any) -> str:
-    """Return the name of a chat model in answers and tables."""
+    """Return a chat model's name for answers and tables."""
     for attribute in ("model_name", "model", "model_id"):
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return value

@@ -1,6 +1,7 @@
 """Lists the choices from which a person can compose a plan: tools, and possible arguments.
 
-A plan of these choices passes all static checks, but may exceed a range or a budget.
+A plan of these choices passes all static checks. A tool may still refuse an argument, for example a
+number that is too large, and the plan may exceed the budget.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ def plan_choices(request: PlanRequest) -> dict[str, Any]:
     ``most_steps`` is the maximum number of steps. ``words`` are the question's words, for spans,
     each with the text up to the next word. ``tools`` have name, description, result fields and
     parameters. A parameter has choices for a single value (``alone``) and for an item of a list
-    (``items``; null if the parameter takes no list). ``values`` lists choices in the plan language.
-    Four flags allow further values: ``step`` allows a result field of an earlier step, ``text`` any
-    text, ``span`` a span of the question, ``number`` any number.
+    (``items``; null if the parameter takes no list). Both have ``values``, texts in the plan
+    language, and four flags, which allow other values: ``step`` a result field of an earlier step,
+    ``text`` any text, ``span`` a span of the question, ``number`` any number.
     """
     question = " ".join(request.question.split())
     matches = [*RUNS.finditer(question)]
@@ -56,7 +57,7 @@ def _tool_record(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
 
 
 def _choices(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[str, Any]:
-    """Return the choices of a parameter's sources for whose values ``accepts`` returns True."""
+    """Return a parameter's choices, but only those whose values ``accepts`` admits."""
     sources, takes_text = parameter.sources, accepts("")
     # A choice with a lone surrogate cannot be a literal.
     choices = (c for c in parameter.choices if c == c.encode("utf-8", "ignore").decode())
@@ -64,6 +65,7 @@ def _choices(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[s
     if Source.QUESTION in sources and takes_text:
         values.append(QuestionRef())
     if Source.CONTEXT in sources:
+        # A plan can refer only to fields with an identifier as name.
         fields = ((f, value) for f, value in request.context.items() if value is not None)
         values += [ContextRef(f) for f, value in fields if NAME.fullmatch(f) and accepts(value)]
     if Source.BOOLEAN in sources and accepts(True):
@@ -80,7 +82,7 @@ def _choices(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[s
 def editable_steps(*texts: str) -> list[dict[str, Any]]:
     """Return the steps of the first text that is a plan, as JSON; empty if no text is a plan.
 
-    A single value is a text in the plan language; a list has one text for each item.
+    In ``arguments``, a single value is a text in the plan language; a list is a list of such texts.
     """
     for text in texts:
         try:

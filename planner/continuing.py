@@ -32,12 +32,12 @@ def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan 
 
 
 def as_question(value: Scalar) -> Scalar:
-    """Return a reference to the whole question for a text; return other values unchanged."""
+    """Replace a text by a reference to the whole question; return other values unchanged."""
     return QuestionRef() if isinstance(value, Literal) and isinstance(value.value, str) else value
 
 
 def validated_plan(plan: Plan, request: PlanRequest) -> Plan:
-    """Check a plan and return it; after failed calls, put the request's fixed steps first.
+    """Check a plan and return it; if calls have failed, put the request's fixed steps first.
 
     Raise ``PlanError`` if a check fails, or the plan repeats a failed call or adds no step.
     """

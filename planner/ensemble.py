@@ -1,4 +1,4 @@
-"""Planning by the plan parser and a language model together: each ranks the other's plans.
+"""Planning by the plan parser and a language model together: each scores the other's plans.
 
 The candidates are the parser's most probable plans and the plan that the model writes; the result
 is the candidate with the highest weighted sum of both log-probabilities. This is rescoring of an
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 CARD = Path(__file__).with_name("ensemble.json")
 #: Default maximum number of the parser's plans to rank; a maximum of six gives no better results.
 MAX_PARSER_CANDIDATES = 3
-#: Maximum number of tokens of a prompt for the model, as in its training.
+#: Maximum number of tokens of a prompt for the model, as in the model's training.
 MAX_PROMPT_TOKENS = 4096
-#: Maximum margin of a plan over the next plan, in nats; also the margin of a single candidate.
+#: Maximum margin of a plan over the next plan, in nats; also the margin if there is one plan only.
 MAX_MARGIN = 20.0
 
 
@@ -52,8 +52,9 @@ class EnsembleCard:
     Attributes:
         weight: Weight of the model's log-probability; the parser's log-probability has weight 1.
         sure: Minimum confidence of the parser at which the model is not called.
-        intercept, score, margin: Coefficients of the logistic curve that gives the probability that
-            a plan is right, from the plan's score and its margin over the next plan.
+        intercept: Intercept of the logistic curve that gives the probability of a right plan.
+        score: Coefficient of the plan's score in this curve.
+        margin: Coefficient of the plan's margin over the next plan in this curve.
         asks_below: Confidence below which the user is asked what was meant.
     """
 
@@ -84,10 +85,10 @@ class CandidatePlan:
     """A plan that the ensemble ranks.
 
     Attributes:
-        parser_score: The parser's log-probability of the plan. If only the model proposes the plan,
-            this is the log-probability of the parser's least probable candidate.
+        parser_score: The parser's log-probability of the plan; if only the model proposes the plan,
+            the lowest log-probability of the parser's plans. 0 if the request has history.
         model_score: The model's log-probability of the plan.
-        confidence: The parser's confidence; ``None`` if only the model proposes the plan.
+        confidence: The parser's confidence in the plan; ``None`` if only the model proposes it.
     """
 
     plan: Plan
@@ -97,7 +98,7 @@ class CandidatePlan:
 
 
 class EnsemblePlanner:
-    """Plans by the plan parser and a language model; the module explains how.
+    """A planner with both the plan parser and a language model, as the module's docstring says.
 
     Args:
         parser: Source of plans with scores, such as ``ParserReuse`` for the plan parser.
@@ -120,18 +121,18 @@ class EnsemblePlanner:
         self._load = load
         self._parser_candidates = parser_candidates
         self._lock = threading.Lock()
-        self._loaded: ModelPlanner | None = None
+        self._loaded_model: ModelPlanner | None = None
         self._card = card or EnsembleCard.read()
 
     @property
     def _model(self) -> ModelPlanner:
         with self._lock:
-            if (model := self._loaded) is None:
-                model = self._loaded = self._load()
+            if (model := self._loaded_model) is None:
+                model = self._loaded_model = self._load()
             return model
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan with the highest joint score, or the parser's plan if the model fails."""
+        """Return the best candidate; the parser's plan if the model fails or calls have failed."""
         started = time.perf_counter()
         if request.failures:
             return self._parser_planner.plan(request)
@@ -149,17 +150,17 @@ class EnsemblePlanner:
     def _plans_and_error(
         self, request: PlanRequest
     ) -> tuple[Iterator[ScoredPlan], Exception | None]:
-        """Return plans and no error; if the model fails, the parser's plans and the error."""
+        """Return plans and ``None``; if the model fails, the parser's plans and the error."""
         parser_plans = self._parser_plans(request)
         try:
             if parser_plans and self._parser_suffices(parser_plans[0], request):
                 return iter(parser_plans), None
             return self._ranked_plans(self._candidates(request, parser_plans)), None
-        except Exception as error:  # noqa: BLE001 - a planner never raises for its model
+        except Exception as error:  # noqa: BLE001 - a planner must not raise a model's error
             return map(self._asking_back_if_unsure, parser_plans), error
 
     def _asking_back_if_unsure(self, scored: ScoredPlan) -> ScoredPlan:
-        """Return a parser's plan that also asks back if its confidence is below ``asks_below``."""
+        """Return the plan; ``asks_back`` is also True if the confidence is below ``asks_below``."""
         confidence = scored.confidence
         is_unsure = confidence is not None and confidence < self._card.asks_below
         return scored._replace(asks_back=scored.asks_back or is_unsure)
@@ -169,7 +170,7 @@ class EnsemblePlanner:
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))
 
     def candidates(self, request: PlanRequest) -> list[CandidatePlan]:
-        """Return the plans to rank: first the parser's in its order, then the model's.
+        """Return the plans to rank: first the parser's in the parser's order, then the model's.
 
         See ``ModelPlanner.ranked`` for the errors of a model that fails.
         """
@@ -181,9 +182,9 @@ class EnsemblePlanner:
             return list(islice(valid_plans(self._parser, request), self._parser_candidates))
 
     def _parser_suffices(self, top_plan: ScoredPlan, request: PlanRequest) -> bool:
-        """Return True if the parser is sure without history, or the model's prompt is too long."""
+        """Return True if the parser is sure of its plan, or if the model's prompt is too long."""
+        # A plan without a confidence counts as sure. The parser does not read history.
         is_sure = top_plan.confidence is None or top_plan.confidence >= self._card.sure
-        # The parser does not read history.
         if is_sure and not request.history:
             return True
         return self._model.prompt_tokens(request) > MAX_PROMPT_TOKENS
@@ -191,6 +192,7 @@ class EnsemblePlanner:
     def _candidates(
         self, request: PlanRequest, parser_plans: Sequence[ScoredPlan]
     ) -> list[CandidatePlan]:
+        # Of equal plans, the parser's first one counts.
         scored_by_plan = {scored.plan: scored for scored in reversed(parser_plans)}
         model_scores = self._model.ranked(request, [*dict.fromkeys(s.plan for s in parser_plans)])
         parser_scores = {

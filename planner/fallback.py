@@ -14,7 +14,7 @@ from casewright.tools import NO_EVIDENCE, Source
 def fallback_plan(request: PlanRequest) -> Plan:
     """Return a plan that is valid for the request: one call, with the whole question if possible.
 
-    The plan calls the first tool that needs only the question, or ``no_evidence`` if there is none.
+    The plan calls the first tool that needs only the question, or else ``no_evidence``.
     """
     for tool in request.toolbox:
         required = [p for p in tool.parameters if p.required]
@@ -40,7 +40,7 @@ class FallbackPlanner:
 
 
 def fallback_result(
-    planner: str,
+    planner_name: str,
     reason: str | Exception,
     result: PlanResult,
     *,
@@ -49,16 +49,17 @@ def fallback_result(
     tokens: Mapping[str, int] | None = None,
     written: str = "",
 ) -> PlanResult:
-    """Return the fallback planner's result and the reason why ``planner`` failed.
+    """Return a result of the fallback planner, with the reason why another planner failed.
 
-    ``milliseconds`` is the time of both planners; ``written`` is cut to ``MAX_WRITTEN_CHARACTERS``.
+    ``milliseconds`` is the time of both planners. ``attempts``, ``tokens`` and ``written`` are the
+    failed planner's; ``written`` is cut to ``MAX_WRITTEN_CHARACTERS``.
     """
     if isinstance(reason, Exception) and not isinstance(reason, CasewrightError):
         reason = f"It failed: {one_line(reason)}"
     return replace(
         result,
         attempts=attempts + result.attempts,
-        fallback=f"{planner}: {reason}",
+        fallback=f"{planner_name}: {reason}",
         milliseconds=milliseconds,
         tokens=tokens or result.tokens,
         written=written[:MAX_WRITTEN_CHARACTERS],

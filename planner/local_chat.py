@@ -20,7 +20,7 @@ def local_chat(name: str, *, temperature: float = 0, max_tokens: int = 256) -> L
 
 
 class LocalChat(SimpleChatModel):
-    """Chat model that samples the answers of a language model with the model's chat template.
+    """Chat model that samples answers from a language model, whose chat template it uses.
 
     Attributes:
         model: A ``LanguageModel``.
@@ -29,7 +29,7 @@ class LocalChat(SimpleChatModel):
     """
 
     model: Any
-    # ``tokens`` is the name in the release before.
+    # ``tokens`` is the former name of this field.
     max_tokens: int = Field(default=1024, validation_alias=AliasChoices("max_tokens", "tokens"))
     temperature: float = 0.8
 
@@ -52,7 +52,7 @@ class LocalChat(SimpleChatModel):
         torch = import_module("torch")
         # All messages become one user turn, since some chat templates have no system role.
         text = "\n\n".join(str(message.text) for message in messages)
-        prompt = self.model.encode(Prompt("", text))
+        prompt = self.model.encode(Prompt(head="", tail=text))
         ids = torch.tensor([[*prompt.head, *prompt.tail]], device=self.model.device)
         with torch.inference_mode():
             output = self.model.network.generate(

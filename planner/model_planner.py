@@ -288,7 +288,7 @@ def _matcher_factory(
         from casewright.planner.grammar import PlanGrammar
 
         return PlanGrammar(model.grammar_tokenizer).plan_matcher
-    from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
+    from casewright.planner.decoding.free_matcher import FreeMatcher, text_and_end_tokens
 
-    allowed = text_tokens(model)
+    allowed = text_and_end_tokens(model)
     return lambda request: FreeMatcher(allowed)

@@ -1,4 +1,4 @@
-"""Cases, facets, encoders, the case store over Qdrant, selection, and ingestion."""
+"""Case stores on Qdrant: cases, facets, encoders, selection of cases, ingestion of documents."""
 
 from casewright.stores.case import Binary, Case
 from casewright.stores.documents.cases import document_schema, remove_root, roots_of

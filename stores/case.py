@@ -14,7 +14,7 @@ from typing import Any
 
 from casewright.errors import InputError
 
-#: Namespace of all case ids: equal cases have equal ids on every machine.
+#: Namespace of the UUIDs of cases, so that equal cases have equal ids on every machine.
 CASE_NAMESPACE = uuid.UUID("5f0c9f5c-7a1e-5d7b-9a54-3f7f1f0f6a10")
 
 
@@ -24,8 +24,8 @@ class Binary:
 
     Attributes:
         media_type: IANA media type, for example ``"image/png"``.
-        data: The bytes, or ``None`` with a ``path``.
-        path: The path of a file, or ``None`` with ``data``.
+        data: The bytes; ``None`` if ``path`` is given.
+        path: The path of a file; ``None`` if ``data`` is given.
     """
 
     media_type: str
@@ -68,13 +68,13 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A solved problem; plans are cases too.
+    """A solved problem: for example, a question with its plan, or a passage of a document.
 
     Attributes:
-        problem: The components by name, each a text, a number, a JSON value or a ``Binary``.
+        problem: The components by name; each is a text, a number, a JSON value or a ``Binary``.
         solution: The solution; any JSON value.
         result: The outcome of the solution; any JSON value.
-        metadata: JSON values by name, for conditions and display; ``tenant`` is the case's owner.
+        metadata: JSON values by name, for search conditions and display; ``tenant`` is the owner.
         quality: The case's quality, in the schema's range; ``None`` if it was not measured.
         quality_by: The name of the model that measured the quality.
         created: ISO 8601 time of creation, UTC.
@@ -91,7 +91,7 @@ class Case:
     id: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form, from which an engine makes a stored payload (see ``payload``)."""
+        """Return the JSON form without the id; engines make stored payloads from this form."""
         return {
             "problem": {
                 name: value.to_json() if isinstance(value, Binary) else value

@@ -14,6 +14,7 @@ from casewright.errors import CasewrightError, DependencyError, FacetError, Inpu
 from casewright.stores.case import Binary, check_text
 from casewright.stores.encoders.encoder import Encoder, float_rows
 
+#: The components of a case's problem, by name.
 Components = Mapping[str, Any]
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[Components]], Vectors]
@@ -28,15 +29,15 @@ class Facet:
         components: The problem components that the facet reads, of any modality. A case that lacks
             a required component has a vector of zeros and scores 0.
         dimension: Length of the facet's vectors.
-        embed_case: Embeds stored cases (L_j): maps n problems to an array or tensor (n, dimension),
-            whose rows the store scales to unit length.
-        embed_query: Embeds queries (L_j); with a cue, unlike ``embed_case`` (CBR-RAG's g).
-        describe: Returns the components as text for a prompt (T_j).
-        model: The name of the model; a collection can only be opened with the model that built it.
+        embed_case: Embeds the problems of stored cases (L_j in the paper): maps n problems to an
+            array or tensor (n, dimension), whose rows the store scales to unit length.
+        embed_query: Embeds queries in the same way, or otherwise, such as with a cue before a text.
+        describe: Returns the components as text for a prompt (T_j in the paper).
+        model: The embedding model's name; a collection opens only with the model that built it.
         weight: Default weight in a search, at least 0.
         optional: Components that a problem may lack (MCBR-RAG, note 6).
-        takes_text: True if a query that is one text stands for every component. ``False`` for a
-            facet of another modality, which ignores such a query.
+        takes_text: True if a query that is a single text is taken as the value of every component.
+            ``False`` for a facet of another modality, which ignores a single text.
         encoder: The encoder of the facet's texts, if it has one.
     """
 
@@ -70,10 +71,11 @@ class Facet:
         return all(_has_value(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
-        """Embed problems as unit vectors, array (n, dimension); zeros if ``reads`` is false.
+        """Return unit vectors of problems, or of queries if ``query``: array (n, dimension).
 
-        Raise ``FacetError`` if a problem cannot be embedded or its embedding is not finite,
-        ``DependencyError`` if the encoder is not installed, ``InputError`` for a wrong shape.
+        A problem that lacks a required component gets zeros. Raise ``FacetError`` if an embedding
+        fails or is not finite, ``DependencyError`` if the encoder is not installed, and
+        ``InputError`` for a wrong shape.
         """
         unit_vectors = np.zeros((len(problems), self.dimension), dtype=np.float32)
         row_numbers = [row for row, problem in enumerate(problems) if self.reads(problem)]
@@ -133,16 +135,17 @@ def text_facet(
         name: The facet's name; also the component's name if ``components`` is empty.
         components: The components to read; their texts are joined by line breaks.
         inter: True if queries and cases are different kinds of texts, such as questions and
-            passages: a query is embedded by ``embed_queries``, with the encoder's cue (the
-            inter-embedding g of CBR-RAG, section 4.2). ``False`` embeds both in one way (f).
+            passages; then ``embed_queries`` embeds queries, with the encoder's cue. ``False``
+            embeds queries like cases. CBR-RAG, section 4.2, calls this inter and intra.
         cue: Text before a query, instead of the encoder's cue.
-        describe: Returns the text form of a problem, which is embedded instead of the joined texts.
+        describe: Returns the text of a problem to embed instead of the joined texts.
     """
     if isinstance(components, str):
         problem = f"text_facet {name!r} was given components={components!r}."
         raise InputError(f"{problem} Give a list of names: [{components!r}].")
     names = tuple(components) or (name,)
-    query_cue = cue if cue is not None else getattr(encoder, "cue", "") if inter else ""
+    encoder_cue = getattr(encoder, "cue", "") if inter else ""
+    query_cue = encoder_cue if cue is None else cue
     embed_queries = getattr(encoder, "embed_queries", encoder.embed) if inter else encoder.embed
 
     def problem_text(problem: Components) -> str:
@@ -150,8 +153,8 @@ def text_facet(
             return describe(problem)
         return "\n".join(component_text(problem[component]) for component in names)
 
-    def encoder_inputs(problems: Sequence[Components], cue: str = "") -> list[str]:
-        cued_texts = [cue + problem_text(problem) for problem in problems]
+    def encoder_inputs(problems: Sequence[Components], prefix: str = "") -> list[str]:
+        cued_texts = [prefix + problem_text(problem) for problem in problems]
         for cued_text in cued_texts:
             check_text(cued_text)
         return cued_texts
@@ -170,7 +173,7 @@ def text_facet(
 
 
 def _has_value(component: Any) -> bool:
-    # A value of another type is present; an array has no single truth value.
+    # Only texts are tested for emptiness: an array has no single truth value.
     return bool(component) if isinstance(component, str | None) else True
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from casewright.stores.case import Case
 
-#: Decimals to which scores are rounded to be compared, so that all engines give the same order.
+#: Scores are rounded to this many decimals and then compared, so that engines agree on the order.
 DECIMALS = 6
 
 
@@ -22,9 +22,9 @@ class Hit:
     Attributes:
         score: ``lambda_b * relevance + (1 - lambda_b) * quality``.
         relevance: Sum over the facets of weight times cosine.
-        facet_scores: The unweighted cosine of each facet; 0 for an absent component. The search of
-            documents adds the log-odds that the passage answers.
-        vector: The facets' unit vectors, concatenated.
+        facet_scores: The unweighted cosine of each facet; 0 for an absent component. For a passage
+            of a document, also ``answer``: the log-odds that the passage answers the question.
+        vector: The case's unit vectors of all facets, concatenated.
     """
 
     case: Case
@@ -44,10 +44,10 @@ class Retained:
     """The outcome of retaining a case.
 
     Attributes:
-        id: The case's id, or for ``duplicate`` the id of the stored case.
-        outcome: ``added``; ``updated`` (same problem and solution, other quality or result);
+        id: The case's id; for ``duplicate``, the id of the similar case that is stored.
+        outcome: ``added``; ``updated`` (the stored case has got a new quality or result);
             ``unchanged``; ``duplicate`` (a similar problem with the same solution is stored);
-            ``refused`` (it did not pass the schema's ``verify``).
+            ``refused`` (the case did not pass the schema's ``verify``).
         reason: The reason of a refusal.
     """
 
@@ -56,7 +56,8 @@ class Retained:
     reason: str = ""
 
 
-def near_best(hits: Sequence[Hit], min_relevance: float, share: float) -> list[Hit]:
-    """Return hits with at least ``min_relevance`` and at least ``share`` of the best relevance."""
-    best = max((hit.relevance for hit in hits), default=0.0)
-    return [hit for hit in hits if hit.relevance >= max(min_relevance, share * best)]
+def near_best(hits: Sequence[Hit], min_relevance: float, share_of_best: float) -> list[Hit]:
+    """Return hits with at least this relevance and at least this share of the best relevance."""
+    best_relevance = max((hit.relevance for hit in hits), default=0.0)
+    threshold = max(min_relevance, share_of_best * best_relevance)
+    return [hit for hit in hits if hit.relevance >= threshold]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import platformdirs
 
-# Folders set for this process. The environment is not changed, so that a setting from a file does
-# not look like a setting from the environment.
+# Folders set for this process, by the end of the variable's name. The environment is not changed,
+# so that a setting from a file does not look like a setting from the environment.
 _overrides: dict[str, Path] = {}
 
 
 def choose_folders(home: Path | None = None, cache: Path | None = None) -> None:
-    """Override ``CASEWRIGHT_HOME`` and ``CASEWRIGHT_CACHE_FOLDER`` for this process."""
+    """Override ``CASEWRIGHT_HOME`` and ``CASEWRIGHT_CACHE_FOLDER``; ``None`` ends an override."""
     _overrides.clear()
     folders = (("HOME", home), ("CACHE_FOLDER", cache))
     _overrides.update({name: folder for name, folder in folders if folder})

@@ -12,10 +12,10 @@ from casewright.errors import DependencyError, InputError
 
 @contextmanager
 def plot_file(file: Path, **settings: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield a matplotlib figure and its axes, and write the figure to a file at the end.
+    """Yield a matplotlib figure and its axes; write the figure to a file when the block ends.
 
-    The file's ending is its format; ``settings`` are arguments of ``pyplot.subplots``. Raise
-    ``DependencyError`` without matplotlib, and ``InputError`` if the file cannot be written.
+    The end of the file's name sets the format; ``settings`` are arguments of ``pyplot.subplots``.
+    Raise ``DependencyError`` if there is no matplotlib, ``InputError`` if the file is not writable.
     """
     try:
         import matplotlib

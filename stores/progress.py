@@ -1,4 +1,4 @@
-"""Progress of long work on stderr, so that stdout has only results."""
+"""Shows the progress of long work on stderr, so that stdout has only results."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ MIN_ITEMS = 500
 #: Maximum and minimum seconds between two lines if stderr is not a terminal.
 MAX_PAUSE, MIN_PAUSE = 10.0, 1.0
 
+#: A function that is called with the number of further items that are done.
 Advance = Callable[[int], None]
 
 
@@ -31,9 +32,9 @@ def progress_bar(
 ) -> Iterator[Advance]:
     """Show a bar over ``total`` items and yield a function that advances it by n.
 
-    ``show`` forces or suppresses the bar; ``None`` shows it on a terminal for long work, and
-    elsewhere writes a line every ten seconds, with the text of ``suffix`` at its end. If ``show``
-    is a function, that function is yielded.
+    ``show`` forces or suppresses the bar. ``None`` shows it on a terminal for long work; if stderr
+    is not a terminal, a line is written every ten seconds, and ``suffix`` returns its end. If
+    ``show`` is a function, nothing is shown and that function is yielded.
     """
     if callable(show):
         yield show
@@ -59,10 +60,10 @@ def show_progress(
 ) -> Iterator[Advance]:
     """Show the progress of work that a user waits for: a bar on a terminal, lines elsewhere.
 
-    A line with an estimate of the remaining time is written after every tenth of the items, but not
-    within ``min_pause`` seconds of the last line, and after ``max_pause`` seconds without a line.
-    ``total=None`` means an unknown number of items; ``unit`` names the items; ``suffix`` returns
-    the end of each line.
+    A line has an estimate of the remaining time. A line is written when a further tenth of the
+    items is done, but not within ``min_pause`` seconds of the last line; and whenever no line was
+    written for ``max_pause`` seconds. ``total`` is ``None`` if the number of items is unknown.
+    ``unit`` is a word for the items; ``suffix`` returns the end of each line.
     """
     if sys.stderr.isatty():
         with _bars.bar(description, total) as advance:
@@ -70,7 +71,7 @@ def show_progress(
         return
     lock, end_event = threading.Lock(), threading.Event()
     started = last_time = time.monotonic()
-    done_count = tenths = 0
+    done_count = written_tenths = 0
 
     def write() -> None:
         nonlocal last_time
@@ -85,12 +86,12 @@ def show_progress(
         print(f"{description}: {text}{suffix()}", file=sys.stderr, flush=True)
 
     def count_items(count: int) -> None:
-        nonlocal done_count, tenths
+        nonlocal done_count, written_tenths
         with lock:
             done_count += count
             reached_tenths = 10 * done_count // total if total else 0
-            if reached_tenths > tenths and time.monotonic() - last_time >= min_pause:
-                tenths = reached_tenths
+            if reached_tenths > written_tenths and time.monotonic() - last_time >= min_pause:
+                written_tenths = reached_tenths
                 write()
 
     def write_after_pauses() -> None:
@@ -109,12 +110,11 @@ def show_progress(
 
 
 def note(message: str) -> None:
-    """Print one line about long work to stderr."""
+    """Print one line to stderr, above the bars if there are any."""
     with _bars.lock:
         if _bars.progress is None:
             print(message, file=sys.stderr, flush=True)
         else:
-            # A direct print could overwrite a bar.
             _bars.progress.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -138,7 +138,7 @@ class _Bars:
         try:
             yield lambda count: progress.advance(task, count)
         finally:
-            if total is None:
+            if total is None:  # A full bar, whose total of 1 ``Count`` does not show.
                 progress.update(task, total=1, completed=1)
             with self.lock:
                 self._open_bars -= 1
@@ -155,19 +155,19 @@ def _rich_progress() -> Progress:
     elapsed = progress.TimeElapsedColumn()
 
     class Count(progress.MofNCompleteColumn):
-        """A column with the number of done items, if known."""
+        """A column with the number of done items, if the total is known."""
 
         def render(self, task: progress.Task) -> Text:
             return super().render(task) if task.total not in (None, 1) else Text("")
 
     class Time(progress.TimeRemainingColumn):
-        """A column with the remaining time, if known, or the elapsed time."""
+        """A column with the remaining time, or the elapsed time if the total is unknown."""
 
         def render(self, task: progress.Task) -> Text:
             return elapsed.render(task) if task.total is None else super().render(task)
 
     columns = progress.TextColumn("{task.description}"), progress.BarColumn(), Count(), Time()
-    # A redirection would also send the caller's output to stderr.
+    # If rich redirected stdout, the caller's results would go to stderr too.
     return progress.Progress(
         *columns, console=Console(stderr=True), redirect_stdout=False, redirect_stderr=False
     )

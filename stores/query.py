@@ -28,19 +28,19 @@ COSINE_SPREAD = 0.1
 class StoreQuery:
     """A query, embedded and weighted.
 
-    ``units`` are the concatenated unit vectors of the facets; ``facet_weights``, which sum to 1,
-    are the weights of the facets. ``vector`` is the engine's query vector: the units scaled by the
-    weights and ``lambda_b``, the share of the relevance, then ``factor``, the weight of the stored
-    quality. A score is a stored vector's dot product with ``vector``, plus ``constant``; ``slack``
-    is the maximum error of a score.
+    ``units`` are the facets' unit vectors, concatenated. ``facet_weights`` sum to 1; ``lambda_b``
+    is the share of the relevance. ``vector`` is the engine's query vector: ``units``, multiplied by
+    ``facet_weights`` and ``lambda_b``, and at the end ``quality_factor``, which multiplies the
+    stored quality. A case's score is the dot product of ``vector`` and the case's stored vector,
+    plus ``quality_constant``. ``slack`` is the maximum error of a score.
     """
 
     schema: CaseSchema
     units: NDArray[np.float32]
     facet_weights: NDArray[np.float64]
     lambda_b: float
-    factor: float
-    constant: float
+    quality_factor: float
+    quality_constant: float
     vector: NDArray[np.float32]
     slack: float
 
@@ -53,11 +53,11 @@ class StoreQuery:
         lambda_b: float,
         scale: QualityScale,
     ) -> StoreQuery:
-        """Return a weighted query (RAGSys, equation 3, over MCBR-RAG's weighted cosines)."""
+        """Return a query for RAGSys's equation 3, with MCBR-RAG's weighted cosines as relevance."""
         facet_weights = schema.weights(weights)
         factor, constant = scale.query_terms(lambda_b)
-        weighted = lambda_b * units * dimension_weights(schema, facet_weights)
-        vector = np.append(weighted, factor).astype(np.float32)
+        weighted_units = lambda_b * units * dimension_weights(schema, facet_weights)
+        vector = np.append(weighted_units, factor).astype(np.float32)
         slack = SLACK * (1 + abs(1 - lambda_b) * (scale.high - scale.low))
         return cls(schema, units, facet_weights, lambda_b, factor, constant, vector, slack)
 
@@ -67,15 +67,15 @@ class StoreQuery:
 
         Such a query needs an exact search: an HNSW graph links stored vectors with similar facets,
         and would miss cases of high quality. The standard deviations of both parts of the score are
-        compared; a stored quality has the standard deviation 0.1 (see ``stored``).
+        compared; that of a stored quality is 1 / 10 (see ``stored``).
         """
         return bool(abs(self.vector[-1]) / 10 > COSINE_SPREAD * np.linalg.norm(self.vector[:-1]))
 
     def hits(self, points: Sequence[Point]) -> list[Hit]:
         """Return points as hits of this query, in the order of the points.
 
-        Scores are computed again in double precision, so that equal cases have equal scores on
-        every engine. Raise ``StoreDamagedError`` if a score is impossible for unit vectors.
+        The engine's scores are replaced by scores in double precision, so that equal cases have
+        equal scores on every engine. Raise ``StoreDamagedError`` for an impossible score.
         """
         if not points:
             return []
@@ -84,15 +84,15 @@ class StoreQuery:
         products = vectors[:, :-1] * self.units.astype(np.float64)
         facet_scores = np.add.reduceat(products, starts, axis=1)
         relevance = (facet_scores * self.facet_weights).sum(axis=1)
-        quality = self.factor * vectors[:, -1].astype(np.float64) + self.constant
-        self._check_possible(points, facet_scores, quality)
+        quality = self.quality_factor * vectors[:, -1].astype(np.float64) + self.quality_constant
+        self._check_scores(points, facet_scores, quality)
         cases = [Case.from_json(point.id, point.payload) for point in points]
         scores = (self.lambda_b * relevance + quality).tolist()
         names = list(self.schema.slices)
         scores_by_facet = [dict(zip(names, row, strict=True)) for row in facet_scores.tolist()]
         return list(map(Hit, cases, scores, relevance.tolist(), scores_by_facet, vectors[:, :-1]))
 
-    def _check_possible(
+    def _check_scores(
         self,
         points: Sequence[Point],
         facet_scores: NDArray[np.float64],
@@ -112,5 +112,5 @@ class StoreQuery:
 
 
 def dimension_weights(schema: CaseSchema, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return each facet's weight for each of its dimensions."""
+    """Return a weight for each dimension of the concatenated facets: the weight of its facet."""
     return np.repeat(weights, [facet.dimension for facet in schema.facets]).astype(np.float32)

@@ -1,4 +1,4 @@
-"""A question that searches a store repeatedly, by its own vector or by other vectors."""
+"""A question with which a store is searched repeatedly, by its own or by other vectors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Found:
     """A hit with the score of the search that returned it.
 
     Attributes:
-        hit: The case, with its score against the question.
-        nearness: The score of the search, which may have used another vector.
+        hit: The case and its score against the question.
+        nearness: The case's score in the search, which need not use the question's vector.
     """
 
     hit: Hit
@@ -35,11 +35,11 @@ class Found:
 class Question:
     """A question that is embedded once; ``CaseStore.question`` returns it.
 
-    The scores of all hits are similarities to the question, without quality, for every search.
+    After every search, a hit's score is its similarity to the question; quality does not count.
 
     Attributes:
         query: The question, embedded and weighted.
-        finder: A reader of the store's collection.
+        finder: Reads the store's collection.
         where: A condition on the metadata of all results.
     """
 
@@ -64,16 +64,16 @@ class Question:
         return self.query
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as separate questions, array (n, d)."""
+        """Return an array (n, d): the vectors of n texts, each embedded as a question."""
         schema = self.query.schema
         return schema.vectors([schema.query(text) for text in texts], query=True)
 
     def hits(self, ids: Sequence[str]) -> list[Hit]:
-        """Return the cases of these ids as hits, in their order, without unknown ids."""
+        """Return the cases of these ids as hits, in the order of the ids; ignore unknown ids."""
         return self.query.hits(self.finder.points(ids, vectors=True))
 
     def best(self, k: int, *, exclude: Collection[str] = ()) -> list[Found]:
-        """Return the k best cases without the excluded ones, by score, then id."""
+        """Return the k best cases whose ids are not in ``exclude``, by score, then id."""
         excluded_ids = set(exclude)
         hits = self.finder.best(self.query, k + len(excluded_ids), self.where, exact=False)
         return [Found(hit, hit.score) for hit in hits if hit.case.id not in excluded_ids][:k]
@@ -81,11 +81,11 @@ class Question:
     def nearest(
         self, vectors: NDArray[np.float32], k: int, *, exclude: Collection[str] = ()
     ) -> list[Found]:
-        """Return the k cases nearest to any of m vectors, by batches of exact searches.
+        """Return the k cases nearest to any of m vectors, by exact searches.
 
-        Nearness is the largest of the m weighted sums of the facets' dot products (cosines for unit
-        vectors). ``vectors`` is an array (m, d), facets concatenated as in ``Hit.vector``; cases
-        with an id in ``exclude`` are left out.
+        A case's nearness is its largest score for any of the vectors; a score is the weighted sum
+        of the facets' dot products. ``vectors`` is an array (m, d), with facets concatenated as in
+        ``Hit.vector``. Cases with an id in ``exclude`` are left out.
         """
         query_vectors = self._query_vectors(vectors)
         condition = with_tenant(self.where, self.finder.tenant)
@@ -100,20 +100,21 @@ class Question:
             for id_, score in itertools.chain.from_iterable(rankings):
                 nearness[id_] = max(score, nearness.get(id_, score))
             # The highest possible score of a case that was not fetched.
-            cut_rankings = (ranking for ranking in rankings if len(ranking) == limit)
-            bound = max((ranking[-1][1] for ranking in cut_rankings), default=-np.inf)
+            full_rankings = (ranking for ranking in rankings if len(ranking) == limit)
+            bound = max((ranking[-1][1] for ranking in full_rankings), default=-np.inf)
             ids = nearness.keys() - set(exclude)
             best_ids = sorted(ids, key=lambda id_: (-round(nearness[id_], DECIMALS), id_))[:k]
             if len(best_ids) < k or round(nearness[best_ids[-1]], DECIMALS) > bound + SLACK:
                 return [Found(hit, nearness[hit.case.id]) for hit in self.hits(best_ids)]
-            # The next case may have an equal score.
+            # A case that was not fetched may have the last case's score: fetch more cases.
             limit *= 2
         return []
 
     def matching(self, where: Where, *, exclude: Collection[str] = ()) -> list[Found]:
         """Return every case that meets a condition and the question's condition, by score, then id.
 
-        For a field in both, the question's condition counts. ``exclude`` has ids to leave out.
+        If both conditions have a field, the question's one counts. Cases with an id in ``exclude``
+        are left out.
         """
         condition = with_tenant({**where, **(self.where or {})}, self.finder.tenant)
         excluded_ids = set(exclude)
@@ -125,7 +126,7 @@ class Question:
         return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
 
     def _query_vectors(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the engine's query vectors: weighted vectors, with 0 for the quality."""
+        """Return the engine's query vectors: weighted vectors, with the weight 0 for quality."""
         length = len(self.query.units)
         rows = np.asarray(vectors, dtype=np.float32)
         if rows.ndim != 2 or rows.shape[1] != length:

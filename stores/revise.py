@@ -12,13 +12,13 @@ from casewright.stores.case import Case
 from casewright.stores.schema import CaseSchema
 from casewright.stores.tenant import TENANT
 
-#: A function of a case and the reason why it failed; it returns a repaired case, or ``None``.
+#: Returns a repaired case, or ``None``, given a case and the reason why it failed.
 Repair = Callable[[Case, str], Case | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """The result of ``revise``: the last attempt, and the reasons why earlier attempts failed."""
+    """The result of ``revise``: the last attempt, and the reasons why attempts failed."""
 
     case: Case
     passed: bool
@@ -30,8 +30,8 @@ def revise(
 ) -> Revised:
     """Verify a case by its schema's ``verify``; repair it if the check fails.
 
-    ``repair`` makes at most ``attempts - 1`` further attempts; if it raises, the error is one of
-    the reasons. Raise ``InputError`` if ``attempts`` is below 1.
+    ``repair`` is called at most ``attempts - 1`` times. If it raises, its error is added to the
+    reasons, and there is no further attempt. Raise ``InputError`` if ``attempts`` is below 1.
     """
     if attempts < 1:
         raise InputError(f"attempts={attempts}: a case is checked at least once.")
@@ -51,7 +51,7 @@ def revise(
 
 
 def refusal_reason(case: Case, schema: CaseSchema) -> str | None:
-    """Return the reason to refuse a case, or ``None``; an error of the verifier is a reason."""
+    """Return the reason to refuse a case, or ``None``; an error of ``verify`` is a reason."""
     if schema.verify is None:
         return None
     try:
@@ -60,7 +60,6 @@ def refusal_reason(case: Case, schema: CaseSchema) -> str | None:
         return f"It could not be verified: {one_line(error)}"
     if reason is None or (isinstance(reason, str) and reason):
         return reason
-    # ``verify`` must not return True or False.
     return f"It could not be verified: the schema's verify returned {reason!r}, not a text or None."
 
 
@@ -68,19 +67,19 @@ class _Unchanged(Enum):
     UNCHANGED = "unchanged"
 
 
-#: The value of a field that does not change.
+#: The value in a ``Change`` of a field that does not change.
 UNCHANGED: Final = _Unchanged.UNCHANGED
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New values of a case's fields; other fields stay.
+    """New values of a case's fields; fields without a new value do not change.
 
     Attributes:
         quality: The quality, clamped to the schema's range; ``None`` if it was not measured.
         quality_by: The name of the model that measured the quality.
         result: The outcome of the solution.
-        metadata: All metadata except the tenant, which does not change.
+        metadata: The new metadata, which replace all old metadata except the tenant.
     """
 
     quality: float | _Unchanged | None = UNCHANGED
@@ -92,12 +91,12 @@ class Change:
 def with_change(case: Case, change: Change) -> Case:
     """Return the case with a change; raise ``InputError`` if the change is invalid."""
     if not isinstance(change, Change):
-        raise InputError(f"The case {case.id} is to become {change!r:.200}. Give a Change.")
+        raise InputError(f"The change of case {case.id} is {change!r:.200}. Give a Change.")
     names = ("quality", "quality_by", "result", "metadata")
     values = {name: value for name in names if (value := getattr(change, name)) is not UNCHANGED}
     if "metadata" in values:
         if not isinstance(values["metadata"], Mapping):
-            problem = f"The case {case.id} is to have the metadata {values['metadata']!r:.200}"
+            problem = f"The new metadata of case {case.id} are {values['metadata']!r:.200}"
             raise InputError(f"{problem}. Give a mapping.")
         tenant = {TENANT: case.metadata[TENANT]} if TENANT in case.metadata else {}
         new_metadata = {name: value for name, value in values["metadata"].items() if name != TENANT}

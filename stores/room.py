@@ -11,14 +11,14 @@ from casewright.errors import DiskFullError
 
 #: Bytes that must stay free.
 SPARE_BYTES = 8_000_000
-#: Error messages of libraries that hide the error number.
+#: Finds a disk error by its message, since some libraries hide the error number.
 DISK_ERROR = re.compile(
     r"os error (?:28|30|122)\b|no space left|disk is full|read-only file system", re.I
 )
 
 
 def check_room(folder: Path, needed_bytes: int = 0) -> None:
-    """Raise ``DiskFullError`` unless a disk has ``needed_bytes + SPARE_BYTES`` free bytes."""
+    """Raise ``DiskFullError`` unless the folder's disk has ``needed_bytes + SPARE_BYTES`` free."""
     ancestor = folder
     while not ancestor.exists() and ancestor != ancestor.parent:
         ancestor = ancestor.parent
@@ -31,7 +31,7 @@ def check_room(folder: Path, needed_bytes: int = 0) -> None:
 
 
 def as_disk_error(error: BaseException) -> DiskFullError | None:
-    """Return the error for a full or read-only disk, if ``error`` or its cause is such an error."""
+    """Return a ``DiskFullError`` if a full or read-only disk caused an error; else ``None``."""
     cause: BaseException | None = error
     while cause is not None:
         code = cause.errno if isinstance(cause, OSError) else None

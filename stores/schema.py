@@ -24,14 +24,14 @@ MAX_QUALITY = 1e30
 
 
 def solution_text(case: Case) -> str:
-    """Return the solution as text, which stands for the case in a prompt (its support)."""
+    """Return a case's solution as its support: the text that stands for the case in a prompt."""
     return component_text(case.solution)
 
 
 def full_text(case: Case, facets: Sequence[Facet] = ()) -> str:
     """Return components, solution and result as text: the full case (CBR-RAG, equation 4b).
 
-    The facets' ``describe`` describes components that are not texts (MCBR-RAG's T_j).
+    ``Facet.describe`` turns components that are not texts into texts (MCBR-RAG's T_j).
     """
     descriptions = {facet.components: facet.describe for facet in facets}
     lines = []
@@ -50,15 +50,15 @@ class CaseSchema:
     """The schema of a store's cases.
 
     Attributes:
-        name: The name of the collection, and a part of case ids: letters, digits, ``_``, ``-``.
+        name: The collection's name (letters, digits, ``_``, ``-``). Case ids depend on it too.
         facets: The facets by which cases are compared; at least one.
         quality_range: Lowest and highest quality; other values are clamped.
-        support: Returns a case's support as text.
+        support: Returns the text that stands for a case in a prompt; by default the solution.
         full: Returns the full case as text; by default ``full_text``.
         verify: The Revise step, called with a case before it is retained; returns ``None`` or the
             reason to refuse the case.
-        tenanted: True if cases belong to tenants, and a store is opened for one tenant.
-        near: Minimum similarity of the problems of duplicates, whose solutions must be equal.
+        tenanted: True if cases belong to tenants; a store must then be opened for one tenant.
+        near: Cases with equal solutions are duplicates if their problems are at least this similar.
         slices: The position of each facet's vector in a stored vector, by the facet's name.
     """
 
@@ -99,7 +99,7 @@ class CaseSchema:
         return sum(facet.dimension for facet in self.facets) + 1
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
-        """Return the default weights, or ``given`` and 0 for other facets, scaled to sum to 1.
+        """Return weights that sum to 1: the default ones, or ``given`` and 0 for facets not in it.
 
         Raise ``InputError`` for unknown facets, and for weights below 0, not finite, or all 0.
         """
@@ -123,16 +123,16 @@ class CaseSchema:
         return shares
 
     def query(self, text: str) -> Components:
-        """Return a problem with the text as value of each component that only text facets read."""
-        by_takes_text: dict[bool, set[str]] = {True: set(), False: set()}
+        """Return a problem with the text in each component that only ``takes_text`` facets read."""
+        text_components, others = set[str](), set[str]()
         for facet in self.facets:
-            by_takes_text[facet.takes_text].update(facet.components)
-        return dict.fromkeys(sorted(by_takes_text[True] - by_takes_text[False]), text)
+            (text_components if facet.takes_text else others).update(facet.components)
+        return dict.fromkeys(sorted(text_components - others), text)
 
     def check_query(
         self, problem: Components, weights: Mapping[str, float] | None, lambda_b: float
     ) -> None:
-        """Raise ``InputError`` for bad weights, or if no weighted facet can read the problem.
+        """Raise ``InputError`` for bad weights, or if no facet with a weight can read the problem.
 
         With ``lambda_b=0``, similarity does not count and any problem is allowed.
         """
@@ -150,7 +150,7 @@ class CaseSchema:
         return np.concatenate([f.vectors(problems, query=query) for f in self.facets], axis=1)
 
     def layout(self) -> dict[str, Any]:
-        """Return the properties that a collection and the schema that opens it must share."""
+        """Return the properties that must be the same in a collection and in its schema."""
         return {
             "format": FORMAT,
             "schema": self.name,

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
 #: Maximum error of a similarity of unit vectors in single precision.
 SLACK = 1e-5
-#: Number of candidates that are updated at every pick, divided by the number of picks.
+#: For k picks, k times this number of candidates are updated at every pick.
 CANDIDATES_PER_PICK = 4
 
 
@@ -38,14 +38,14 @@ def mmr(
 ) -> list[RowPick]:
     """Pick k candidates greedily by score minus redundancy (RAGSys, Algorithm 1).
 
-    A pick can only raise the redundancy of other candidates, so that earlier values are upper
-    bounds (accelerated greedy, Minoux 1978). Only the best candidates are updated at every pick;
-    the rest are updated when one of their bounds is reached. Candidates that may be the best are
-    found in single precision, and compared in double precision. The picks are as in an algorithm in
-    double precision that compares values to six decimals.
+    A pick can only raise the redundancy of other candidates. So the value that a candidate had
+    before a pick is an upper bound of its value after the pick (accelerated greedy, Minoux 1978).
+    At every pick, only the best candidates (the active ones) are updated; the others are updated
+    when the best value is not above all their bounds. Contenders for a pick are found in single
+    precision and compared in double precision, to six decimals.
 
     Args:
-        vectors: Array (n, d) of the candidates.
+        vectors: The candidates' vectors, array (n, d).
         weights: Array (d): the similarity of two rows is the weighted sum of their products.
         scores: Array (n) of ``Hit.score``: the relevance with the quality bias.
         ids: The candidates' ids; ties are broken by score, then id.
@@ -56,11 +56,11 @@ def mmr(
     if k <= 0:
         return []
     order = _tie_order(scores, ids)
-    relevance, diversity = lambda_d * scores[order], 1 - lambda_d
+    weighted_scores, diversity_weight = lambda_d * scores[order], 1 - lambda_d
     single_weights = weights.astype(np.float32)
     # Rows are in tie order, so that the first of equal values is picked.
-    picked_rows, redundancies, values = [0], [0.0], [float(relevance[0])]
-    # ``redundancy`` includes the first ``counted_picks`` picks.
+    picked_rows, redundancies, values = [0], [0.0], [float(weighted_scores[0])]
+    # ``redundancy`` is the highest similarity to the first ``counted_picks`` picks.
     redundancy, counted_picks = np.full(count, -np.inf), 0
     active_count = max(64, CANDIDATES_PER_PICK * k)
     while len(picked_rows) < k:
@@ -68,24 +68,25 @@ def mmr(
         similarity = (vectors @ new_picks.T).max(axis=1, initial=-np.inf)
         redundancy = np.maximum(redundancy, similarity[order])
         counted_picks = len(picked_rows)
-        relevance[picked_rows] = -np.inf
-        bounds = relevance - diversity * redundancy
+        weighted_scores[picked_rows] = -np.inf
+        bounds = weighted_scores - diversity_weight * redundancy
         active_count = min(active_count, count)
-        best = np.sort(np.argpartition(-bounds, active_count - 1)[:active_count])
-        others_bound = -np.inf if active_count == count else float(np.delete(bounds, best).max())
-        active = vectors[order[best]], weights, relevance[best], redundancy[best], diversity
+        rows = np.sort(np.argpartition(-bounds, active_count - 1)[:active_count])
+        others_bound = -np.inf if active_count == count else float(np.delete(bounds, rows).max())
+        active = vectors[order[rows]], weights, weighted_scores[rows], redundancy[rows]
         earlier_vectors = vectors[order[picked_rows]] * weights
-        limits = k - counted_picks, others_bound
-        for index, new_redundancy, value in _best_picks(*active, earlier_vectors, *limits):
-            picked_rows.append(int(best[index]))
+        settings = diversity_weight, k - counted_picks, others_bound
+        for index, new_redundancy, value in _best_picks(*active, earlier_vectors, *settings):
+            picked_rows.append(int(rows[index]))
             redundancies.append(new_redundancy)
             values.append(value)
-        # Without a pick, too many candidates have almost equal values: update more candidates.
+        # If nothing was picked, too many values are almost equal: update more candidates.
         active_count *= 4 if len(picked_rows) == counted_picks else 1
     return list(map(RowPick, order[picked_rows].tolist(), redundancies, values))
 
 
 def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:
+    """Return the rows by score, then id."""
     rounded_scores = np.round(scores, DECIMALS)
     order = np.argsort(-rounded_scores, kind="stable")
     equals_next = np.diff(rounded_scores[order]) == 0
@@ -97,43 +98,44 @@ def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _best_picks(
-    rows: Rows,
+    vectors: Rows,
     weights: Floats,
-    relevance: Floats,
+    weighted_scores: Floats,
     redundancy: Floats,
-    diversity: float,
     earlier_vectors: Floats,
+    diversity_weight: float,
     limit: int,
     others_bound: float,
 ) -> Iterator[tuple[int, float, float]]:
-    """Yield index, redundancy and value of at most ``limit`` picks from the best candidates.
+    """Yield index, redundancy and value of at most ``limit`` picks from the active candidates.
 
-    The picks end before a value that is not above ``others_bound``, the bound of all other
-    candidates. ``earlier_vectors`` (picks, d) are the weighted vectors of the earlier picks.
+    ``others_bound`` is the highest bound of the other candidates; a pick's value is above it.
+    ``earlier_vectors`` (picks, d) are the weighted vectors of the earlier picks.
     """
     single_weights = weights.astype(np.float32)
     pick_vectors = np.concatenate([earlier_vectors, np.empty((limit, earlier_vectors.shape[1]))])
     for size in range(len(earlier_vectors), len(pick_vectors)):
-        bounds = relevance - diversity * redundancy
-        lower_bound = bounds.max() - 2 * diversity * SLACK - 10.0**-DECIMALS
+        bounds = weighted_scores - diversity_weight * redundancy
+        lower_bound = bounds.max() - 2 * diversity_weight * SLACK - 10.0**-DECIMALS
+        # A candidate that was picked has the bound -inf.
         contenders = np.flatnonzero(bounds >= max(lower_bound, np.finfo(np.float64).min))
         if not len(contenders):
             return
-        redundancies = (rows[contenders].astype(np.float64) @ pick_vectors[:size].T).max(axis=1)
-        values = relevance[contenders] - diversity * redundancies
+        redundancies = (vectors[contenders].astype(np.float64) @ pick_vectors[:size].T).max(axis=1)
+        values = weighted_scores[contenders] - diversity_weight * redundancies
         best = int(np.argmax(np.round(values, DECIMALS)))
-        if values[best] <= others_bound + diversity * SLACK + 10.0**-DECIMALS:
+        if values[best] <= others_bound + diversity_weight * SLACK + 10.0**-DECIMALS:
             return
         index = int(contenders[best])
         yield index, float(redundancies[best]), float(values[best])
-        pick_vectors[size] = rows[index] * weights
-        relevance[index] = -np.inf
-        redundancy = np.maximum(redundancy, rows @ (rows[index] * single_weights))
+        pick_vectors[size] = vectors[index] * weights
+        weighted_scores[index] = -np.inf
+        redundancy = np.maximum(redundancy, vectors @ (vectors[index] * single_weights))
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A selected hit, whose score includes the quality bias.
+    """A selected hit; the hit's score includes the quality bias.
 
     Attributes:
         redundancy: The highest similarity to an earlier pick; 0 for the first pick.
@@ -152,7 +154,7 @@ class Selection:
     Attributes:
         picks: The picks, in order.
         certified: True if the picks are proved to equal a selection from all cases.
-        candidates: Number of candidates.
+        candidates: Number of cases from which the picks were selected.
         searches: Number of searches, including those of the proof.
     """
 
@@ -178,7 +180,7 @@ def select(
     """Pick k of the hits, each relevant and unlike the picks before it.
 
     Args:
-        hits: Candidates of one search; the scores include the quality bias of ``lambda_b``.
+        hits: Candidates of one search; their scores include the search's quality bias.
         k: The number of picks, at most the number of hits.
         lambda_d: Share of the score, from 0 (only diversity) to 1 (no diversity).
         weights: The weights of the search, which also apply to redundancy.
@@ -213,12 +215,12 @@ def check_counts(minimum: int, **counts: Any) -> None:
 
 def check_share(**shares: Any) -> None:
     """Raise ``InputError`` for a value that is not a number from 0 to 1."""
-    _check(shares, 1, "the share of the relevance is from 0 to 1.")
+    _check(shares, 1, "give a number from 0 to 1.")
 
 
 def check_bias(**shares: Any) -> None:
     """Raise ``InputError`` for a value that is not a number from 0 to 2."""
-    _check(shares, 2, "from 0 to 1, or to 2 for a quality that counts against a case.")
+    _check(shares, 2, "give a number from 0 to 1, or up to 2 to let quality count against a case.")
 
 
 def _check(shares: Mapping[str, Any], maximum: int, rule: str) -> None:

@@ -1,4 +1,4 @@
-"""Selectors of demonstrations for a model: RAGSys's retrievers."""
+"""Selectors of demonstrations, the examples in a model's prompt, after RAGSys's retrievers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class MarginalSelector:
         lambda_d: Share of the score; the rest is the share of diversity.
         lambda_b: Share of the relevance in the score; 1 ignores quality, 0 uses only quality, and a
             value above 1 prefers low quality (see ``CaseStore.search``).
-        weights, where: See ``CaseStore.search``.
+        weights: See ``CaseStore.search``.
+        where: See ``CaseStore.search``.
     """
 
     lambda_d: float = 0.75
@@ -31,7 +32,7 @@ class MarginalSelector:
     def select(
         self, store: CaseStore, query: str | Mapping[str, Any], k: int, where: Where | None = None
     ) -> Selection:
-        """Select cases of a store; ``where`` extends, or overrides, the selector's condition."""
+        """Select cases; ``where`` adds to the selector's condition, and overrides its fields."""
         conditions = {**(self.where or {}), **(where or {})}
         settings: dict[str, Any] = {"weights": self.weights, "where": conditions}
         return store.select(query, k, lambda_d=self.lambda_d, lambda_b=self.lambda_b, **settings)
@@ -46,7 +47,7 @@ class MarginalSelector:
         return select(hits, k, store.schema, lambda_d=self.lambda_d, weights=self.weights)
 
 
-#: The retrievers that RAGSys compares, with its default shares.
+#: The retrievers that RAGSys compares, with its default shares; BIAS is a bias for quality.
 BIAS = MarginalSelector(lambda_d=1.0, lambda_b=0.0)
 RELEVANCE = MarginalSelector(lambda_d=1.0, lambda_b=1.0)
 RELEVANCE_BIAS = MarginalSelector(lambda_d=1.0, lambda_b=0.95)

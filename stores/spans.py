@@ -1,7 +1,7 @@
-"""OpenTelemetry spans with GenAI attributes, made only if the program imports OpenTelemetry.
+"""OpenTelemetry spans with GenAI attributes, made only if the program sets a tracer provider.
 
-Attributes are names of tools and planners, and counts. They include questions, plans, arguments and
-results only with ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true``.
+Attributes hold counts, and the names of tools and planners. They hold questions, plans, arguments
+and results only with ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ OPERATION = "gen_ai.operation.name"
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 #: A function that adds attributes to a span.
 AddAttributes = Callable[[Mapping[str, Any]], None]
-#: LangGraph's exceptions that pause a run, which do not count as errors.
+#: LangGraph's exceptions that pause a run; they do not count as errors.
 _PAUSES = ("GraphInterrupt", "GraphBubbleUp")
 
 
 def tracer() -> Any:
-    """Return the tracer of the global provider; ``None`` if no program has set one."""
+    """Return the tracer of the global provider; ``None`` if the program has set no provider."""
     if (trace := sys.modules.get("opentelemetry.trace")) is None:
         return None
     provider = trace.get_tracer_provider()
@@ -31,12 +31,12 @@ def tracer() -> Any:
     return None if is_unset else provider.get_tracer("casewright")
 
 
-def content(**values: Any) -> dict[str, str]:
-    """Return values as texts by name (``__`` for a dot), if ``CONTENT_VARIABLE`` is true."""
+def content_attributes(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return values as texts, by attribute name; nothing unless ``CONTENT_VARIABLE`` is true."""
     if os.environ.get(CONTENT_VARIABLE, "").lower() != "true":
         return {}
     return {
-        name.replace("__", "."): value if isinstance(value, str) else json.dumps(value, default=str)
+        name: value if isinstance(value, str) else json.dumps(value, default=str)
         for name, value in values.items()
     }
 
@@ -45,10 +45,10 @@ def content(**values: Any) -> dict[str, str]:
 def span(
     operation: str, target: str = "", attributes: Mapping[str, Any] | None = None
 ) -> Iterator[AddAttributes]:
-    """Open a span around a block; yield a function that adds attributes to it.
+    """Open a span around a block; yield a function that adds attributes to the span.
 
-    A span with the attribute ``error.type`` counts as failed. An exception sets the attribute to
-    its class name; the exception's text is not recorded.
+    ``operation`` and ``target`` make the span's name. A span with the attribute ``error.type``
+    counts as failed; an exception sets it to the exception's class, and its text is not recorded.
     """
     if (active_tracer := tracer()) is None:
         yield lambda new_attributes: None

@@ -48,8 +48,8 @@ class CaseStore:
     Args:
         location: ``":memory:"`` for qdrant-client's local mode; a folder for Qdrant Edge; or the
             URL of a Qdrant server or cluster.
-        tenant: The store writes and sees only this tenant's cases. ``None`` is for cases without
-            a tenant, and for users who may see all cases.
+        tenant: The store writes and sees only this tenant's cases. With ``None``, the store sees
+            all cases, and writes cases as they are, with or without a tenant.
         api_key: The API key of a server.
         lock_seconds: Seconds to wait for a folder that another process holds.
         timeout: Time limit of a request to a server, in seconds.
@@ -90,9 +90,9 @@ class CaseStore:
             raise
 
     def for_tenant(self, tenant: str) -> CaseStore:
-        """Return a store of the same cases for one tenant.
+        """Return a store of the same collection that writes and sees only one tenant's cases.
 
-        Both stores share a connection: close this store last.
+        Both stores share a connection, and may be closed in any order.
         """
         tenant_store = object.__new__(type(self))
         tenant_store.__dict__ |= self.__dict__
@@ -110,21 +110,21 @@ class CaseStore:
         progress: bool | Callable[[int], None] | None = None,
         on_error: Callable[[Case, FacetError], None] | None = None,
     ) -> list[str]:
-        """Write cases, replace cases with the same id, and return the ids of the written cases.
+        """Write cases, replacing stored cases with the same ids; return the ids of written cases.
 
         Cases are encoded and written in batches; several threads write to a server. After an error,
-        the earlier batches are stored; adding all cases again stores each case once.
+        the earlier batches stay stored. All cases may be added again; each is stored only once.
 
         Args:
             progress: Show a bar on stderr; ``None`` shows it on a terminal for long work. A
                 function is called with the number of cases stored since its last call.
-            on_error: Called for each case that is left out, since a facet cannot embed it.
+            on_error: Called for each case that a facet cannot embed; the case is left out.
 
         Raises:
-            InputError: A case is not JSON, has a quality that is not finite, or another tenant.
+            InputError: A case is not JSON, its quality is not finite, or it has another tenant.
             FacetError: A case cannot be embedded, and there is no ``on_error``.
-            StoreUnavailableError: The server does not answer, or refuses the request, after the
-                options' retries; the message has the number of stored cases.
+            StoreUnavailableError: The server does not answer, or refuses the request, in all
+                attempts (see ``ServerOptions``); the message has the number of stored cases.
         """
         if isinstance(cases, Case):
             raise InputError("add() was given one case. Give a list of them: add([case]).")
@@ -141,7 +141,7 @@ class CaseStore:
                 batch = complete_cases[start : start + BATCH_CASES]
                 encoded, units = embed_cases(self.schema, batch, on_error, len(written_ids))
                 if encoded:
-                    # Another store may have replaced the collection since the last batch.
+                    # Another store of this process may have replaced the collection meanwhile.
                     scale = self._scale(fresh=scale is None) or self._create(complete_cases)
                     if self.tenant is None or given_ids.isdisjoint(case.id for case in encoded):
                         upload(*point_parts(encoded, units, scale))
@@ -156,11 +156,11 @@ class CaseStore:
         return written_ids
 
     def get(self, ids: str | Sequence[str]) -> list[Case]:
-        """Return the cases of these ids, in their order, without unknown ids."""
+        """Return the cases of these ids, in the order of the ids; ignore unknown ids."""
         return [_case(point) for point in self._finder.points(ids)]
 
     def all(self, where: Where | None = None) -> list[Case]:
-        """Return every case that matches, ordered by id."""
+        """Return every case that meets the condition, ordered by id."""
         with suppress(NoCollectionError):
             points = self.engine.scroll(self.schema.name, with_tenant(where, self.tenant))
             return sorted(map(_case, points), key=lambda case: case.id)
@@ -216,8 +216,8 @@ class CaseStore:
         """Pick k cases, each relevant and unlike the picks before it (RAGSys, Algorithm 1).
 
         The selection starts from a few candidates. One search for each pick, in a single batch,
-        proves that no other case could have been picked, or else finds such cases; then they are
-        fetched, and the selection is repeated (see ``finding``).
+        either proves that no other case could have been picked, or finds cases that could. These
+        cases become candidates too, and the selection is repeated (see ``finding``).
 
         Args:
             query: See ``search``.
@@ -240,7 +240,7 @@ class CaseStore:
             store_query = self._query(query, weights, lambda_b, where)
             if store_query is None or k == 0:
                 return Selection((), True, 0, 0)
-            limits = {"candidates": initial_count, "max_candidates": most}
+            limits = {"initial_candidates": initial_count, "max_candidates": most}
             return self._finder.select(
                 store_query, k, lambda_d=lambda_d, weights=weights, where=where, **limits
             )
@@ -252,7 +252,7 @@ class CaseStore:
 
         See ``search`` for the arguments and errors.
         """
-        query = self._query(text, weights, 1.0, where)
+        query = self._query(text, weights, lambda_b=1.0, where=where)
         return None if query is None else Question(text, query, self._finder, where)
 
     def as_retriever(self, **settings: Any) -> CaseRetriever:
@@ -292,14 +292,16 @@ class CaseStore:
                 return Retained(complete.id, "updated")
             self._check_ids_free([complete])
             if scale := self._scale(fresh=True):
-                query = StoreQuery.of(self.schema, units[0], None, 1.0, scale)
+                query = StoreQuery.of(
+                    self.schema, units[0], weights=None, lambda_b=1.0, scale=scale
+                )
                 if duplicate := self._finder.duplicate(complete, query):
                     return Retained(duplicate.id, "duplicate")
             self._write([complete], units, scale or self._create([complete]))
             return Retained(complete.id, "added")
 
     def update(self, changes: Mapping[str, Change]) -> None:
-        """Change fields of cases by id without encoding them; this process's other writes wait.
+        """Change fields of cases by id; nothing is encoded. This process's other writes wait.
 
         Raise ``InputError`` if an id is unknown, or a change is invalid; then no case is changed.
         """
@@ -332,7 +334,7 @@ class CaseStore:
                     self.engine.delete(self.schema.name, stored_ids)
 
     def count(self, where: Where | None = None) -> int:
-        """Count the cases that match."""
+        """Count the cases that meet the condition."""
         with suppress(NoCollectionError):
             return self.engine.count(self.schema.name, with_tenant(where, self.tenant))
         return 0
@@ -367,7 +369,7 @@ class CaseStore:
         return self._engine
 
     def _scale(self, *, fresh: bool = False) -> QualityScale | None:
-        """Return the collection's quality scale; ``None`` if there is no collection."""
+        """Return the collection's quality scale, if there is one; ``fresh`` ignores the cache."""
         layout = self.engine.layout(self.schema.name, fresh=fresh)
         return None if layout is None else scale_of(layout, self.schema, self.location)
 
@@ -380,7 +382,7 @@ class CaseStore:
         return self._scale() or fitted_scale
 
     def _complete_case(self, case: Case, given_ids: set[str] | None = None) -> Case:
-        """Return a valid case with tenant, id and time; add a given id to ``given_ids``."""
+        """Return a valid case with tenant, id and time; add ``case``'s own id to ``given_ids``."""
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)

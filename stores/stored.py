@@ -1,11 +1,11 @@
-"""Converts cases to stored points: embedding, and the scale by which quality is stored.
+"""Converts cases to stored points: embeds them, and scales their quality.
 
-The quality b is a number in the vector (RAGSys, Contal & McGoldrick 2024, section 4). After the
-facets' unit vectors, a case's vector has ``(b - mean) / (10 * spread)``, and a query's vector has
+The vector stores the quality b too (RAGSys, Contal & McGoldrick 2024, section 4). After the facets'
+unit vectors, a case's vector has ``(b - mean) / (10 * spread)``, and a query's vector has
 ``(1 - lambda_b) * 10 * spread``, so that one dot product and a constant give
-``lambda_b * sum_j w_j cos_j + (1 - lambda_b) * b`` exactly, for any mean and spread. Both are
-computed from the cases of the first ``add``. They only keep the stored number small: a raw quality
-would ruin an approximate index.
+``lambda_b * sum_j w_j cos_j + (1 - lambda_b) * b`` exactly, for any mean and spread. The mean and
+the spread are those of the cases of the first ``add``. The scaling only keeps the stored number
+small: a large number would ruin an approximate index.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from casewright.stores.schema import CaseSchema
 
 
 def clamp(quality: Any, quality_range: tuple[float, float]) -> float | None:
-    """Return the clamped quality, or ``None``; raise ``InputError`` if it is not finite."""
+    """Return a quality clamped to its range, or ``None``; raise ``InputError`` if not finite."""
     if quality is None:
         return None
     try:
@@ -63,7 +63,7 @@ class QualityScale:
         return cls(low, high, mean, spread if spread > 1e-9 else (high - low) / 4)
 
     def stored(self, quality: float | None) -> float:
-        """Return the number stored in the vector."""
+        """Return the number that stands for a quality in a stored vector."""
         return 0.0 if quality is None else (quality - self.mean) / (10 * self.spread)
 
     def query_terms(self, lambda_b: float) -> tuple[float, float]:
@@ -79,8 +79,8 @@ def embed_cases(
 ) -> tuple[list[Case], NDArray[np.float32]]:
     """Embed cases; return the embedded cases and their vectors, array (n, sum of dimensions).
 
-    ``on_error`` is called with each case that cannot be embedded; without it, raise a
-    ``FacetError`` with ``stored_count``, the number of cases of the earlier batches.
+    ``on_error`` is called with each case that cannot be embedded. Without ``on_error``, raise a
+    ``FacetError``; its message has ``stored_count``, the number of cases of the earlier batches.
     """
     try:
         return batch, schema.vectors([case.problem for case in batch])
@@ -107,7 +107,7 @@ def embed_cases(
 def point_parts(
     cases: Sequence[Case], units: NDArray[np.float32], scale: QualityScale
 ) -> tuple[list[str], NDArray[np.float32], list[dict[str, Any]]]:
-    """Return ids, vectors and payloads of n cases from their facets' unit vectors (n, d)."""
+    """Return ids, vectors and payloads of n cases, given their facets' unit vectors (n, d)."""
     quality = np.array([scale.stored(case.quality) for case in cases]).reshape(-1, 1)
     vectors = np.concatenate([units, quality], axis=1).astype(np.float32)
     return [case.id for case in cases], vectors, [case.to_json() for case in cases]
@@ -116,7 +116,8 @@ def point_parts(
 def scale_of(layout: Mapping[str, Any], schema: CaseSchema, location: str) -> QualityScale:
     """Return the quality scale from a collection's layout.
 
-    Raise ``SchemaMismatchError`` for another schema, ``StoreDamagedError`` for a missing scale.
+    Raise ``SchemaMismatchError`` if another schema made the collection, and ``StoreDamagedError``
+    if the scale is missing.
     """
     differences = [
         f"{key} is {layout.get(key)} there, {expected} here"

@@ -21,12 +21,12 @@ def checked_tenant(tenant: str | None, schema: CaseSchema) -> str | None:
         advice = "Open its store with tenant=; it then writes and sees only that tenant's cases."
         raise InputError(f"{problem} {advice}")
     if tenant is not None and (not isinstance(tenant, str) or not tenant):
-        raise InputError(f"A store was opened for the tenant {tenant!r}. Name it by a text.")
+        raise InputError(f"A store was opened for the tenant {tenant!r}. Give its name as a text.")
     return tenant
 
 
 def with_tenant(where: Where | None, tenant: str | None) -> Where | None:
-    """Return conditions that include the tenant; raise ``InputError`` for an invalid condition."""
+    """Return ``where`` with a condition on the tenant; raise ``InputError`` if it is invalid."""
     check_where(where)
     if tenant is None:
         return where
@@ -40,11 +40,11 @@ def with_tenant(where: Where | None, tenant: str | None) -> Where | None:
 
 
 def case_of_tenant(case: Case, tenant: str | None) -> Case:
-    """Return a case with the tenant; raise ``InputError`` if it has another tenant, or several."""
+    """Return a case with the tenant; raise ``InputError`` if the case has another, or several."""
     case_tenant = case.metadata.get(TENANT)
-    # A condition matches any item of a list, so a tenant must be a single text.
+    # A condition matches any item of a list, so a tenant must be a single value.
     if case_tenant is not None and not isinstance(case_tenant, (str, int)):
-        advice = "Name one by a text; a case of several is added once for each."
+        advice = "Give one tenant, as a text; add a case of several tenants once for each."
         raise InputError(f"A case belongs to the tenant {case_tenant!r:.200}. {advice}")
     if tenant is None:
         return case

@@ -26,16 +26,16 @@ def check_where(where: Where | None) -> None:
         if not isinstance(name, str) or not name or '"' in name:
             rule = "A field's name is a text that is not empty and has no double quote."
             raise InputError(f"where has the field {name!r}. {rule}")
-        if not (_is_value(value) or _is_range(value) or _is_negated(value)):
+        if not (_is_single_or_list(value) or _is_range(value) or _is_negated(value)):
             raise InputError(
                 f"where asks for {name} = {value!r}. Give a text, a whole number, a boolean, a "
                 'list of texts or of whole numbers, a range such as {"gte": 1, "lt": 5}, or '
-                '{"not": …} with one of the first four.'
+                '{"not": …} with any of these except a range.'
             )
 
 
 def qdrant_filter(where: Where | None) -> models.Filter | None:
-    """Return conditions as a Qdrant filter; ``None`` without conditions."""
+    """Return conditions as a filter of Qdrant's client; ``None`` without conditions."""
     from qdrant_client import models
 
     def make_condition(name: str, value: Any) -> models.FieldCondition:
@@ -52,7 +52,7 @@ def qdrant_filter(where: Where | None) -> models.Filter | None:
 
 
 def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
-    """Return conditions as a filter of Edge's payloads; ``None`` without conditions."""
+    """Return conditions as a filter for ``edge_payload``'s fields; ``None`` without conditions."""
     import qdrant_edge as edge
 
     def make_condition(name: str, value: Any) -> Any:
@@ -62,6 +62,7 @@ def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
                 edge.FieldCondition(key="value", range=edge.RangeFloat(**value)),
             ]
             return edge.NestedCondition("numbers", edge.Filter(must=range_conditions))
+        # A tag is a text that joins a field's name and one value.
         tags = [tag(name, item) for item in ([value] if _is_single(value) else value)]
         return edge.FieldCondition(key=TAGS, match=edge.MatchAny(tags))
 
@@ -71,7 +72,7 @@ def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
 def _filter(
     where: Where | None, make_condition: Callable[[str, Any], Any], combine: Callable[..., Filter]
 ) -> Filter | None:
-    """Return an engine's filter of the conditions, some of which may be negated."""
+    """Return an engine's filter (``combine``) of conditions, some of which may be negated."""
     check_where(where)
     if not where:
         return None
@@ -95,10 +96,10 @@ def _is_range(value: Any) -> bool:
 
 
 def _is_negated(value: Any) -> bool:
-    return isinstance(value, Mapping) and set(value) == {"not"} and _is_value(value["not"])
+    return isinstance(value, Mapping) and set(value) == {"not"} and _is_single_or_list(value["not"])
 
 
-def _is_value(value: Any) -> bool:
+def _is_single_or_list(value: Any) -> bool:
     if isinstance(value, (list, tuple, set, frozenset)):
         is_all_text = all(isinstance(item, str) for item in value)
         return is_all_text or all(type(item) is int for item in value)

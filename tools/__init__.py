@@ -1,4 +1,4 @@
-"""Tools: specifications, toolboxes, and tools from functions, stores, LangChain and MCP."""
+"""Tool specifications, toolboxes, and adapters for functions, stores, LangChain and MCP."""
 
 from casewright.tools.alias import alias, original
 from casewright.tools.from_file import tool_from_record, toolbox_from_file, toolbox_to_records

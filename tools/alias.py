@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+#: An identifier: a valid name of a tool, a parameter or a field.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPE = re.compile(r"_x([0-9a-f]+)_")
 
 
 def alias(name: str) -> str:
-    """Return an identifier for a tool's name: the name itself if it is an identifier.
+    """Return an identifier for a tool's name; most identifiers are returned unchanged.
 
     Every character that an identifier cannot hold becomes ``_xHEX_``, as does every underscore
     before an ``x``, so that every ``_xHEX_`` in an alias is an escape.

@@ -1,4 +1,4 @@
-"""Runs a generator in a blocking or async way, so that both versions share their code.
+"""Runs a generator in a blocking or async way, so that sync and async callers share its code.
 
 The generator, called a *body*, yields each piece of work that takes time, and receives the work's
 result or exception. ``run`` does the work in the current thread; ``arun`` awaits it.
@@ -25,7 +25,7 @@ class Work:
         call: The blocking function.
         acall: The async function; without it, ``arun`` calls ``call`` in a daemon thread.
         seconds: The time limit, after which the work is abandoned with a ``TimeoutError``; ``None``
-            if the work has a time limit of its own.
+            if the work needs no limit or has its own.
     """
 
     call: Callable[[], Any]
@@ -38,7 +38,7 @@ Body = Generator[Work, Any, Result]
 
 
 def run(body: Body[Result]) -> Result:
-    """Run a body, whose work blocks this thread, and return its result."""
+    """Run a body, with its work in this thread, and return the body's result."""
     resume = partial(body.send, None)
     while True:
         try:

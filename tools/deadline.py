@@ -25,7 +25,7 @@ owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_own
 class _CallThreads:
     """Counts and limits the threads that run calls, in total and for each owner.
 
-    A thread counts until its call ends; ``abandoned_count`` counts threads of abandoned calls.
+    A thread is counted until its call ends, also if the call is abandoned (``abandoned_count``).
     """
 
     def __init__(self, limit: int, owner_limit: int) -> None:
@@ -45,8 +45,8 @@ class _CallThreads:
             if is_owner_full or self._running.total() >= self._limit:
                 raise BusyError(
                     f"{self._running.total()} threads run calls, {self._running[owner_name]} "
-                    "of them for this caller, and no more may start. Wait until some end; give "
-                    "tools that hang a timeout of their own, or run them in a process."
+                    "of them for this caller, and no more may start. Wait until some end; set a "
+                    "timeout in tools that may hang, or run them in a process."
                 )
             self._running[owner_name] += 1
         try:
@@ -72,7 +72,7 @@ class _CallThreads:
 
 
 class _CallFuture(Future[Any]):
-    """The future of a call; cancelling it ends the wait, but not the thread."""
+    """The future of a call; ``cancel`` counts the call as abandoned, but the thread goes on."""
 
     def __init__(self, threads: _CallThreads) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class _CallFuture(Future[Any]):
 
 
 _threads = _CallThreads(limit=1024, owner_limit=1024)
-#: The inboxes of idle threads; the thread that became idle last is on the right.
+#: The inboxes of idle threads, in the order in which the threads became idle.
 _idle_inboxes: deque[SimpleQueue[Callable[[], None]]] = deque()
 # A forked process has none of these threads.
 os.register_at_fork(after_in_child=_idle_inboxes.clear)
@@ -133,14 +133,14 @@ def bound_call_threads(limit: int, owner_limit: int) -> None:
 def start_daemon(function: Callable[[], Result]) -> Future[Result]:
     """Run a function in a daemon thread, with this context's variables; return its future.
 
-    Executors join their threads when the process ends, so that a hanging call would block the end;
-    a daemon thread can be abandoned. A ``StopIteration`` or ``StopAsyncIteration`` becomes a
-    ``RuntimeError``, since an awaited future cannot hold a ``StopIteration``. Raise ``BusyError``
-    if too many threads run calls.
+    Executors of ``concurrent.futures`` wait for their threads when the process ends, so that a
+    hanging call would block the end; a daemon thread can be abandoned. A ``StopIteration`` or
+    ``StopAsyncIteration`` becomes a ``RuntimeError``, since an awaited future cannot hold a
+    ``StopIteration``. Raise ``BusyError`` if too many threads run calls.
     """
     threads, owner_name = _threads, owner.get()
     future = _CallFuture(threads)
-    # Mark the future as running, so that a caller that stops waiting cannot cancel it.
+    # Mark the future as running, so that ``call`` can set a result even after ``cancel``.
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
 
@@ -178,7 +178,7 @@ def call_within(function: Callable[[], Result], seconds: float | None) -> Result
 
 
 async def detach(future: asyncio.Future[Any]) -> None:
-    """Detach a cancelled future from the event loop, in case it ignores the cancellation.
+    """Wait briefly for a cancelled future; detach it from the event loop if it has not ended.
 
     At its end, ``asyncio.run`` waits for every registered task; a task that does not end must not
     block the process (docs.python.org, Extending asyncio, "Task lifetime support").
@@ -198,7 +198,7 @@ async def await_within(awaitable: Awaitable[Result], seconds: float) -> Result:
         if not future.done():
             future.cancel()
             # Retrieve a later exception: asyncio logs an exception that nobody retrieved.
-            future.add_done_callback(lambda late: late.cancelled() or late.exception())
+            future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             await detach(future)
     if not done:
         raise TimeoutError
@@ -211,10 +211,11 @@ _loop: tuple[int, asyncio.AbstractEventLoop] | None = None
 
 
 async def in_background(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on a background loop, and return its result; cancel it with this call.
+    """Run a coroutine on a background loop, and return its result.
 
-    The coroutine may need seconds to end a process or a connection. The caller's loop could
-    interrupt that work, since the executor does not wait for a step that exceeds its time limit.
+    If this call is cancelled, the coroutine is cancelled too. It may then need seconds to end a
+    process or a connection. On the caller's loop, this could be interrupted, since the executor of
+    a plan does not wait for a step that exceeds its time limit.
     """
     global _loop
     with _loop_lock:

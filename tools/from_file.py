@@ -1,4 +1,4 @@
-"""Reads and writes tools as JSON: toolbox files, and single records (``tools_extra``)."""
+"""Reads and writes tools as JSON: toolbox files, and records in ``tools_extra`` of a query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from casewright.tools.alias import NAME, alias
 from casewright.tools.parameter import Parameter, Source, sources_of
 from casewright.tools.spec import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec
 
-#: The advice for each type of a pydantic error.
+#: The advice for each type of pydantic error.
 _TYPE_ADVICE = {
     "missing": "Add it.",
     "string_type": "Write a text.",
@@ -61,7 +61,7 @@ class _ToolRecord(BaseModel):
 
     @field_validator("parameters", mode="before")
     @classmethod
-    def _with_descriptions(cls, value: Any) -> Any:
+    def _texts_as_objects(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         return {n: {"description": p} if isinstance(p, str) else p for n, p in value.items()}
@@ -83,8 +83,9 @@ def tool_from_record(record: Any) -> ToolSpec:
 def read_tool(record: Any, *, exact: bool = False) -> ToolSpec:
     """Return the tool of a decoded JSON value; see ``tool_from_record``.
 
-    ``exact`` refuses unknown fields of the record, and keeps a name that is an identifier even if
-    ``alias`` would change it (such as ``get_xml``). Raise ``ToolError`` for a malformed record.
+    With ``exact``, unknown fields of the record are refused, and a name that is an identifier is
+    kept even if ``alias`` would change it (such as ``get_xml``). Raise ``ToolError`` if the record
+    is malformed.
     """
     try:
         valid = _ToolRecord.model_validate(record)
@@ -106,7 +107,7 @@ def _validation_message(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         problem = _unknown_field_message(path.pop(), _ParameterRecord)
     elif path[:1] == ["parameters"] and len(path) == 2:
-        problem = "The value is neither a text nor an object. Write its description."
+        problem = "The value is neither a text nor an object. Write a description."
     else:
         problem = f"{error['msg']}. {_TYPE_ADVICE.get(error['type'], '')}".rstrip()
     return f"{'.'.join(path) or 'the record'}: {problem}"
@@ -121,8 +122,8 @@ def _unknown_field_message(name: str, model: type[BaseModel]) -> str:
 def toolbox_from_file(path: Path) -> Toolbox:
     """Return the toolbox of a JSON file; its tools can be planned, but not executed.
 
-    The file has a list of tools, or ``{"tools": [...]}``. A tool is declared as in the plan
-    language's ``tools_extra``::
+    The file has a list of tools, or ``{"tools": [...]}``. A tool is declared as in the field
+    ``tools_extra`` of an annotated query::
 
         {"name": "find_room", "description": "Finds free rooms.", "results": ["room_id"],
          "parameters": {
@@ -135,7 +136,7 @@ def toolbox_from_file(path: Path) -> Toolbox:
     A parameter is a description, or an object with optional fields (defaults in brackets):
     ``description``; ``kind``, a JSON Schema type (``any``, or ``string`` if there are choices);
     ``sources``, the allowed sources of the argument (see ``Parameter``); ``choices``, the allowed
-    texts; ``required`` (true). ``no_evidence`` may be left out.
+    texts; ``required`` (true). The tool ``no_evidence`` is added if it is missing.
 
     Raises:
         InputError: The file cannot be read, or a declaration is malformed; the message names the
@@ -185,7 +186,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _listed_tool(record: Any) -> ToolSpec:
-    """Return the tool of a record in a file, which may also list ``no_evidence``."""
+    """Return the tool of a file's record; the record may declare ``no_evidence``."""
     tool = read_tool(record, exact=True)
     if tool.name != NO_EVIDENCE.name:
         return tool
@@ -195,8 +196,9 @@ def _listed_tool(record: Any) -> ToolSpec:
 
 
 def toolbox_to_records(toolbox: Toolbox) -> list[dict[str, Any]]:
-    """Return records for ``toolbox_from_file``, which gives a toolbox of the same fingerprint."""
+    """Return records from which ``toolbox_from_file`` makes a toolbox of the same fingerprint."""
     tools = list(toolbox)
+    # A standard ``no_evidence`` at the end is left out, since ``Toolbox`` adds it.
     if Toolbox(tools[-1:]).fingerprint() == Toolbox([NO_EVIDENCE]).fingerprint():
         tools.pop()
     return [_tool_record(tool) for tool in tools]

@@ -15,7 +15,7 @@ from casewright.tools.alias import alias
 from casewright.tools.parameter import parameters_of
 from casewright.tools.spec import CallContext, Run, RunAsync, Tenant, ToolExample, ToolSpec
 
-#: Types of parameters that a plan cannot write, and the functions that return their values.
+#: Types of parameters that the executor sets, each with a function that returns the value.
 _INJECTED: tuple[tuple[Any, Callable[[CallContext], Any]], ...] = (
     (CallContext, lambda context: context),
     (Tenant, lambda context: context.tenant),
@@ -42,7 +42,7 @@ def tool_from_function(
     The executor passes the call's context to a parameter of the type ``CallContext``, and the
     request's tenant to a parameter of the type ``Tenant``; plans do not see these parameters.
 
-    The function returns values that JSON can represent. Dates and times become ISO texts;
+    The function must return values that JSON can represent. Dates and times become ISO texts;
     ``Decimal``, ``UUID`` and ``Path`` become ``str``; members of an ``Enum`` become their values,
     also in lists and mappings. Sets, other objects and NaN fail the step.
 
@@ -60,7 +60,7 @@ def tool_from_function(
 
     Raises:
         ToolError: A parameter has a type that JSON cannot represent, ``sources`` names an unknown
-            parameter, or another process cannot import the function.
+            parameter, or the function of a ``process`` tool cannot be imported.
     """
     tool_name: str = name or str(getattr(function, "__name__", "tool"))
     hints = get_type_hints(function)
@@ -71,7 +71,7 @@ def tool_from_function(
     for parameter in inspect.signature(function).parameters.values():
         type_hint = hints.get(parameter.name, Any)
         # Compare by identity: not every type has a hash.
-        inject = next((value_of for kind, value_of in _INJECTED if type_hint is kind), None)
+        inject = next((value_of for type_, value_of in _INJECTED if type_hint is type_), None)
         if inject is not None:
             injectors[parameter.name] = inject
             continue
@@ -94,7 +94,7 @@ def tool_from_function(
 
     run: Run | None = None
     run_async: RunAsync | None = None
-    if process and not processes.is_child:
+    if process and not processes.is_tool_process:
         run_async = processes.in_process(tool_name, function, result_fields)
     elif inspect.iscoroutinefunction(function):
 
@@ -133,7 +133,7 @@ def tool(**settings: Any) -> Callable[[Callable[..., Any]], ToolSpec]: ...
 
 
 def tool(function: Callable[..., Any] | None = None, /, **settings: Any) -> Any:
-    """Return the tool of a function, as a decorator: ``@tool`` or ``@tool(results=(…))``.
+    """Return the tool of a decorated function: write ``@tool`` or ``@tool(results=(…))``.
 
     The ``settings`` are the keyword arguments of ``tool_from_function``; see there for the errors.
     """

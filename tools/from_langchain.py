@@ -47,7 +47,7 @@ def tool_from_langchain(
     parameters = parameters_of(tool.name, properties, required, sources, schema.get("$defs"))
     hidden_names = set(full_schema.get("properties", {})) - set(properties)
 
-    def call(arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
+    def tool_call(arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
         injected = {name: context.scope[name] for name in hidden_names if name in context.scope}
         return {
             "name": tool.name,
@@ -61,10 +61,12 @@ def tool_from_langchain(
         return {"metadata": identifiers, "configurable": identifiers}
 
     def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
-        return _content(tool.name, tool.invoke(call(arguments, context), config(context)))
+        message = tool.invoke(tool_call(arguments, context), config(context))
+        return _returned_value(tool.name, message)
 
     async def run_async(arguments: Mapping[str, Any], context: CallContext) -> Any:
-        return _content(tool.name, await tool.ainvoke(call(arguments, context), config(context)))
+        message = await tool.ainvoke(tool_call(arguments, context), config(context))
+        return _returned_value(tool.name, message)
 
     has_async = _has_async(tool)
     # Only a ``Tool`` or ``StructuredTool`` can lack a blocking function: its ``func`` is then None.
@@ -89,9 +91,9 @@ def _schemas(tool: BaseTool) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         visible = {"properties": tool.args, "required": list(tool.args)}
         return visible, visible
     # Without ``args_schema``, LangChain infers the schema from _run, with injected arguments.
-    full: Any = tool.get_input_schema() if tool.args_schema is None else tool.args_schema
-    schemas: tuple[Any, Any] = tool.tool_call_schema, full
-    visible, full = (s if isinstance(s, dict) else s.model_json_schema() for s in schemas)
+    full_model: Any = tool.get_input_schema() if tool.args_schema is None else tool.args_schema
+    models: tuple[Any, Any] = tool.tool_call_schema, full_model
+    visible, full = (m if isinstance(m, dict) else m.model_json_schema() for m in models)
     return visible, full
 
 
@@ -107,19 +109,19 @@ def _has_async(tool: BaseTool) -> bool:
 def _with_plain_results(tool: BaseTool) -> BaseTool:
     """Return the tool with functions that return dates and similar values as texts.
 
-    LangChain converts a function's result to JSON if it can, else by ``str``.
+    LangChain would convert a result with such values by ``str``, not to JSON.
     """
     from langchain_core.tools import StructuredTool, Tool
 
     if not isinstance(tool, (StructuredTool, Tool)) or tool.response_format != "content":
         return tool
-    functions = {name: getattr(tool, name) for name in ("func", "coroutine")}
-    changes = {name: _plain_function(f, name) for name, f in functions.items() if f is not None}
+    functions = {field: getattr(tool, field) for field in ("func", "coroutine")}
+    changes = {field: _plain_function(f, field) for field, f in functions.items() if f is not None}
     return tool.model_copy(update=changes)
 
 
-def _plain_function(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    # ``wraps`` keeps the signature: LangChain passes the callbacks and configuration in it.
+def _plain_function(function: Callable[..., Any], tool_field: str) -> Callable[..., Any]:
+    # ``wraps`` keeps the signature: LangChain passes callbacks and config only if it names them.
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         return plain(function(*args, **kwargs))
@@ -128,15 +130,15 @@ def _plain_function(function: Callable[..., Any], name: str) -> Callable[..., An
     async def call_async(*args: Any, **kwargs: Any) -> Any:
         return plain(await function(*args, **kwargs))
 
-    return call_async if name == "coroutine" else call
+    return call_async if tool_field == "coroutine" else call
 
 
-def _content(name: str, message: ToolMessage | Any) -> Any:
-    """Return a message's artifact, or else its content; raise ``ToolError`` if it is an error."""
+def _returned_value(name: str, message: ToolMessage | Any) -> Any:
+    """Return a message's artifact, or else its content; raise ``ToolError`` for an error."""
     if getattr(message, "status", "success") == "error":
         raise ToolError(f"Tool {name!r} answered with an error: {str(message.content)[:300]}")
     if (artifact := getattr(message, "artifact", None)) is not None:
         return artifact
     content = getattr(message, "content", message)
-    # LangChain converts an empty result to JSON text too.
+    # These texts are empty results, which LangChain has converted to JSON.
     return None if content in ("null", "{}", "[]") else content

@@ -13,12 +13,12 @@ from casewright.stores.tenant import TENANT
 from casewright.tools.parameter import Parameter, sources_of
 from casewright.tools.spec import CallContext, ToolExample, ToolSpec
 
-#: The source of a result field: a metadata field's name, or a function of the hit.
-FieldSource = str | Callable[[Hit], Any]
+#: The origin of a result field's value: a metadata field's name, or a function of the hit.
+FieldOrigin = str | Callable[[Hit], Any]
 
 
 class Search(Protocol):
-    """Function that replaces ``CaseStore.search``, for example with relevance feedback."""
+    """Function to use instead of ``CaseStore.search``: for example, a relevance feedback loop."""
 
     def __call__(
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
@@ -31,7 +31,7 @@ def tool_from_store(
     *,
     name: str,
     description: str,
-    results: Mapping[str, FieldSource] | None = None,
+    results: Mapping[str, FieldOrigin] | None = None,
     filters: Sequence[str] = (),
     scope: Sequence[str] = (),
     per_tenant: bool = False,
@@ -47,32 +47,32 @@ def tool_from_store(
 
     Args:
         store: The store, which is searched with the default facet weights of its schema.
-        results: The source of each result field, by name: a metadata field, or a function of the
-            hit; by default only ``evidence``, the support text of the case.
-        filters: Metadata fields that become parameters of the tool, before ``query``: only cases
-            with the argument's value are searched.
-        scope: Metadata fields whose values come from the request's scope: a search returns only
-            cases with these values, which a plan cannot write; nothing if the scope lacks a field.
-        per_tenant: True to search the cases of the request's tenant (``store.for_tenant``), even in
-            a store of another tenant; a request without a tenant fails. False to search the store
-            as it is; a tenant's store then refuses requests of other tenants.
-        sources: As for ``tool_from_function``.
-        example: As for ``tool_from_function``.
+        results: The name of each result field, with the metadata field or the function of the hit
+            that gives its value; by default ``evidence``, with the schema's ``support`` text.
+        filters: Metadata fields that become parameters of the tool, before ``query``. A search
+            returns only cases whose fields have the arguments' values.
+        scope: Metadata fields whose values come from the request's scope, not from a plan. A search
+            returns only cases with these values, and nothing if the scope lacks a field.
+        per_tenant: True to search the cases of the request's tenant (``store.for_tenant``), even if
+            the store was opened for another tenant; a request without a tenant fails. False to
+            search the store as it was opened; a store of one tenant then refuses other tenants.
+        sources: The allowed sources of each parameter's argument, by the parameter's name.
+        example: A question that the tool helps to answer, with the plan.
         k: The maximum number of results.
-        min_relevance: The minimum weighted cosine of a result.
-        near_best: The minimum weighted cosine of a result, as a share of the best hit's cosine.
-        lambda_b: The share of the relevance in the score; the rest is the share of the quality.
-        search: A function that replaces ``CaseStore.search``; ``min_relevance``, ``near_best`` and
-            ``lambda_b`` do not apply to it.
+        min_relevance: The minimum relevance (weighted cosine) of a result.
+        near_best: The minimum relevance of a result, as a share of the best hit's relevance.
+        lambda_b: The weight of the relevance in the score; the quality has the weight 1 - lambda_b.
+        search: A function to use instead of ``CaseStore.search``; it ignores ``min_relevance``,
+            ``near_best`` and ``lambda_b``.
 
     Raises:
         ToolError: ``sources`` names an unknown parameter, or a filter would let a plan choose the
             tenant.
     """
-    fields: Mapping[str, FieldSource] = results or {
+    origin_by_field: Mapping[str, FieldOrigin] = results or {
         "evidence": lambda hit: store.schema.support(hit.case)
     }
-    declared = {key: sources_of(values, key) for key, values in (sources or {}).items()}
+    declared = {p: sources_of(source_names, p) for p, source_names in (sources or {}).items()}
     names = [*filters, "query"]
     if unknown := sorted(set(declared) - set(names)):
         raise ToolError(f"Tool {name!r} has no parameter {unknown}; its parameters are {names}.")
@@ -94,7 +94,7 @@ def tool_from_store(
         where |= {field: context.scope[field] for field in scope}
         query = str(arguments["query"])
         if search is not None:
-            # The search has its own store, so the condition names the tenant.
+            # ``search`` has a store of its own, so the condition must name the tenant.
             condition = where if tenant is None else {**where, TENANT: tenant}
             hits = search(query, k, condition, context)[:k]
         else:
@@ -104,8 +104,8 @@ def tool_from_store(
         return [
             {
                 **{
-                    field: hit.case.metadata.get(source) if isinstance(source, str) else source(hit)
-                    for field, source in fields.items()
+                    field: hit.case.metadata.get(origin) if isinstance(origin, str) else origin(hit)
+                    for field, origin in origin_by_field.items()
                 },
                 "source": f"{store.schema.name}:{hit.case.metadata.get('key', hit.case.id)}",
             }
@@ -116,20 +116,20 @@ def tool_from_store(
         name=name,
         description=description,
         parameters=parameters,
-        results=tuple(fields),
+        results=tuple(origin_by_field),
         example=example,
         run=run,
     )
 
 
 def _tenant(name: str, store: CaseStore, context: CallContext, *, per_tenant: bool) -> str | None:
-    """Return the tenant to open the store for; ``None`` uses the store as it was opened."""
+    """Return the tenant to open the store for; ``None`` to search the store as it was opened."""
     if per_tenant:
         return context.tenant
     tenant = context.scope.get(TENANT)
     if tenant is not None and store.tenant is not None and tenant != store.tenant:
         raise ToolError(
-            f"Tool {name!r} searches the cases of another tenant than the request's. Make it with "
-            "tool_from_store(…, per_tenant=True), or a toolbox for each tenant."
+            f"Tool {name!r} searches the cases of another tenant than the request's. Make the tool "
+            "with tool_from_store(…, per_tenant=True), or make a toolbox for each tenant."
         )
     return None

@@ -10,7 +10,7 @@ from typing import Any
 from casewright.errors import ToolError
 from casewright.tools.alias import NAME
 
-#: Python types of the JSON Schema types.
+#: Python types by JSON Schema type.
 _TYPES: Mapping[str, Any] = {
     "string": str,
     "number": (int, float),
@@ -22,7 +22,7 @@ KINDS = (*_TYPES, "any")
 
 
 class Source(StrEnum):
-    """A source of an argument."""
+    """An origin that an argument's value may have."""
 
     LITERAL = "literal"  # a text that the plan writes
     SPAN = "span"  # adjacent words of the question, which the plan copies
@@ -33,11 +33,11 @@ class Source(StrEnum):
     BOOLEAN = "boolean"  # true or false, written by the plan
 
 
-#: Sources of an id, which a plan must look up and cannot write.
+#: Default sources of an id: a plan must look the id up, and cannot write it.
 _ID_SOURCES = frozenset({Source.CONTEXT, Source.STEP})
 _TEXT_SOURCES = _ID_SOURCES | {Source.LITERAL, Source.SPAN, Source.QUESTION}
-#: Default sources by kind. The items of an array, and values of unknown kind, are texts or numbers;
-#: booleans among them must be declared.
+#: Default sources by kind. Without declared sources, an item of an array, or a value of the kind
+#: ``any``, may be a text or a number, but not a boolean.
 _DEFAULT_SOURCES = {
     "string": _TEXT_SOURCES,
     "number": _ID_SOURCES | {Source.NUMBER},
@@ -56,8 +56,8 @@ class Parameter:
         name: A Python identifier of ASCII characters.
         description: The description in the planner's prompt.
         kind: JSON Schema type, or ``any``.
-        sources: Allowed sources of the argument. The default is none if there are ``choices``,
-            else context and step for a name that ends with ``_id``, else all sources for the kind.
+        sources: Allowed sources of the argument. By default: none if there are ``choices``, else
+            context and step if the name ends with ``_id``, else all sources that suit the kind.
         choices: Values of an enumeration, which a plan may write even if ``sources`` lacks literal.
         required: True if a plan must give an argument for it.
     """
@@ -95,13 +95,13 @@ class Parameter:
         return f"{self.name}{'' if self.required else '?'}: {' | '.join(options)}"
 
 
-def sources_of(names: Iterable[str], parameter: str) -> frozenset[Source]:
+def sources_of(names: Iterable[str], parameter_name: str) -> frozenset[Source]:
     """Return the sources with these names; raise ``ToolError`` if a name is not a source."""
     try:
         return frozenset(Source(name) for name in names)
     except ValueError as error:
         raise ToolError(
-            f"Parameter {parameter!r} declares an unknown source: {error}. "
+            f"Parameter {parameter_name!r} declares an unknown source: {error}. "
             f"Sources are {[source.value for source in Source]}."
         ) from error
 
@@ -120,7 +120,7 @@ def parameters_of(
         schemas: The schema of each parameter, by the parameter's name.
         required: Names of the required parameters.
         sources: The allowed sources of each parameter's argument, by the parameter's name.
-        definitions: ``$defs`` for all schemas; by default, the ``$defs`` of each schema.
+        definitions: The ``$defs`` of all schemas; by default, each schema has ``$defs`` of its own.
 
     Raises:
         ToolError: ``sources`` has an unknown parameter or an unknown source.
@@ -152,8 +152,8 @@ def _kind_and_choices(
     reference = str(schema.get("$ref", "")).rpartition("/")[2]
     if reference in definitions:
         # Each definition is followed once, since a definition may refer to itself.
-        rest = {name: definition for name, definition in definitions.items() if name != reference}
-        return _kind_and_choices(definitions[reference], rest)
+        other_definitions = {name: d for name, d in definitions.items() if name != reference}
+        return _kind_and_choices(definitions[reference], other_definitions)
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) == 1:
         return _kind_and_choices(options[0], definitions)

@@ -19,22 +19,22 @@ from casewright.errors import ToolError
 from casewright.tools.deadline import in_background
 from casewright.tools.spec import CallContext, RunAsync
 
-#: Maximum number of concurrent tool processes. Further calls wait; their step's time limit includes
-#: the wait.
+#: Maximum number of concurrent tool processes. Each further call waits; the wait counts towards the
+#: time limit of the call's step.
 MAX_PROCESSES = 8
-#: Maximum bytes of a line that a process writes: a result or a report.
+#: Maximum bytes of a result or a report, each of which a process writes as one line.
 MAX_LINE_BYTES = 32 * 1024 * 1024
 _CHILD = Path(__file__).with_name("process_child.py")
-#: True in a tool's process, where the tool of a function calls the function directly.
-is_child = False
+#: True in a tool's process: there, a tool calls its function directly, not in another process.
+is_tool_process = False
 
 
 def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]) -> RunAsync:
-    """Return an async function that calls a function in a new process for each call.
+    """Return an async function, each call of which runs ``function`` in a new process.
 
     Cancelling a call, for example at a timeout, kills the process and its child processes. The
     process imports the function's module, and receives only the arguments and the context, as JSON.
-    Raise ``ToolError`` unless the function is at the top level of a module.
+    Raise ``ToolError`` unless ``function`` is at the top level of a module.
     """
     file = inspect.getsourcefile(function)
     name = getattr(function, "__qualname__", "")
@@ -46,14 +46,15 @@ def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]
     location = {"module": function.__module__, "file": str(Path(file).resolve()), "name": name}
 
     async def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
-        fields = {field: getattr(context, field) for field in ("run_id", "step", "key", "question")}
+        field_names = ("run_id", "step", "key", "question")
+        context_fields = {field: getattr(context, field) for field in field_names}
         request = {
             **location,
             "path": sys.path,
             "tool": tool,
             "results": results,
             "arguments": dict(arguments),
-            "context": {**fields, "scope": dict(context.scope)},
+            "context": {**context_fields, "scope": dict(context.scope)},
         }
         return await in_background(_call_in_process(tool, json.dumps(request).encode(), context))
 
@@ -61,7 +62,7 @@ def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]
 
 
 async def _call_in_process(tool: str, request: bytes, context: CallContext) -> Any:
-    async with _process_slots(asyncio.get_running_loop()):
+    async with _process_limit(asyncio.get_running_loop()):
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             str(_CHILD),
@@ -73,7 +74,7 @@ async def _call_in_process(tool: str, request: bytes, context: CallContext) -> A
         try:
             return await _read_result(tool, process, request, context)
         finally:
-            # The process is the leader of a group, which includes its child processes.
+            # The process leads a group of processes, to which its child processes belong.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
@@ -85,7 +86,7 @@ async def _read_result(
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError, ConnectionResetError):
-        # Keep stdin open: the child ends when stdin closes. The end of this process closes it too.
+        # Do not close stdin: the child ends when stdin closes, for example when this process ends.
         process.stdin.write(request + b"\n")
         await process.stdin.drain()
     while True:
@@ -97,17 +98,17 @@ async def _read_result(
             code = await process.wait()
             cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             raise ToolError(f"Tool {tool!r}: its process ended by {cause} without an answer.")
-        message = json.loads(line)
-        if "report" in message:
-            context.report(message["report"])
-        elif "error" in message:
-            raise _raised_error(message["error"], message["message"])
+        output = json.loads(line)
+        if "report" in output:
+            context.report(output["report"])
+        elif "error" in output:
+            raise _raised_error(output["error"], output["message"])
         else:
-            return message["returned"]
+            return output["returned"]
 
 
 def _raised_error(name: str, message: str) -> Exception:
-    """Return an error of the class that the function raised, if that is ToolError or a builtin."""
+    """Return the error of a child: a ToolError, a built-in error, or else a ``RuntimeError``."""
     if name == ToolError.__name__:
         return ToolError(message)
     error_class = getattr(builtins, name, None)
@@ -119,5 +120,6 @@ def _raised_error(name: str, message: str) -> Exception:
 
 
 @lru_cache(1)
-def _process_slots(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+def _process_limit(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+    """Return the semaphore that limits the tool processes of an event loop."""
     return asyncio.Semaphore(MAX_PROCESSES)

@@ -1,7 +1,7 @@
 """The program of a tool's process, which executes one call of a function; see ``process``.
 
-The program runs as a file: it can import the package only after it has read ``sys.path`` from the
-request.
+The program is started as a file, not as a module of the package: it can import the package only
+after it has read ``sys.path`` from the request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
         output.flush()
 
     request = json.loads(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     sys.path[:] = request["path"]
     try:
         write(returned=_call_function(request, write))
@@ -37,8 +37,8 @@ def main() -> None:
         write(error=type(error).__name__, message=str(error))
 
 
-def _end_with_input() -> None:
-    """End this process and its child processes when the parent process has ended."""
+def _end_with_parent() -> None:
+    """Wait until the parent ends, which closes stdin; then end this process and its children."""
     while os.read(0, 1024):
         pass
     os.killpg(0, signal.SIGKILL)
@@ -48,10 +48,12 @@ def _call_function(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
     from casewright.tools import CallContext, ToolSpec, process, rows, tool_from_function
     from casewright.tools.results import plain
 
-    process.is_child = True
-    tool = getattr(_import_module(request["module"], request["file"]), request["name"])
-    if not isinstance(tool, ToolSpec):
-        tool = tool_from_function(tool, name=request["tool"], results=request["results"])
+    process.is_tool_process = True
+    imported = getattr(_import_module(request["module"], request["file"]), request["name"])
+    if isinstance(imported, ToolSpec):
+        tool = imported
+    else:
+        tool = tool_from_function(imported, name=request["tool"], results=request["results"])
     context = CallContext(**request["context"], report=lambda event: write(report=plain({**event})))
     if tool.run is not None:
         return rows(tool, tool.run(request["arguments"], context))
@@ -60,7 +62,7 @@ def _call_function(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
 
 
 def _import_module(name: str, file: str) -> ModuleType:
-    """Import a file as a module: by ``name`` if that leads to the file, else by path."""
+    """Import a file as a module: by ``name`` if this name leads to the file, else by its path."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

@@ -24,7 +24,7 @@ def plain(value: Any) -> Any:
 
     A ``date``, ``datetime`` or ``time`` becomes its ISO text, a ``Decimal``, ``UUID`` or ``Path``
     its ``str``, and a member of an ``Enum`` its value, also in lists and as keys or values of
-    mappings. Other objects stay as they are, and ``json.dumps`` refuses them. Raise
+    mappings. Any other value stays as it is, even if ``json.dumps`` refuses it. Raise
     ``RecursionError`` if the value contains itself.
     """
     if isinstance(value, dict):
@@ -45,18 +45,18 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     """Return a tool's return value as rows.
 
     A mapping, dataclass or pydantic model is one row. A list or tuple has a row for each member.
-    Any other value becomes the value of the only declared field; if several are declared, text is
-    read as JSON. There are no rows for ``None``, an empty value, or a tool without declared fields.
-    Undeclared fields are left out, except ``source``; missing declared fields are null. Dates,
-    decimals and similar objects become texts. Raise ``ToolError`` if JSON cannot represent the
-    value, a mapping has no declared field with a value, or the tool declares several fields and a
-    member is neither a mapping nor JSON.
+    Any other value becomes the value of the only declared field; if the tool declares several
+    fields, a text is read as JSON. There are no rows for ``None``, for an empty text, list or
+    mapping, or if the tool declares no fields. Undeclared fields are left out, except ``source``;
+    missing declared fields are null. Dates, decimals and similar objects become texts. Raise
+    ``ToolError`` if JSON cannot represent the value, if no declared field of a mapping has a value,
+    or if the tool declares several fields and a member is neither a mapping nor JSON.
     """
     if not tool.results:
         return []
     if isinstance(returned, str) and returned and len(tool.results) > 1:
         returned = parsed_json(tool, returned, "Return mappings, or JSON.")
-    # Only texts and mappings can be empty: 0 and False are values, and an array has no truth value.
+    # ``not returned`` would be wrong: 0 and False are values, and an array may have no truth value.
     if returned is None or (isinstance(returned, (str, Mapping)) and not returned):
         return []
     members = returned if isinstance(returned, (list, tuple)) else [returned]
@@ -77,10 +77,11 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
 
 
 def whole_number(digits: str) -> int:
-    """Return a JSON integer of at most 64 bits, the longest that checkpointers can store.
+    """Return the value of a JSON integer; raise ``ValueError`` if it has more than 64 bits.
 
-    Raise ``ValueError`` if the integer has more than 64 bits.
+    Checkpointers cannot store larger integers.
     """
+    # A text of more than a sign and 19 digits is not converted, since it is too large anyway.
     value = int(digits) if len(digits) <= 20 else 2**64
     if not -(2**63) <= value < 2**63:
         raise ValueError("a whole number has more than 64 bits; write it as text")
@@ -111,7 +112,7 @@ def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
 
 
 def parsed_json(tool: ToolSpec, text: str, advice: str) -> Any:
-    """Return the value of a tool's JSON text; raise ``ToolError``, with ``advice``, if invalid."""
+    """Return the value of JSON text from a tool; raise ``ToolError`` with ``advice`` if invalid."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -122,7 +123,7 @@ def parsed_json(tool: ToolSpec, text: str, advice: str) -> Any:
 
 
 def evidence_text(row: Mapping[str, Any], fields: Sequence[str]) -> str:
-    """Return a row's declared fields as text: the only value, or ``field: value; …`` pairs."""
+    """Return a row's declared fields as ``field: value; …``; a single value without its field."""
     texts = {
         field: row[field]
         if isinstance(row[field], str)

@@ -14,9 +14,9 @@ from casewright.errors import ToolError
 from casewright.tools.alias import NAME
 from casewright.tools.parameter import Parameter
 
-#: The fields with estimates of a call.
+#: Fields of ``ToolSpec`` that estimate what one call takes.
 ESTIMATES = ("latency", "cost", "tokens")
-#: The event with which a search without results reports its query and the nearest titles.
+#: The event that reports a search that found nothing: its query, and the nearest titles.
 NEAREST_EVENT = "nearest"
 #: Words in a tool's name that do not name its results.
 VERBS = (
@@ -24,13 +24,13 @@ VERBS = (
     *("select", "show", "up"),
 )
 Report = Callable[[Mapping[str, Any]], None]
-#: The type of a function's parameter that is filled with the request's tenant.
+#: A parameter of this type, in a tool's function, gets the request's tenant.
 Tenant = NewType("Tenant", str)
 
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """The context of a call in addition to its arguments; plans cannot write it.
+    """Data that a tool gets with the arguments of a call; plans cannot write these data.
 
     A tool with several rounds may report each round: ``context.report({"round": 1, …})``.
 
@@ -40,8 +40,8 @@ class CallContext:
         key: The idempotency key, which is equal for all attempts of this step in this run.
         question: The user's question.
         scope: The user's identity from the caller of the graph: customer, tenant, ….
-        report: Function that reports a JSON-plain object as an event of the run; the step's outcome
-            keeps the reports of the last attempt.
+        report: Function that reports a mapping of JSON values as an event of the run; the step's
+            outcome keeps the reports of the last attempt.
     """
 
     run_id: str = ""
@@ -53,7 +53,7 @@ class CallContext:
 
     @property
     def tenant(self) -> Tenant:
-        """The tenant of the request; in the service, the tenant of the token.
+        """The tenant of the request; in the service, the token names the tenant.
 
         Raise ``ToolError`` if the request has no tenant.
         """
@@ -67,7 +67,7 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolExample:
-    """A question that the tool helps to answer, and its plan."""
+    """A question that the tool helps to answer, and the plan for the question."""
 
     query: str
     plan: str
@@ -84,16 +84,17 @@ class ToolSpec:
     Attributes:
         name: An identifier; see ``alias`` for tools with other names.
         description: The description in the planner's prompt.
-        parameters: The parameters, in the order of the prompt and of plans under a grammar.
+        parameters: The parameters, in the order of the prompt and of plans that a grammar guides.
         results: The fields of each result.
-        example: An example for the prompt, and a plan case of every request with this tool.
-        run, run_async: The blocking and the async function.
+        example: An example for the prompt; it is also a plan case of every request with this tool.
+        run: The blocking function that executes a call.
+        run_async: The async function that executes a call.
         latency: Seconds that a call takes; ``None`` if not declared.
         cost: The maximum cost of a call, in a currency of your choice; ``None`` if not declared.
         tokens: The maximum number of a language model's tokens in a call; ``None`` if not declared.
-        approval: True if a person must approve a plan that calls the tool before it runs.
-        finds: The noun for the results in ``nothing``, such as ``"bookings"``; by default, the
-            words of the tool's name without its verbs.
+        approval: True if a plan that calls the tool runs only after a person has approved the plan.
+        finds: The noun for the results in the sentence ``nothing``, such as ``"bookings"``; by
+            default, the words of the tool's name without its verbs.
 
     A tool without ``run`` and ``run_async`` can be planned with, but not executed.
     """
@@ -138,13 +139,13 @@ class ToolSpec:
 
     @property
     def nothing(self) -> str:
-        """The sentence that a call found nothing."""
+        """The sentence that says that a call found nothing."""
         words = self.name.replace("_", " ").split()
         nouns = " ".join(word for word in words if word.lower() not in VERBS)
         return f"No {self.finds or nouns or 'result'} found."
 
     def signature(self) -> str:
-        """Return the tool in the form of the prompt: parameters with sources, result fields."""
+        """Return the tool as the prompt lists it: name, parameters with sources, result fields."""
         parameters = ", ".join(parameter.signature() for parameter in self.parameters)
         return f"{self.name}({parameters}) -> {', '.join(self.results) or 'nothing'}"
 

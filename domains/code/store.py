@@ -34,7 +34,7 @@ def source_tree(source: str | Path) -> Path:
     if not str(source) or not tree.is_dir() or not is_unicode(str(tree)):
         raise InputError(f"{option} is not a readable folder. {USAGE}")
     files = walk(tree).files
-    kinds = (kind_of(file.source) for file in files)
+    kinds = (kind_of(file.relative_path) for file in files)
     if not any(kind is not None and kind.name in KINDS for kind in kinds):
         raise InputError(
             f"{option} has no source code: none of its {len(files)} files that are not hidden "

@@ -74,7 +74,7 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         loop_hits = [] if loop is None else loop(query, MAX_PASSAGES, {}, call)
-        hits = passages.with_answers(query, merge_hits(loop_hits, passages.best(query)))
+        hits = passages.with_answer_scores(query, merge_hits(loop_hits, passages.best(query)))
         if not passages.are_sufficient(query, hits):
             titles = dict.fromkeys(
                 shorten(str(hit.case.problem.get("title", "")), MAX_TITLE_LENGTH, placeholder="…")

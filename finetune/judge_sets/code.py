@@ -226,9 +226,9 @@ def _read_package(
 ) -> Iterator[tuple[list[Case], list[PackageDefinition]]]:
     """Yield the chunks and the definitions of each file of a package."""
     for file in walk(folder, ("*.py",), EXCLUDED).files:
-        data, kind = file.path.read_bytes(), kind_of(file.source)
+        data, kind = file.path.read_bytes(), kind_of(file.relative_path)
         assert kind is not None
-        source = f"{package}/{file.source}"
+        source = f"{package}/{file.relative_path}"
         try:
             chunks = split(read_document(data, kind))
             by_symbol = python_definitions(data)

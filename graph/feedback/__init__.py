@@ -1,4 +1,4 @@
-"""Relevance feedback as a graph: search, judge, search again."""
+"""Relevance feedback as a graph: it searches, judges the results, and searches again."""
 
 from casewright.graph.feedback.chat_judge import ChatJudge
 from casewright.graph.feedback.loop import FeedbackGraph, build_feedback

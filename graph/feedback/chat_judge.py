@@ -42,16 +42,16 @@ class ChatJudge:
     retrieved text cannot forge the delimiters. The candidates' numbers are random too, so that a
     text cannot know them. A text can still guess a number; the prompt warns of guesses.
 
-    Verdicts come only from the model's answer, and only for the request's numbers. A candidate
-    without a readable verdict counts as not relevant, and the note reports it. If the model fails
-    or is too slow, no error is raised: the verdicts are ``failed``.
+    Verdicts come only from the model's answer, and only for the numbers of the candidates. A
+    candidate without a readable verdict counts as not relevant; ``Verdicts.note`` has the number of
+    such candidates. If the model fails or is too slow, no error is raised, and ``failed`` is True.
 
     Source: the prompt of the RepoGPT post on semi-supervised retrieval (2023). This prompt adds
     delimiters, random numbers, and the relevant cases as context.
 
     Args:
-        seconds: Time limit of a call, above 0; a request with less remaining time lowers it.
-        numbering: Generator of the random numbers; by default the operating system's.
+        seconds: Time limit of a call, above 0; a request may have a lower limit.
+        numbering: Source of the random numbers; by default, the operating system.
 
     Raise ``InputError`` if the model is no chat model, or the time limit is no number above 0.
     """
@@ -77,15 +77,15 @@ class ChatJudge:
         if not request.candidates:
             return Verdicts(frozenset())
         model, seconds = self._model, min(self._seconds, request.seconds)
-        candidates = self._numbering.sample(request.candidates, len(request.candidates))
+        shuffled = self._numbering.sample(request.candidates, len(request.candidates))
         try:
-            messages = _messages(request, candidates)
+            messages = _messages(request, shuffled)
             with exits_as_errors(self.name):
                 answer = yield Work(
                     lambda: ask(model, messages, seconds), lambda: aask(model, messages, seconds)
                 )
-            return _verdicts(answer, candidates)
-        except Exception as error:  # noqa: BLE001 - a judge never raises for its model
+            return _verdicts(answer, shuffled)
+        except Exception as error:  # noqa: BLE001 - a model's error must not leave the judge
             # A timeout of ``ask`` has no text; a timeout of the model's client has one.
             if isinstance(error, TimeoutError) and not str(error):
                 note = f"The model gave no verdicts within {seconds:g} s."

@@ -2,7 +2,7 @@
 
 Source: the RepoGPT post on semi-supervised retrieval (2023): a judge marks the relevant cases, and
 the question is searched again together with the relevant cases, until their number stops growing.
-Unlike the post, this loop judges only unseen cases and has bounds.
+Unlike the post, this loop judges each case only once, and ends within its limits.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from casewright.tools.deadline import start_daemon
 FeedbackGraph = CompiledStateGraph[FeedbackState, None, FeedbackInput, FeedbackOutput]
 #: Maximum number of embedded questions in the cache.
 MAX_CACHED_QUESTIONS = 32
-#: Minimum time limit, in seconds, of the first search and of each reading of cases.
+#: Minimum time limit, in seconds, of the first search and of reading cases from the store.
 MIN_SECONDS = 1.0
 
 
@@ -77,9 +77,9 @@ def build_feedback(
     ``stream_mode="custom"`` it yields an event ``feedback_round`` after every round, and
     ``feedback_ended`` with the reason why the loop ended.
 
-    A round is one search and one call of the judge, which sees the relevant cases and judges the
-    unseen cases. The loop continues within the limits while the relevant set grows. If the judge
-    raises, hangs or returns invalid verdicts, the loop ends with the results so far.
+    A round is one search and one call of the judge, which judges the new cases, given the relevant
+    cases so far. Within the limits, the loop continues while a round adds relevant cases. If the
+    judge raises, hangs or returns invalid verdicts, the loop ends with the results so far.
 
     Args:
         strategy: The search of later rounds; ``SentenceStrategy`` by default.
@@ -88,9 +88,9 @@ def build_feedback(
         checkpointer: Needed only if the judge interrupts, to ask a person.
 
     Raises:
-        InputError: An argument has the wrong type; when invoked, the question or the condition is
-            invalid, or ``text`` fails.
-        StoreError: When invoked, the first search failed.
+        InputError: An argument has the wrong type; or, when the graph is invoked, ``question`` or
+            ``where`` is invalid, or ``text`` fails.
+        StoreError: When the graph is invoked, the first search failed.
     """
     if not isinstance(store, CaseStore) or not isinstance(limits, FeedbackLimits | None):
         raise InputError(
@@ -115,6 +115,8 @@ def build_feedback(
 
 
 def _route_to(node: str) -> Callable[[FeedbackState], str]:
+    """Return a route to a node, or to ``finish`` if there is a reason to end the loop."""
+
     def route(state: FeedbackState) -> str:
         return "finish" if state["reason"] else node
 
@@ -133,7 +135,7 @@ class _Nodes:
     _case_text: Callable[[Case], str]
 
     def __post_init__(self) -> None:
-        self._store.schema.weights(self._weights)
+        self._store.schema.weights(self._weights)  # raises if a weight is invalid
         self._judge_name = _checked_name("judge", self._judge, "judge")
         self._strategy_name = _checked_name("strategy", self._strategy, "search")
         self._questions: OrderedDict[str, Question] = OrderedDict()
@@ -143,7 +145,7 @@ class _Nodes:
         started = time.perf_counter()
         if not state["rounds"]:
             check_question(state.get("question", ""))
-            # If the first search fails, the loop has no results to return.
+            # If the first search fails, there are no results to return, so the graph raises.
             seconds = max(self._limits.seconds, MIN_SECONDS)
             try:
                 results = yield Work(lambda: self._first_search(state), seconds=seconds)
@@ -192,11 +194,11 @@ class _Nodes:
         except StoreError:
             reason = "search_failed"
         candidates = [dict(candidate) for candidate in state["candidates"]]
-        component_names = self._judge_name, self._strategy_name
-        event = {"event": "feedback_ended", "reason": reason, "judge": self._judge_name}
+        judge, strategy = self._judge_name, self._strategy_name
+        event = {"event": "feedback_ended", "reason": reason, "judge": judge}
         get_stream_writer()(event)
-        # The next question on this thread starts with its own condition.
-        result = FeedbackResult(hits, candidates, reason, state["rounds"], *component_names)
+        result = FeedbackResult(hits, candidates, reason, state["rounds"], judge, strategy)
+        # The next question on this thread starts with its own ``where``.
         return {"feedback": result.to_json(), "where": None}
 
     def _reading_seconds(self, state: FeedbackState) -> float:
@@ -237,7 +239,7 @@ class _Nodes:
         return text
 
     def _question(self, state: FeedbackState) -> Question | None:
-        """Return the embedded question, from the cache if it is there."""
+        """Return the embedded question, perhaps from the cache; ``None`` if the store is empty."""
         text, where = state["question"], state.get("where")
         key = json.dumps([text, where], sort_keys=True, default=repr)
         with self._lock:
@@ -245,7 +247,7 @@ class _Nodes:
                 self._questions.move_to_end(key)
                 return self._questions[key]
         question = self._store.question(text, weights=self._weights, where=where)
-        # A store that is empty now may have cases at the next question.
+        # None is not cached: the store may have cases at the next question.
         if question is not None:
             with self._lock:
                 self._questions[key] = question
@@ -261,9 +263,9 @@ class _Nodes:
         question = self._question(state)
         if question is None:
             return []
-        candidates = self._candidates(question, state)
-        relevant = [candidate for candidate, verdict in candidates if verdict]
-        irrelevant = [candidate for candidate, verdict in candidates if verdict is False]
+        pairs = self._candidates_with_verdicts(question, state)
+        relevant = [candidate for candidate, verdict in pairs if verdict]
+        irrelevant = [candidate for candidate, verdict in pairs if verdict is False]
         if not relevant:
             return []
         limit = min(self._limits.more, self._limits.candidates - len(state["candidates"]))
@@ -275,33 +277,33 @@ class _Nodes:
                     unseen.setdefault(result.hit.case.id, result)
         return list(unseen.values())[:limit]
 
-    def _candidates(
+    def _candidates_with_verdicts(
         self, question: Question, state: FeedbackState
     ) -> list[tuple[Candidate, bool | None]]:
-        """Return the candidates with their verdicts, without cases that were deleted meanwhile."""
+        """Return the candidates and their verdicts, without cases that were deleted meanwhile."""
         ids = [candidate["id"] for candidate in state["candidates"]]
         hits = {hit.case.id: hit for hit in question.hits(ids)}
-        candidates = []
+        pairs = []
         for record in state["candidates"]:
             if (hit := hits.get(record["id"])) is not None:
                 text = self._checked_text(hit.case)[: self._limits.characters]
                 candidate = Candidate(hit, text, record["nearness"], record["round"])
-                candidates.append((candidate, record["relevant"]))
-        return candidates
+                pairs.append((candidate, record["relevant"]))
+        return pairs
 
     def _judge_request(self, state: FeedbackState) -> tuple[JudgeRequest, bool]:
-        """Return the request, and True if all unseen candidates are within the limit of tokens."""
+        """Return the request, and True if all unjudged candidates fit into the limit of tokens."""
         question = self._question(state)
-        candidates = self._candidates(question, state) if question else []
-        relevant = [candidate for candidate, verdict in candidates if verdict]
-        unseen = [candidate for candidate, verdict in candidates if verdict is None]
+        pairs = self._candidates_with_verdicts(question, state) if question else []
+        relevant = [candidate for candidate, verdict in pairs if verdict]
+        unjudged = [candidate for candidate, verdict in pairs if verdict is None]
         tokens = sum(record["tokens"] for record in state["rounds"])
         tokens += estimated_tokens(state["question"], *(candidate.text for candidate in relevant))
-        totals = accumulate(estimated_tokens(candidate.text) for candidate in unseen)
+        totals = accumulate(estimated_tokens(candidate.text) for candidate in unjudged)
         count = sum(tokens + total <= self._limits.tokens for total in totals)
         seconds = rounds.seconds_left(state, self._limits)
-        request = JudgeRequest(state["question"], relevant, unseen[:count], seconds)
-        return request, count == len(unseen)
+        request = JudgeRequest(state["question"], relevant, unjudged[:count], seconds)
+        return request, count == len(unjudged)
 
     def _verdicts(self, request: JudgeRequest) -> Verdicts:
         if not request.candidates:
@@ -314,10 +316,10 @@ class _Nodes:
     async def _averdicts(self, request: JudgeRequest) -> Verdicts:
         if not (isinstance(self._judge, AsyncJudge) and request.candidates and request.seconds > 0):
             return await asyncio.wrap_future(start_daemon(lambda: self._verdicts(request)))
-        # Not in a task of its own, since a judge that raises SystemExit would end the event loop.
+        # The judge gets no task of its own: a SystemExit in a task would end the event loop.
         with _stops_as_errors(self._judge_name):
             verdicts = await self._judge.ajudge(request)
-        # Verdicts may be a lazy iterable, which takes long: it is read in a thread.
+        # The verdicts may be a slow, lazy iterable, so ``checked`` reads them in a thread.
         return await asyncio.wrap_future(start_daemon(lambda: checked(verdicts, request)))
 
 
@@ -333,17 +335,17 @@ def _checked_name(kind: str, component: object, method: str) -> str:
 
 @contextmanager
 def _stops_as_errors(caller: str) -> Iterator[None]:
-    """Convert an exit, or a cancellation that nobody requested, to an error of the call."""
+    """Raise ``RuntimeError`` instead of an exit, or of a cancellation that nobody requested."""
     with exits_as_errors(caller):
         try:
             yield
         except asyncio.CancelledError:
-            if _is_cancelled():
+            if _cancellation_requested():
                 raise
             raise RuntimeError(f"{caller} was cancelled") from None
 
 
-def _is_cancelled() -> bool:
+def _cancellation_requested() -> bool:
     try:
         task = asyncio.current_task()
     except RuntimeError:

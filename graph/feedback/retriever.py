@@ -20,14 +20,14 @@ from casewright.stores.retrievers.retrieval import hit_metadata
 
 
 class FeedbackRetriever(BaseRetriever):
-    """A retriever of cases as documents, by relevance feedback::
+    """Retrieves cases as documents, by relevance feedback::
 
         FeedbackRetriever(search=FeedbackSearch(store, judge), k=8).invoke("…")
 
-    A document has the whole text of the case, its id, and its metadata. The metadata also has
+    A document has the case's whole text, id and metadata. The metadata also has
     ``score``, ``relevance``, ``facet_scores``, ``case_id``, ``round``, ``confirmed`` (True if the
     judge marked the case as relevant), ``probability`` and ``stopped`` (the reason why the loop
-    ended). If the case has a field with one of these names, the added name begins with ``hit_``.
+    ended). If the case has a field with one of these names, the added field is named ``hit_…``.
 
     Attributes:
         search: The search with its store, judge and limits.
@@ -35,7 +35,7 @@ class FeedbackRetriever(BaseRetriever):
         where: Metadata that a case must have, as for ``CaseStore.search``.
 
     Raises (when invoked):
-        InputError: The question or the condition is invalid.
+        InputError: The question or ``where`` is invalid.
         StoreError: The store is closed, or the search fails.
     """
 

@@ -1,4 +1,4 @@
-"""State updates of a feedback loop after a round: candidates, record, and reason to stop."""
+"""Updates of a feedback loop's state, after each search and after each call of the judge."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from casewright.stores.feedback.judge import note_line
 
 
 def after_search(
-    state: FeedbackState, results: Sequence[Found], search: str, started: float
+    state: FeedbackState, results: Sequence[Found], search_name: str, started: float
 ) -> dict[str, Any]:
     """Return the state update after a search; without results, the loop stops."""
-    number = len(state["rounds"]) + 1
+    round_number = len(state["rounds"]) + 1
     new_candidates = [
         {
             "id": result.hit.case.id,
-            "round": number,
+            "round": round_number,
             "nearness": float(result.nearness),
             "relevant": None,
             "probability": None,
@@ -31,8 +31,8 @@ def after_search(
         for result in results
     ]
     record = {
-        "round": number,
-        "search": search,
+        "round": round_number,
+        "search": search_name,
         "found": len(new_candidates),
         "judged": 0,
         "relevant": 0,
@@ -41,6 +41,7 @@ def after_search(
         "milliseconds": elapsed_ms(started),
         "note": "",
     }
+    # After a search with results, the event is written once the judge has answered.
     if not new_candidates:
         _write_event(record)
     return {
@@ -53,7 +54,7 @@ def after_search(
 def after_failed_search(
     state: FeedbackState, limits: FeedbackLimits, error: Exception, started: float
 ) -> dict[str, Any]:
-    """Return the state update, which stops the loop, after a later search failed."""
+    """Return the state update, which stops the loop, if a search other than the first failed."""
     # A timeout before the deadline comes from the strategy itself.
     is_late = elapsed_ms(started) >= seconds_left(state, limits) * 1000
     if is_late and isinstance(error, TimeoutError):
@@ -75,7 +76,7 @@ def after_judge(
 ) -> dict[str, Any]:
     """Return the state update after a judge answered.
 
-    The loop stops unless ``is_complete``: true if the request had all unseen candidates.
+    The loop stops if ``is_complete`` is False: the request lacked some unjudged candidates.
     """
     if verdicts.failed:
         return after_failed_judge(state, request, verdicts, started)
@@ -106,17 +107,17 @@ def after_judge(
 
 
 def after_failed_judge(
-    state: FeedbackState, request: JudgeRequest, error: Exception | Verdicts, started: float
+    state: FeedbackState, request: JudgeRequest, failure: Exception | Verdicts, started: float
 ) -> dict[str, Any]:
     """Return the state update, which stops the loop, after a judge failed or was too slow."""
     # A timeout before the deadline comes from the judge itself.
     is_late = elapsed_ms(started) >= request.seconds * 1000
     changes: dict[str, Any] = {}
-    if isinstance(error, Verdicts):
-        reason, changes["tokens"] = error.note or "it gave no reason", _judge_tokens(error)
+    if isinstance(failure, Verdicts):
+        cause, changes["tokens"] = failure.note or "it gave no reason", _judge_tokens(failure)
     else:
-        reason, is_late = note_line(one_line(error)), is_late and isinstance(error, TimeoutError)
-    changes["note"] = "The judge took too long." if is_late else f"The judge failed: {reason}"
+        cause, is_late = note_line(one_line(failure)), is_late and isinstance(failure, TimeoutError)
+    changes["note"] = "The judge took too long." if is_late else f"The judge failed: {cause}"
     rounds = _updated_rounds(state, changes, started)
     return {"rounds": rounds, "reason": "deadline" if is_late else "judge_failed"}
 

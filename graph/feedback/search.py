@@ -21,12 +21,12 @@ class FeedbackSearch:
 
         tool_from_store(store, name="…", description="…", search=FeedbackSearch(store, judge))
 
-    The step's outcome has a report of every round.
+    The step's outcome has a report of every round. Arguments that are not described here are those
+    of ``build_feedback``.
 
     Args:
-        store, strategy, weights, text: As for ``build_feedback``.
         judge: Judges which cases are relevant; this judge must not interrupt to ask a person.
-        limits: The bounds; ``seconds`` should be below the time limit of a step.
+        limits: Limits of the loop; ``seconds`` should be below the time limit of a step.
         fallback: True to return the results of the first search if no case is confirmed. Give
             False for a toolbox that also has a tool for a single search.
     """
@@ -53,7 +53,7 @@ class FeedbackSearch:
     def __call__(
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
     ) -> list[Hit]:
-        """Return at most k hits, the relevant ones first; see ``Search``."""
+        """Return at most k hits, as ``hits`` does; see ``Search``."""
         # With the step's callbacks, tracers show the loop within the step.
         config = ensure_config()
         trace_config: Any = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
@@ -62,24 +62,24 @@ class FeedbackSearch:
             state: Mapping[str, Any] = {}
             inputs: FeedbackInput = {"question": query, "where": dict(where)}
             modes: Any = ["custom", "values"]
-            for mode, event in self.loop.stream(inputs, trace_config, stream_mode=modes):
-                if mode == "custom" and isinstance(event, Mapping):
-                    context.report(event)
-                elif isinstance(event, Mapping):
-                    state = event
+            for mode, chunk in self.loop.stream(inputs, trace_config, stream_mode=modes):
+                if mode == "custom" and isinstance(chunk, Mapping):
+                    context.report(chunk)
+                elif isinstance(chunk, Mapping):
+                    state = chunk
             return FeedbackResult.from_state(state)
 
-        # Without context variables, LangGraph does not take the loop for a part of the outer graph.
+        # Without context variables, LangGraph does not see the loop as a part of the outer graph.
         return self.hits(contextvars.Context().run(run), query, k, where)
 
     def hits(
         self, result: FeedbackResult, query: str, k: int, where: Mapping[str, Any] | None = None
     ) -> list[Hit]:
-        """Return at most k hits of a result, the relevant ones first."""
+        """Return up to k hits of a result; none if no case is relevant and ``fallback`` is off."""
         if k < 1:
             raise InputError(f"A feedback search got k={k}. Give at least 1.")
         if not (result.confirmed or self._has_fallback):
             return []
-        # The store's question, which scores cases by id, is ``None`` if the store is empty.
+        # ``question`` scores cases by id; it is ``None`` if the store is empty.
         question = self._store.question(query, weights=self._weights, where=where)
         return question.hits([str(hit["id"]) for hit in result.hits[:k]]) if question else []

@@ -1,4 +1,4 @@
-"""A feedback loop's limits, and its state: plain JSON, which every checkpointer can save."""
+"""Limits, state and result of a feedback loop; every checkpointer can save the state (JSON)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class FeedbackLimits:
     """Bounds of a feedback loop.
 
     Attributes:
-        first: Number of cases of the first search, which uses the question alone.
-        more: Number of unseen cases of every later search.
+        first: Maximum number of cases of the first search, which uses the question alone.
+        more: Maximum number of new cases of each later search.
         rounds: Maximum number of searches; the judge is called once after each search.
         candidates: Maximum number of cases of all searches together; each case is judged.
-        tokens: Maximum tokens of all requests to the judge. If the judge does not count them, one
-            token for four characters is assumed.
-        seconds: Maximum time of the loop, without pauses.
-        characters: Maximum length of a case's text in a request; longer texts are cut.
+        tokens: Maximum tokens of all requests to the judge. For a judge that does not count tokens,
+            one token per four characters is assumed.
+        seconds: Maximum time of the loop; the wait for a person's reply does not count.
+        characters: Maximum length of a case's text in a request to the judge; longer texts are cut.
 
     Raise ``InputError`` if a bound is not positive.
     """
@@ -45,6 +45,7 @@ class FeedbackLimits:
             if isinstance(value, bool) or not isinstance(value, (int, number_type)):
                 expected = "number" if number_type is float else "whole number"
                 raise InputError(f"FeedbackLimits.{name} is {value!r}. Give a {expected} above 0.")
+            # ``TIMEOUT_MAX`` matters for ``seconds``; no useful value of another bound is above it.
             if not 0 < value <= threading.TIMEOUT_MAX:
                 raise InputError(
                     f"FeedbackLimits.{name} is {value}. Give a number above 0, and at most "
@@ -53,7 +54,7 @@ class FeedbackLimits:
 
 
 def estimated_tokens(*texts: str) -> int:
-    """Return an estimate of the number of tokens of texts: one token for four characters."""
+    """Return an estimate of the number of tokens of texts: one token per four characters."""
     return sum(math.ceil(len(text) / 4) for text in texts)
 
 
@@ -72,7 +73,7 @@ Reason = Literal[
 
 
 class FeedbackInput(TypedDict, total=False):
-    """Input of a loop: ``question``, and ``where``, metadata that a case must have."""
+    """Input of a loop; ``where`` is a condition on the metadata of the cases to find."""
 
     question: str
     where: dict[str, Any] | None
@@ -85,7 +86,7 @@ class FeedbackOutput(TypedDict, total=False):
 
 
 class FeedbackState(FeedbackInput, FeedbackOutput, total=False):
-    """State of a loop; see ``FeedbackResult`` for ``candidates`` and ``rounds``."""
+    """State of a loop; see ``FeedbackResult``. ``reason`` is empty until the loop ends."""
 
     candidates: list[dict[str, Any]]
     rounds: list[dict[str, Any]]
@@ -98,16 +99,17 @@ class FeedbackResult:
 
     Attributes:
         hits: JSON objects, best first: ``id``, ``text``, ``metadata``, ``score`` (for the
-            question), ``round``, ``confirmed`` (whether the judge called it relevant) and
-            ``probability`` (``None`` if the judge gave none). If no case is confirmed, these are
-            the hits of the first search.
+            question), ``round``, ``confirmed`` (true if the judge called the case relevant) and
+            ``probability`` (``None`` if the judge gave none). If no case is confirmed, ``hits``
+            are the cases of the first search.
         candidates: All found cases, in order of the searches: ``id``, ``round``, ``nearness`` (the
-            score in the case's search), ``relevant`` (``None`` until judged) and ``probability``.
+            score in that round), ``relevant`` (``None`` until judged) and ``probability``.
         reason: The reason why the loop ended; see ``Reason``.
         rounds: One object per round: ``round``, ``search`` (the question or a strategy's name),
             the round's counts of cases ``found``, ``judged`` and ``relevant``, ``total`` (relevant
-            cases of all rounds so far), ``tokens``, ``milliseconds``, and ``note`` (a problem).
-        judge, strategy: Names of the judge, and of the strategy of later rounds.
+            cases of all rounds so far), ``tokens``, ``milliseconds``, and ``note`` (on a problem).
+        judge: Name of the judge.
+        strategy: Name of the strategy that searched in later rounds.
     """
 
     hits: Sequence[Mapping[str, Any]]

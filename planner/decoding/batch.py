@@ -25,7 +25,7 @@ class _BatchRow:
         self.plan = plan
         self.unread: list[int] = []
         self.error: CasewrightError | None = None
-        self._try(lambda: [*tail, *plan.begin()])
+        self._set_unread(lambda: [*tail, *plan.begin()])
 
     @property
     def is_ended(self) -> bool:
@@ -33,11 +33,11 @@ class _BatchRow:
         return self.plan.is_ended or self.error is not None
 
     def extend(self, logits: NDArray[np.float32]) -> None:
-        self._try(lambda: self.plan.extend(logits))
+        self._set_unread(lambda: self.plan.extend(logits))
 
-    def _try(self, write: Callable[[], list[int]]) -> None:
+    def _set_unread(self, next_tokens: Callable[[], list[int]]) -> None:
         try:
-            self.unread = write()
+            self.unread = next_tokens()
         except CasewrightError as error:
             self.error = error
 
@@ -52,7 +52,7 @@ def write_batch(
     *,
     prefix_cached: bool,
 ) -> list[Written | CasewrightError]:
-    """Write one plan per row, after the prefix in the cache; see ``Decoder.write_many``."""
+    """Write a plan after each tail (a prompt without the prefix); see ``Decoder.write_many``."""
     rows = [
         _BatchRow(PartialPlan(model, matcher, cache.length + len(tail), limits, choose), tail)
         for matcher, tail in zip(matchers, tails, strict=True)
@@ -60,7 +60,7 @@ def write_batch(
     masked_cache = _MaskedCache(cache, len(rows))
     active = rows
     while unfinished := [row for row in active if not row.is_ended]:
-        # The removal of finished rows copies the other rows, so it waits until half are finished.
+        # Removing finished rows copies the others, so it waits until half of all rows are finished.
         if 2 * len(unfinished) <= len(active):
             masked_cache.keep([index for index, row in enumerate(active) if not row.is_ended])
             active = unfinished
@@ -79,10 +79,10 @@ def write_batch(
 
 
 class _MaskedCache:
-    """A cache with a mask (rows, columns), True if the column contains a token of the row.
+    """A cache with a mask (rows, columns) that excludes padding.
 
-    A step adds one column for each token of the row with the most new tokens. Other rows are padded
-    on the left, so that each row's last token is in the last column. The mask excludes the padding.
+    ``read`` adds one column for each token of the row with the most new tokens. Other rows are
+    padded on the left, so that each row's last token is in the last column.
     """
 
     def __init__(self, cache: KVCache, row_count: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from casewright.errors import CasewrightError, DecodingError, GrammarError
 from casewright.planner.decoding.batch import write_batch
-from casewright.planner.decoding.kv_cache import KVCache, States, layer_count, sliding_window_size
+from casewright.planner.decoding.kv_cache import KVCache, States, count_layers, sliding_window_size
 from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.decoding.matcher import Choose, Matcher, greedy
 from casewright.planner.decoding.prefix_cache import PrefixCache, PrefixFiles
@@ -25,8 +25,8 @@ class Decoder:
 
     Args:
         prefix_bytes: Memory for the key/value states of the most recently used prompt prefixes.
-        prefix_folder: Folder in which processes share the states of prefixes, up to
-            ``PREFIX_FILE_BYTES``; ``None`` for no files. A model without ``identity`` has no files.
+        prefix_folder: Folder of the files, up to ``PREFIX_FILE_BYTES``, by which processes share
+            states. Without a folder, or for a model without ``identity``, there are no files.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Decoder:
         if prefix_folder is not None and model.identity is not None:
             self._files = PrefixFiles(prefix_folder, model, PREFIX_FILE_BYTES)
         self._lock = threading.Lock()
-        self._layer_count = layer_count(model)
+        self._layer_count = count_layers(model)
         self._cache = KVCache(self._layer_count)
         self._loaded_prefix: States | None = None
 
@@ -78,7 +78,7 @@ class Decoder:
         limits: DecodingLimits | None = None,
         choose: Choose = greedy,
     ) -> list[Written | CasewrightError]:
-        """Write a plan for each of several prompts with the same prefix, as a batch.
+        """Write a plan for each of several prompts with the same prefix (``head``), as a batch.
 
         Returns:
             For each prompt the plan, or the ``DecodingError`` or ``GrammarError`` that stopped it.
@@ -93,7 +93,7 @@ class Decoder:
             return []
         max_length = max(len(prompt.head) + len(prompt.tail) for prompt in prompts)
         sliding_window = sliding_window_size(self._model)
-        # A sliding window would count the padding of a batch as tokens.
+        # A sliding window would count padding as tokens, so the plans are written one by one.
         if sliding_window is not None and max_length + limits.tokens > sliding_window:
             results: list[Written | CasewrightError] = []
             for prompt, matcher in zip(prompts, matchers, strict=True):
@@ -118,7 +118,7 @@ class Decoder:
     def session(
         self, head: Sequence[int], limits: DecodingLimits | None = None
     ) -> Iterator[DecodingSession]:
-        """Open a session with a prefix; while the session is open, the decoder writes nothing else.
+        """Open a session that begins with a prefix; meanwhile the decoder writes nothing else.
 
         Raise ``DecodingError`` if the deadline passes before the prefix is read.
         """
@@ -126,24 +126,25 @@ class Decoder:
         with limits.lock(self._lock):
             states, is_cached = self._prefix_states(tuple(head), limits)
             if self._loaded_prefix is not states:
-                # If ``load`` fails, the cache has the states of no prefix.
+                # While ``load`` runs, and if it fails, the cache has no complete prefix.
                 self._loaded_prefix = None
                 self._cache.load(states)
                 self._loaded_prefix = states
+            # Drop the tokens of the previous session.
             self._cache.set_length(states.length)
             yield DecodingSession(self._model, self._cache, is_cached)
 
     def _prefix_states(
         self, tokens: tuple[int, ...], limits: DecodingLimits
     ) -> tuple[States, bool]:
-        """Return a prefix's states, and True if they were cached."""
+        """Return a prefix's states, and True if they were in memory or in a file."""
         if (states := self.prefixes.get(tokens)) is not None:
             return states, True
         states = None if self._files is None else self._files.load(tokens)
         is_cached = states is not None
         if states is None:
             cache = KVCache(self._layer_count)
-            read(self._model, cache, tokens, limits, [len(tokens) - 1])
+            read(self._model, cache, tokens, limits, logits_after=[len(tokens) - 1])
             states = cache.states()
             if self._files is not None:
                 self._files.save(tokens, states)

@@ -2,8 +2,8 @@
 
 In this form of speculative decoding (Leviathan et al. 2023) the draft is another planner's plan:
 the model reads several of the draft's tokens in one step and keeps the tokens that it would choose
-itself. If the model chooses another token, the draft is resumed after the longest suffix of the
-written text that the draft contains (LLMA, Yang et al. 2023, section 3).
+itself. If the model chooses another token, the longest suffix of the written text that occurs in
+the draft is found, and the draft is resumed after it (LLMA, Yang et al. 2023, section 3).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from casewright.errors import GrammarError
 from casewright.planner.decoding.matcher import Matcher
 from casewright.planner.language_model import LanguageModel
 
-#: Minimum number of characters of the suffix of a written text that is looked up in the draft.
+#: A suffix of the written text is looked up in the draft if it has at least this many characters.
 MIN_SUFFIX_CHARACTERS = 4
 
 
@@ -29,26 +29,26 @@ def propose(
         written: The tokens of the plan so far.
         limit: Maximum number of tokens of all proposals together.
     """
-    text = continuation(draft, model.decode(written))
-    remaining = model.encode_plan(text)
+    draft_text = continuation(draft, model.decode(written))
+    remaining = model.encode_plan(draft_text)
     lookahead, proposals = matcher.copy(), list[list[int]]()
-    tokens: list[int] = []
+    proposed: list[int] = []
     while remaining and not lookahead.finished:
         try:
             lookahead.consume(remaining[0])
             proposal = [remaining[0], *lookahead.consume_forced()]
         except GrammarError:
             break
-        if len(tokens) + len(proposal) > limit:
+        if len(proposed) + len(proposal) > limit:
             break
         proposals.append(proposal)
-        tokens += proposal
+        proposed += proposal
         if remaining[: len(proposal)] == proposal:
             remaining = remaining[len(proposal) :]
         else:
             # The grammar may tokenize forced text in another way than ``encode_plan``.
-            proposed = model.decode(tokens)
-            remaining_text = text[len(proposed) :] if text.startswith(proposed) else ""
+            text = model.decode(proposed)
+            remaining_text = draft_text[len(text) :] if draft_text.startswith(text) else ""
             remaining = model.encode_plan(remaining_text)
     return proposals
 
@@ -56,9 +56,10 @@ def propose(
 def continuation(draft: str, written: str) -> str:
     """Return the part of a draft that continues the written text.
 
-    If the draft does not start with the text, the part starts after the longest suffix of the text
-    that the draft contains; it is empty if this suffix is shorter than ``MIN_SUFFIX_CHARACTERS``.
-    The part ends with its first line: later tokens would often be rejected, which costs time.
+    If the draft starts with the text, the part is the rest of the draft. Otherwise the longest
+    suffix of the text that occurs in the draft is found. The part is the rest of the suffix's line,
+    since later tokens would often be rejected, which costs time. The part is empty if the suffix is
+    shorter than ``MIN_SUFFIX_CHARACTERS``.
     """
     if draft.startswith(written):
         return draft[len(written) :]

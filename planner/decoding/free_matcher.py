@@ -1,6 +1,6 @@
 """Unconstrained decoding: the model may write any text, until its end token.
 
-Measurements use it as a control, to show what a grammar guarantees, for example that a
+Measurements use this decoding as a control, to show what a grammar guarantees, for example that a
 plan calls only known tools.
 """
 
@@ -15,10 +15,10 @@ from casewright.errors import GrammarError
 from casewright.planner.language_model import LanguageModel
 
 
-def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
+def text_and_end_tokens(model: LanguageModel) -> NDArray[np.intp]:
     """Return the ids of all text tokens and end tokens, ascending.
 
-    Other special tokens, and logits of the network that belong to no token, are left out.
+    Other special tokens, and ids that have a logit but no token, are left out.
     """
     tokenizer = model.grammar_tokenizer
     ids = range(tokenizer.vocab_size)

@@ -19,7 +19,7 @@ from casewright.planner.language_model import LanguageModel
 BLOCK_COLUMNS = 256
 
 
-def layer_count(model: LanguageModel) -> int:
+def count_layers(model: LanguageModel) -> int:
     """Return the number of layers with key/value states."""
     return int(model.network.config.get_text_config().num_hidden_layers)
 
@@ -33,7 +33,7 @@ def sliding_window_size(model: LanguageModel) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """Key/value states of one sequence: each layer's keys and values (1, heads, length, size)."""
+    """Key/value states of one sequence; each tensor has the shape ``(1, heads, length, size)``."""
 
     layers: tuple[tuple[Tensor, Tensor], ...]
     length: int
@@ -103,15 +103,15 @@ class KVLayer(CacheLayerMixin):
         return self.length
 
     def get_max_length(self) -> int:
-        """Return -1, since the cache grows."""
+        """Return -1 (no maximum), since the cache grows."""
         return -1
 
 
 class KVCache(Cache):
     """Key/value states of a batch of rows."""
 
-    def __init__(self, layers: int) -> None:
-        self._kv_layers = [KVLayer() for _ in range(layers)]
+    def __init__(self, layer_count: int) -> None:
+        self._kv_layers = [KVLayer() for _ in range(layer_count)]
         super().__init__(layers=list(self._kv_layers))
 
     @property

@@ -19,8 +19,8 @@ class DecodingLimits:
 
     Attributes:
         tokens: Maximum number of tokens of the plan, including forced tokens.
-        deadline: The time of ``time.perf_counter()`` at which decoding stops, or ``None``. It is
-            checked between forward passes; a long prompt takes several passes.
+        deadline: Time of ``time.perf_counter()`` at which decoding stops; ``None`` for no deadline.
+            The time is checked between forward passes; a long prompt takes several passes.
     """
 
     tokens: int = MAX_TOKENS
@@ -31,16 +31,16 @@ class DecodingLimits:
         if self.deadline is not None and time.perf_counter() >= self.deadline:
             raise DecodingError("The plan was not finished in time. Allow more seconds.")
 
-    def check_tokens(self, model: LanguageModel, prompt_tokens: int, plan_tokens: int) -> None:
+    def check_length(self, model: LanguageModel, prompt_length: int, plan_length: int) -> None:
         """Raise ``DecodingError`` if a plan, or prompt and plan together, have too many tokens."""
-        if plan_tokens > self.tokens:
+        if plan_length > self.tokens:
             raise DecodingError(
                 f"The plan was not finished within {self.tokens} tokens. Allow more tokens."
             )
-        total = prompt_tokens + plan_tokens
+        total = prompt_length + plan_length
         if model.context_length is not None and total > model.context_length:
             raise DecodingError(
-                f"The prompt and its plan have {total} tokens; the model reads "
+                f"The prompt and its plan have {total} tokens; the model reads at most "
                 f"{model.context_length}. Give fewer tools or examples."
             )
 

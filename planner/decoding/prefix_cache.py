@@ -1,8 +1,8 @@
 """Prefix cache: key/value states of prompt prefixes (``Prompt.head``), in memory and files.
 
-The prefix is most of the prompt that a model reads for its first plan. It is the same in every
-process, so processes share the files. A file's name is a digest of everything on which its
-states depend.
+The prefix is most of a prompt, and the same in every process. Processes share files of the prefix's
+states, so that a new process need not compute them. A file's name is a digest of everything on
+which the states in the file depend.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from casewright.planner.decoding.kv_cache import States, layer_count
+from casewright.planner.decoding.kv_cache import States, count_layers
 from casewright.planner.decoding.steps import CHUNK_TOKENS
 from casewright.planner.language_model import LanguageModel
 
@@ -31,9 +31,10 @@ FORMAT_VERSION = 1
 
 
 class PrefixCache:
-    """The most recently used prefixes, at most ``max_bytes`` in memory.
+    """States of the most recently used prefixes in memory, together at most ``max_bytes``.
 
-    Callers must not change the returned states. A larger prefix than ``max_bytes`` is not cached.
+    Callers must not change the returned states. A prefix with more than ``max_bytes`` of states is
+    not cached.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -43,7 +44,7 @@ class PrefixCache:
 
     @property
     def bytes(self) -> int:
-        """Size of all prefixes in bytes."""
+        """Size of all cached states in bytes."""
         return sum(states.bytes for states in self._states_by_prefix.values())
 
     def __len__(self) -> int:
@@ -72,7 +73,7 @@ class PrefixFiles:
 
     Attributes:
         folder: The folder; it is created if it is missing.
-        model: A model with an ``identity``, which changes with its weights.
+        model: The model; its ``identity`` must be a text that changes with the weights.
         max_bytes: Maximum size of the folder's files; the least recently used files are removed.
     """
 
@@ -81,16 +82,16 @@ class PrefixFiles:
     max_bytes: int
 
     def load(self, tokens: tuple[int, ...]) -> States | None:
-        """Return the states of a prefix on the model's device, or ``None``."""
+        """Return the states of a prefix on the model's device; ``None`` without a valid file."""
         file = self._file(tokens)
         try:
             with safe_open(file, "pt") as content:
                 metadata = content.metadata() or {}
-                names = _tensor_names(layer_count(self.model))
+                names = _tensor_names(count_layers(self.model))
                 tensors = [content.get_tensor(name) for name in names]
             if metadata != self._metadata(tokens, tensors):
                 return None
-            os.utime(file)
+            os.utime(file)  # marks the file as recently used
         except (OSError, SafetensorError, RuntimeError):
             return None
         # Keys and values alternate, as in ``_tensor_names``.
@@ -139,8 +140,8 @@ class PrefixFiles:
             excess_bytes -= size
 
 
-def _tensor_names(layers: int) -> list[str]:
-    return [f"{layer}.{kind}" for layer in range(layers) for kind in ("keys", "values")]
+def _tensor_names(layer_count: int) -> list[str]:
+    return [f"{layer}.{kind}" for layer in range(layer_count) for kind in ("keys", "values")]
 
 
 def _write_atomically(file: Path, content: bytes) -> None:

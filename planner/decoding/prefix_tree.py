@@ -20,7 +20,7 @@ from casewright.planner.language_model import LanguageModel
 
 @dataclass(frozen=True, slots=True)
 class PrefixTree:
-    """Texts that a model has read after the same tokens.
+    """Texts (sequences of tokens) that a model has read after the same tokens.
 
     Attributes:
         children: Index of a token's node, by the parent node's index and the token. Node 0 is the
@@ -73,7 +73,7 @@ def read_tree(
     Args:
         cache: States of one row.
         unread: Tokens between the cache's content and the texts; at least one.
-        texts: Tokens of the texts, at least one each. The last token of a text is not read.
+        texts: The texts' tokens; each text has at least one. A text's last token is not read.
     """
     children: dict[tuple[int, int], int] = {}
     node_tokens, paths = [unread[-1]], [[0]]
@@ -87,7 +87,8 @@ def read_tree(
             node = children[node, token]
     cached_count, common_count = cache.length, len(unread) - 1
     new_count, tree_start = common_count + len(node_tokens), cached_count + common_count
-    # Each token attends to the cache, to the common tokens before it, and to its path.
+    # The common tokens are the unread tokens before node 0. A token attends to the cache, to the
+    # common tokens before it, and to its path.
     mask = torch.zeros(new_count, cached_count + new_count, dtype=torch.bool)
     mask[:, :cached_count] = True
     mask[:, cached_count:tree_start] = torch.ones(new_count, common_count, dtype=torch.bool).tril()

@@ -31,14 +31,14 @@ class DecodingSession:
     def read_tree(
         self, continuations: Sequence[Sequence[int]], limits: DecodingLimits
     ) -> PrefixTree:
-        """Read alternative continuations (tokens) in one call, without appending any of them.
+        """Return a tree of alternative continuations, read in one call; append none of them.
 
         Raise ``DecodingError`` if the deadline has passed.
         """
         limits.check_time()
         start = self._cache.length
         tree = read_tree(self._model, self._cache, self._unread, continuations)
-        # The unread tokens have been read. The last token is read again, for the logits after it.
+        # The unread tokens have been read. The last one is read again later, for the next logits.
         self._cache.set_length(start + len(self._unread) - 1)
         self._unread = self._unread[-1:]
         return tree
@@ -72,16 +72,17 @@ class DecodingSession:
     def _step(
         self, plan: PartialPlan, proposals: Sequence[list[int]], limits: DecodingLimits
     ) -> int:
-        """Read the unread tokens and the draft's proposals; append the model's choices.
+        """Read the unread tokens and the draft's proposals; append the model's choices to the plan.
 
         Stop after the first choice that differs from its proposal. Return the number of accepted
         proposals.
         """
-        # The model chooses after the unread tokens, and after each proposal.
-        stops = list(accumulate(map(len, proposals), initial=len(self._unread)))
+        # Numbers of tokens before each choice. The model chooses after the unread tokens and after
+        # each proposal, so there is one choice more than proposals.
+        lengths = list(accumulate(map(len, proposals), initial=len(self._unread)))
         tokens = [*self._unread, *chain.from_iterable(proposals)]
         start = self._cache.length
-        logits = read(self._model, self._cache, tokens, limits, [stop - 1 for stop in stops])
+        logits = read(self._model, self._cache, tokens, limits, [n - 1 for n in lengths])
         accepted_count = 0
         for row_logits, proposal in zip_longest(logits, proposals):
             self._unread = plan.extend(row_logits)
@@ -89,5 +90,5 @@ class DecodingSession:
                 break
             accepted_count += 1
         # The states of rejected proposals are dropped.
-        self._cache.set_length(start + stops[accepted_count])
+        self._cache.set_length(start + lengths[accepted_count])
         return accepted_count

@@ -42,7 +42,7 @@ class PartialPlan:
 
     _model: LanguageModel
     _matcher: Matcher
-    _prompt_tokens: int
+    _prompt_length: int
     _limits: DecodingLimits
     _choose: Choose
     is_ended: bool = False
@@ -52,10 +52,10 @@ class PartialPlan:
 
     def begin(self) -> list[int]:
         """Write the forced tokens at the start of the plan; return them."""
-        return self._append([])
+        return self._append_with_forced([])
 
     def extend(self, logits: NDArray[np.float32]) -> list[int]:
-        """Choose a token by logits ``(vocabulary,)``; return it with the forced tokens after it.
+        """Choose a token from logits ``(vocabulary,)``; return it with the forced tokens after it.
 
         For errors see ``Decoder.write``.
         """
@@ -65,13 +65,13 @@ class PartialPlan:
             self.is_ended = True
             return []
         self._matcher.consume(token)
-        return self._append([token])
+        return self._append_with_forced([token])
 
     def proposals(self, draft: str) -> list[list[int]]:
         """Return the draft's proposals for the next choices; see ``propose``."""
         limit = self._limits.tokens
         if self._model.context_length is not None:
-            limit = min(limit, self._model.context_length - self._prompt_tokens)
+            limit = min(limit, self._model.context_length - self._prompt_length)
         return propose(self._model, draft, self._matcher, self._tokens, limit - len(self._tokens))
 
     def written(self, *, prefix_cached: bool, drafted_count: int = 0) -> Written:
@@ -81,15 +81,15 @@ class PartialPlan:
             model_steps=self._choice_count - drafted_count,
             forced=self._forced_count,
             drafted=drafted_count,
-            prompt_tokens=self._prompt_tokens,
+            prompt_tokens=self._prompt_length,
             prefix_cached=prefix_cached,
         )
 
-    def _append(self, tokens: list[int]) -> list[int]:
+    def _append_with_forced(self, tokens: list[int]) -> list[int]:
         forced = self._matcher.consume_forced()
         self._forced_count += len(forced)
         tokens = [*tokens, *forced]
         self._tokens += tokens
         self.is_ended = self._matcher.finished
-        self._limits.check_tokens(self._model, self._prompt_tokens, len(self._tokens))
+        self._limits.check_length(self._model, self._prompt_length, len(self._tokens))
         return tokens

@@ -46,15 +46,15 @@ class Calls:
 
     Args:
         request_terminals: Names of the terminals that the request defines.
-        result_condition: Lark condition that an earlier step has results, for ``REFERENCE_RULE``.
-            If the condition is empty, references are the terminal ``REFERENCE``. A request without
-            this terminal has no references.
+        result_condition: Lark condition that an earlier step has results. With a condition,
+            calls refer to steps by ``REFERENCE_RULE``. Without a condition, they refer to steps by
+            the terminal ``REFERENCE``, if the request defines this terminal.
 
     Attributes:
         tool_calls: Pairs of a tool and the expression of its calls. A tool is left out if a
             required parameter has no possible argument.
         rules: Definitions of the rules.
-        used_terminals: Names of the terminals that the rules use.
+        used_terminals: Terminals that the rules use: names, and quoted texts.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Calls:
         self._request_terminals = request_terminals
         self._result_condition = result_condition
         self._terminal_names: dict[tuple[str, ...], str] = {}
-        self._values: dict[tuple[object, ...], Expression | None] = {}
+        self._cached_values: dict[tuple[object, ...], Expression | None] = {}
         self.rules: list[str] = []
         self.used_terminals: set[str] = set()
         self.tool_calls = [(t, call) for t in toolbox if (call := self._call(t)) is not None]
@@ -77,8 +77,8 @@ class Calls:
         return Expression(rule_name, is_parametric, needs_step)
 
     def _alternative(self, expression: Expression) -> str:
-        # Without the condition, text before a reference could be a dead end. The rule of references
-        # has the condition itself.
+        # If no step has results, text that needs a reference is a dead end; the condition excludes
+        # the text. ``REFERENCE_RULE`` needs no condition: the rules of its steps have conditions.
         is_conditional = expression.needs_step and expression.text != REFERENCE_RULE
         return f"{expression.text} {self._result_condition}" if is_conditional else expression.text
 
@@ -87,7 +87,7 @@ class Calls:
         return f'({argument} {self._result_condition}|"")' if value.needs_step else f"({argument})?"
 
     def _call(self, tool: ToolSpec) -> Expression | None:
-        """Return a tool's calls; ``None`` if a required parameter has no possible argument."""
+        """Return a tool's calls as an expression; ``None`` if a required argument is impossible."""
         arguments: list[tuple[Parameter, Expression]] = []
         for parameter in tool.parameters:
             value = self._value(parameter)
@@ -99,15 +99,15 @@ class Calls:
             return Expression(quoted(f"{tool.name}()"))
         required = [i for i, (parameter, _) in enumerate(arguments) if parameter.required]
         if not required:
-            return self._optional_call(tool, arguments)
+            return self._call_without_required(tool, arguments)
         # The first required argument, the anchor, is always present: arguments before it end with a
         # comma, and arguments after it start with a comma.
         anchor = required[0]
-        text = quoted(f"{tool.name}(") if anchor else ""
+        text = quoted(f"{tool.name}(") if anchor > 0 else ""
         for parameter, value in arguments[:anchor]:
             text += self._optional(f'{_argument(parameter.name, value)}", "', value)
         parameter, value = arguments[anchor]
-        text += _argument(parameter.name if anchor else f"{tool.name}({parameter.name}", value)
+        text += _argument(parameter.name if anchor > 0 else f"{tool.name}({parameter.name}", value)
         for parameter, value in arguments[anchor + 1 :]:
             argument = _argument(f", {parameter.name}", value)
             text += argument if parameter.required else self._optional(argument, value)
@@ -117,43 +117,43 @@ class Calls:
             any(value.needs_step for parameter, value in arguments if parameter.required),
         )
 
-    def _optional_call(
+    def _call_without_required(
         self, tool: ToolSpec, arguments: list[tuple[Parameter, Expression]]
     ) -> Expression:
-        # Each alternative begins with a different argument; later arguments start with a comma.
+        # Each alternative begins with a different argument; the following ones start with a comma.
         alternatives: list[Expression] = []
-        later = Expression("")
+        following = Expression("")
         for parameter, value in reversed(arguments):
-            is_parametric = value.is_parametric or later.is_parametric
+            is_parametric = value.is_parametric or following.is_parametric
             # Without the space, Lark would read ?name and _name as names.
-            remaining = f"{_argument(parameter.name, value)} {later.text}"
+            remaining = f"{_argument(parameter.name, value)} {following.text}"
             alternatives.append(Expression(remaining, is_parametric, value.needs_step))
             if len(alternatives) < len(arguments):
                 argument = self._optional(_argument(f", {parameter.name}", value), value)
-                text = f"{argument} {later.text}"
-                later = self.rule(f"o{len(self.rules)}", [Expression(text, is_parametric)])
+                text = f"{argument} {following.text}"
+                following = self.rule(f"o{len(self.rules)}", [Expression(text, is_parametric)])
         rule = self.rule(f"o{len(self.rules)}", [*alternatives, Expression('""')])
         return Expression(f'{quoted(f"{tool.name}(")}{rule.text}")"', rule.is_parametric)
 
     def _value(self, parameter: Parameter) -> Expression | None:
-        """Return a parameter's possible arguments; ``None`` if there are none."""
+        """Return a parameter's arguments as an expression; ``None`` if no argument is possible."""
         takes_list = parameter.kind in ("array", "any")
         takes_step = bool(self._result_condition) and Source.STEP in parameter.sources
         terminals = self._request_terminals
         scalars = _alternatives(parameter, terminals, in_list=False)
         items = _alternatives(parameter, terminals, in_list=True) if takes_list else ()
         key = (scalars, items, takes_step, takes_list)
-        if key not in self._values:
+        if key not in self._cached_values:
             values = self._expressions(scalars, takes_step=takes_step)
             item_values = self._expressions(items, takes_step=takes_step) if takes_list else []
             if item := self._as_one_rule("e", item_values):
                 list_text = f'"["{item.text}(", "{item.text}){{0,{MAX_LIST_ITEMS - 1}}}"]"'
                 values.append(Expression(list_text, item.is_parametric, item.needs_step))
-            self._values[key] = self._as_one_rule("v", values)
-        return self._values[key]
+            self._cached_values[key] = self._as_one_rule("v", values)
+        return self._cached_values[key]
 
     def _expressions(self, alternatives: tuple[str, ...], *, takes_step: bool) -> list[Expression]:
-        """Return the alternatives' terminal, if any, and the references if ``takes_step``."""
+        """Return a terminal for the alternatives, if any, and a reference if ``takes_step``."""
         expressions = []
         if alternatives:
             self.used_terminals.update(alternatives)
@@ -182,7 +182,7 @@ def _argument(name: str, value: Expression) -> str:
 def _alternatives(
     parameter: Parameter, request_terminals: Set[str], *, in_list: bool
 ) -> tuple[str, ...]:
-    """Return the alternatives of an argument that the static checks admit, in Lark.
+    """Return, in Lark, the alternatives that the static checks admit for an argument.
 
     ``REFERENCE_RULE`` is not among them. An item of a list need not have the parameter's type.
     """
@@ -203,9 +203,9 @@ def _alternatives(
             alternatives.append(SPAN)
         if Source.QUESTION in sources:
             alternatives.append('"question"')
-    context_fields = CONTEXT_TERMINALS[kind]
-    if Source.CONTEXT in sources and context_fields in request_terminals:
-        alternatives.append(context_fields)
+    context_terminal = CONTEXT_TERMINALS[kind]
+    if Source.CONTEXT in sources and context_terminal in request_terminals:
+        alternatives.append(context_terminal)
     if Source.STEP in sources and REFERENCE in request_terminals:
         alternatives.append(REFERENCE)
     if Source.NUMBER in sources and kind in ("number", "integer", "any"):

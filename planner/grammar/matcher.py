@@ -22,7 +22,8 @@ def compile_grammar(tokenizer: LLTokenizer, grammar: str) -> LLMatcher:
 class PlanMatcher:
     """Tracks the tokens of one plan. Not thread-safe.
 
-    Every method raises ``GrammarError`` if a limit of llguidance is reached or no token can follow.
+    Every method raises ``GrammarError`` if a limit of llguidance is reached, or if the plan is
+    incomplete and no token can continue it.
 
     Args:
         matcher: llguidance's matcher at the start of the plan; it is advanced in place.
@@ -89,7 +90,7 @@ class PlanMatcher:
 
     @property
     def accepting(self) -> bool:
-        """True if the plan may end."""
+        """True if the plan may end here; it may also continue."""
         return bool(self._matcher.is_accepting())
 
     def _consume(self, tokens: Sequence[int]) -> None:

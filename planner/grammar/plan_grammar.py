@@ -15,7 +15,7 @@ from casewright.planner.grammar.terminals import (
     MAX_QUESTION_CHARACTERS,
     REFERENCE,
     SPAN,
-    fields_after_step,
+    result_field_regex,
 )
 from casewright.planner.grammar.toolbox_rules import CALL_RULE, ToolboxRules, line_rules, plan_rules
 from casewright.planner.plan import Plan, Step
@@ -24,31 +24,32 @@ from casewright.tools import Source, ToolSpec
 
 #: The last line of a plan that is written line by line; the other lines are steps.
 DONE = "done"
-#: The grammar of a line of free text: 8 to 200 characters and a line feed.
+#: The grammar of a line of free text, such as a thought: 8 to 200 characters and a line feed.
 FREE_LINE = "start: /[^\\n]{8,200}\\n/"
-#: First line of a grammar that forces no tokens. llguidance tokenizes forced text, and tokenizers
-#: change some texts: the name of a special token becomes that token, and a letter with a combining
-#: mark becomes one character. The forced tokens of a changed text would not match the grammar, but
-#: no other tokens would be allowed. So nothing is forced if a text would be changed.
+#: First line of a grammar, to turn forcing off. If only one text can follow, llguidance tokenizes
+#: the text and forces its tokens. But tokenizers change some texts: the name of a special token
+#: becomes that token, and a letter with a combining mark becomes one character. The forced tokens
+#: of a changed text do not match the grammar, and no other tokens are allowed. So nothing is forced
+#: if the tokenizer changes a text.
 NO_FORCING = '%llguidance {"no_forcing":true}\n'
 
 
 class PlanGrammar:
-    """Compiles the grammar of a request's valid plans, in canonical text form.
+    """Compiles a grammar of the valid plans of a request, in the form of ``format_plan``.
 
-    A text of this grammar parses, passes the static checks of the request, and has the form of
-    ``format_plan``. The grammar admits fewer plans than the plan language: it has the limits of
-    the module ``terminals``, arguments are in the order of the tool's parameters, and spans are
-    spelled as in the question. It enforces the maximum number of steps and, as far as rules can
-    count calls, the budget's maximum numbers of calls of a tool.
+    A text of this grammar parses and passes the static checks of the request. The grammar admits
+    fewer plans than the plan language: it has the limits of the module ``terminals``, arguments are
+    in the order of the tool's parameters, and spans are spelled as in the question. It enforces the
+    maximum number of steps. It also enforces the budget's maximum numbers of calls, but in the
+    grammar of a whole plan only for as many tools as ``MAX_COUNTER_BITS`` can count.
 
-    The rules that depend only on the toolbox are cached; the terminals of the question's spans and
-    the context's fields are defined for each request. If no parameter needs spans, the grammar does
-    not depend on the question, and its compiled form is cached.
+    The rules that depend only on the toolbox are cached. The terminals for spans and for context
+    fields are defined for each request. If no parameter needs spans, the grammar does not depend on
+    the question, and its compiled form is cached.
 
     Args:
         cache_size: Maximum number of cached rule sets, and of cached compiled grammars. A toolbox
-            has several rule sets if requests differ in the number of steps or the context's types.
+            has several rule sets if requests differ in their limits or in the context's types.
     """
 
     def __init__(self, tokenizer: LLTokenizer, *, cache_size: int = 32) -> None:
@@ -61,56 +62,56 @@ class PlanGrammar:
 
         Raises:
             GrammarError: The grammar is too large to be compiled.
-            InputError: The request admits no step.
+            InputError: The request's ``max_steps`` is below 1.
         """
         _check_steps(request)
-        return self._matcher(request, "", _request_terminals(request), request.max_steps)
+        return self._matcher(request, _request_terminals(request), request.max_steps, start="")
 
-    def line_matcher(self, request: PlanRequest, earlier: Sequence[str]) -> PlanMatcher:
+    def line_matcher(self, request: PlanRequest, earlier_tools: Sequence[str]) -> PlanMatcher:
         """Return a matcher for the next line of a plan, ``sN = tool(…)`` or ``done``.
 
         Args:
-            earlier: The tools of steps 1 to N - 1. If there are none, ``done`` is not
+            earlier_tools: The tools of steps 1 to N - 1. If there are none, ``done`` is not
                 allowed; if there are ``max_steps`` of them, only ``done`` is allowed.
 
         Raises:
             GrammarError: The grammar is too large to be compiled.
-            InputError: The request admits no step, or its toolbox lacks an earlier tool.
+            InputError: ``max_steps`` is below 1, or the toolbox lacks an earlier tool.
         """
         _check_steps(request)
         toolbox = request.toolbox
-        if unknown := [name for name in earlier if name not in toolbox]:
+        if unknown := [name for name in earlier_tools if name not in toolbox]:
             raise InputError(
                 f"An earlier step calls {unknown[0]}, which is no tool of this request. "
                 f"Its tools are {', '.join(toolbox.names)}."
             )
-        if len(earlier) >= request.max_steps:
+        if len(earlier_tools) >= request.max_steps:
             return PlanMatcher(self._compiled(f'start:"{DONE}"').deep_copy(), self._tokenizer)
         terminals = _request_terminals(request)
         references = [
-            f'"s{step}"{fields_after_step(fields)}'
-            for step, name in enumerate(earlier, 1)
+            f'"s{step}"{result_field_regex(fields)}'
+            for step, name in enumerate(earlier_tools, 1)
             if (fields := toolbox[name].results)
         ]
         if references:
             terminals[REFERENCE] = f"{REFERENCE}:{'|'.join(references)}"
-        steps = [Step(name) for name in earlier]
-        exhausted = [t.name for t in toolbox if request.excess(Plan((*steps, Step(t.name))))]
-        request = replace(request, toolbox=toolbox.without(*exhausted))
-        done = f'|"{DONE}"' if earlier else ""
-        start = f'start:"s{len(earlier) + 1} = "{CALL_RULE}{done}\n'
-        return self._matcher(request, start, terminals, None)
+        steps = [Step(name) for name in earlier_tools]
+        not_callable = [t.name for t in toolbox if request.excess(Plan((*steps, Step(t.name))))]
+        request = replace(request, toolbox=toolbox.without(*not_callable))
+        done = f'|"{DONE}"' if earlier_tools else ""
+        start = f'start:"s{len(earlier_tools) + 1} = "{CALL_RULE}{done}\n'
+        return self._matcher(request, terminals, max_steps=None, start=start)
 
     def free_line_matcher(self) -> PlanMatcher:
         """Return a matcher for a line of free text, of 8 to 200 characters."""
         return PlanMatcher(self._compiled(FREE_LINE).deep_copy(), self._tokenizer)
 
     def _matcher(
-        self, request: PlanRequest, start: str, terminals: dict[str, str], max_steps: int | None
+        self, request: PlanRequest, terminals: dict[str, str], max_steps: int | None, start: str
     ) -> PlanMatcher:
-        """Return a matcher for at most ``max_steps`` steps; with ``None``, for a single line."""
+        """Return a matcher for a plan; with ``max_steps=None``, for a line (rule ``start``)."""
         request_terminals = frozenset(terminals)
-        # The toolbox's fingerprint would be a wrong key: it joins choices without escaping quotes.
+        # The cache key: a fingerprint would be ambiguous, since it joins choices without escapes.
         tools = tuple(ToolSpec(t.name, "", t.parameters, t.results) for t in request.toolbox)
         max_calls = tuple(request.max_calls().items()) if max_steps is not None else ()
         rules, can_force = self._cached_rules(tools, request_terminals, max_steps, max_calls)
@@ -133,13 +134,13 @@ class PlanGrammar:
         max_steps: int | None,
         max_calls: tuple[tuple[str, int], ...],
     ) -> tuple[ToolboxRules, bool]:
-        """Return a toolbox's rules, and True if the tokenizer preserves the toolbox's texts."""
+        """Return a toolbox's rules, and True if the tokenizer preserves all its texts."""
         texts: list[str] = []
         for tool in tools:
             texts += [tool.name, *tool.results]
             for parameter in tool.parameters:
                 texts += [parameter.name, *parameter.choices]
-        # A lone surrogate is never written.
+        # If the joined text is preserved, so are its parts. The grammar omits lone surrogates.
         text = " ".join(texts).encode("utf-8", "ignore").decode()
         if max_steps is None:
             rules = line_rules(tools, request_terminals)
@@ -155,19 +156,19 @@ def _check_steps(request: PlanRequest) -> None:
 
 def _request_terminals(request: PlanRequest) -> dict[str, str]:
     terminals = context_terminals(request.context)
-    # A literal may be any text, including a span.
-    takes_spans = any(
+    # A parameter that takes literals needs no spans: a literal may be any text.
+    needs_spans = any(
         Source.SPAN in parameter.sources and Source.LITERAL not in parameter.sources
         for tool in request.toolbox
         for parameter in tool.parameters
     )
-    if takes_spans and (span := span_terminal(request.question)):
+    if needs_spans and (span := span_terminal(request.question)):
         terminals[SPAN] = span
     return terminals
 
 
 def _preserves(tokenizer: LLTokenizer, text: str) -> bool:
-    """Return True if the tokenizer preserves the text, and therefore every part of it."""
+    """Return True if no token of the text is special and the tokens decode to the same text."""
     tokens = tokenizer.tokenize_str(text)
     return tokenizer.decode_bytes(tokens) == text.encode() and not any(
         map(tokenizer.is_special_token, tokens)

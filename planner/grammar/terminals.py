@@ -1,4 +1,4 @@
-"""The grammar's terminals: definitions of texts and numbers, and names of a request's terminals.
+"""Defines the grammar's terminals for texts and numbers, and names those that a request defines.
 
 Names are short, since the time to compile a grammar grows with its text. Character classes such as
 ``\\w`` are avoided: a single one takes longer to compile than all other terminals together.
@@ -13,19 +13,20 @@ import json
 MAX_TEXT_CHARACTERS = 120
 #: Maximum number of items of a list; a list has at least one item.
 MAX_LIST_ITEMS = 8
-#: Maximum index, from 0, of a result in a reference.
+#: Maximum index of a result in a reference; the first result has index 0.
 MAX_RESULT_INDEX = 9
-#: Maximum numbers of the question's characters and words from which spans are taken. The time to
-#: compile a grammar grows with both.
+#: Spans are taken only from this many characters and words at the beginning of the question. The
+#: time to compile a grammar grows with both.
 MAX_QUESTION_CHARACTERS = 2000
 MAX_QUESTION_WORDS = 256
-#: Maximum numbers of context fields for references, and of characters of a field's name.
+#: Maximum number of context fields that a plan can refer to.
 MAX_CONTEXT_FIELDS = 64
+#: Maximum number of characters of the name of such a field.
 MAX_NAME_CHARACTERS = 64
-#: Maximum number of steps of a plan, for any budget.
+#: Maximum number of steps of a plan, even if a request admits more.
 MAX_GRAMMAR_STEPS = 64
 
-# Names of the terminals for all requests.
+# Names of the terminals that are the same for all requests.
 LITERAL = "L"
 NUMBER = "N"
 INTEGER = "I"
@@ -33,8 +34,8 @@ INTEGER = "I"
 # Escapes are those of json.dumps, so that a text has a single form. No literal starts with a space.
 _FIRST_CHARACTER = r'([^"\\\x00-\x20]|\\["\\])'
 _LATER_CHARACTER = r'([^"\\\x00-\x1f]|\\["\\nt])'
-#: Definitions of the terminals for all requests. Numbers have at most 15 digits and no exponent.
-#: Their fractions have no trailing zero, as in Python.
+#: Definitions of these three terminals. A number has at most 15 digits and no exponent. As in
+#: Python, a fraction has no trailing zero, except in ``.0``.
 DEFINITIONS = {
     LITERAL: f'{LITERAL}:/"{_FIRST_CHARACTER}{_LATER_CHARACTER}{{0,{MAX_TEXT_CHARACTERS - 1}}}"/',
     NUMBER: rf"{NUMBER}:/0|-?[1-9][0-9]{{0,14}}|-?(0|[1-9][0-9]{{0,10}})\.(0|[0-9]{{0,3}}[1-9])/",
@@ -44,7 +45,7 @@ DEFINITIONS = {
 # Names of the terminals that a request supplies.
 SPAN = "S"
 REFERENCE = "R"
-#: Names of the terminals of references to context fields, by the kind of the parameter.
+#: Names of the terminals for context fields, by the kind of the parameter that takes the field.
 CONTEXT_TERMINALS = {
     "string": "CS",
     "number": "CN",
@@ -60,8 +61,8 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def fields_after_step(fields: tuple[str, ...]) -> str:
-    """Return a regex for the part after ``sK`` of a reference: index, dot and field.
+def result_field_regex(fields: tuple[str, ...]) -> str:
+    """Return a regex for the part of a reference after the step: index, dot and field.
 
     Index 0 is not written, as in the text form of a plan.
     """

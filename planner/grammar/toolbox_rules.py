@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from casewright.planner.grammar.calls import REFERENCE_RULE, Calls, Expression
-from casewright.planner.grammar.terminals import DEFINITIONS, MAX_GRAMMAR_STEPS, fields_after_step
+from casewright.planner.grammar.terminals import DEFINITIONS, MAX_GRAMMAR_STEPS, result_field_regex
 from casewright.tools import ToolSpec
 
-#: The rule of a call in the grammar of a single line.
+#: Name of the rule for a call in the grammar of a single line.
 CALL_RULE = "c"
 #: Number of bits of a rule's parameter in llguidance.
 PARAMETER_BITS = 64
@@ -19,22 +19,22 @@ MAX_COUNTER_BITS = 24
 
 @dataclass(frozen=True, slots=True)
 class ToolboxRules:
-    """Definitions of rules and terminals in Lark, and names of the terminals that they use."""
+    """Rules with their terminals in Lark (``text``), and names of all terminals that they use."""
 
     text: str
     used_terminals: frozenset[str]
 
 
 class _StepClasses:
-    """Encoding of the result fields of a plan's earlier steps, for the check of references.
+    """Encodes which result fields each earlier step of a plan has, for the check of references.
 
-    The class of a step is the set of its result fields. Classes are numbered from 1; class 0 has no
-    result fields. A rule of llguidance can have a parameter of 64 bits (its docs/parametric.md). It
-    encodes the class of each earlier step: with one bit per class if the bits suffice, because such
-    rules compile faster, otherwise as the class's number. With n classes, a number takes b =
-    ceil(log2(n + 1)) bits. The last step needs no bits, so a plan has at most 64 / b + 1 steps,
-    rounded down: 13 for 31 classes, 11 for 63, 10 for 127. Even if a request admits more steps, the
-    grammar admits only this many. ``field_sets`` has the sets of class 1, class 2, ….
+    The class of a step is the set of its result fields; class 0 has no fields. A rule of llguidance
+    can have a parameter of 64 bits (its docs/parametric.md). The parameter encodes the class of
+    each earlier step. If the bits suffice, each step has a bit for each class, because such rules
+    compile faster. Otherwise, each step has the number of its class. With n classes, a number takes
+    b = ceil(log2(n + 1)) bits. The last step needs no bits, so a plan has at most 64 / b + 1 steps,
+    rounded down: 13 for 31 classes, 11 for 63, 10 for 127. The grammar admits no more steps, even
+    if a request does. ``field_sets`` lists the result fields of class 1, class 2, ….
     """
 
     def __init__(self, field_sets: list[tuple[str, ...]], max_steps: int, bit_count: int) -> None:
@@ -50,7 +50,7 @@ class _StepClasses:
         return self.field_sets.index(fields) + 1 if fields in self.field_sets else 0
 
     def parameter_after(self, step: int, class_number: int) -> str:
-        """Return the rule's parameter, in Lark, after a step of this class."""
+        """Return the rule's parameter, in Lark, after a step of this class; ``_`` is no change."""
         if not class_number:
             return "_"
         bit = (step - 1) * self._bits_per_step
@@ -67,20 +67,20 @@ class _StepClasses:
 
 
 def line_rules(toolbox: Sequence[ToolSpec], request_terminals: Set[str]) -> ToolboxRules:
-    """Return the rules of a single call, ``CALL_RULE``, with references as terminals."""
+    """Return the rules of a single line: ``CALL_RULE`` is a call; references are a terminal."""
     calls = Calls(toolbox, request_terminals)
     calls.rule(CALL_RULE, [call for _, call in calls.tool_calls])
-    return _rules(calls, [])
+    return _all_rules(calls, [])
 
 
 class _Counters:
-    """Bits of the parameter, above the classes' bits, that count calls of tools with a budget.
+    """Counts the calls of tools with a limit, in the highest bits of the rule's parameter.
 
-    If the bits do not suffice, the tools that may be called most often are not counted.
+    If the bits do not suffice, the tools with the highest limits are not counted.
 
     Attributes:
         range_by_tool: The range of bits of each counted tool, in Lark.
-        lowest_bit: The lowest of these bits; the bits below it are for the classes.
+        lowest_bit: The lowest bit of a counter; the bits below it encode the step classes.
     """
 
     def __init__(self, max_calls: Mapping[str, int]) -> None:
@@ -104,7 +104,7 @@ def plan_rules(
     max_steps: int,
     max_calls: Mapping[str, int],
 ) -> ToolboxRules:
-    """Return the rules of a whole plan; ``max_calls`` are the budget's limits by tool."""
+    """Return the rules of a whole plan; ``max_calls`` is the maximum number of calls by tool."""
     counters = _Counters(max_calls)
     result_condition = f"%if gt([0:{counters.lowest_bit}],0)" if max_steps > 1 else ""
     calls = Calls(toolbox, request_terminals, result_condition)
@@ -112,21 +112,22 @@ def plan_rules(
     if any(call.is_parametric for _, call in calls.tool_calls):
         field_sets = {_result_fields(tool) for tool, _ in calls.tool_calls} - {()}
     if not field_sets:
+        # No call can refer to an earlier step, so the calls need no parameter.
         calls = Calls(toolbox, request_terminals)
     classes = _StepClasses(sorted(field_sets), max_steps, counters.lowest_bit)
-    return _rules(calls, [*_line_rules(calls, classes, counters), *_reference_rules(classes)])
+    return _all_rules(calls, [*_step_rules(calls, classes, counters), *_reference_rules(classes)])
 
 
 def _result_fields(tool: ToolSpec) -> tuple[str, ...]:
     return tuple(sorted(set(tool.results)))
 
 
-def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str]:
-    """Return the rules of lines: ``kN`` for step N and later steps, ``mN`` for later steps only.
+def _step_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str]:
+    """Return the rules of steps: ``kN`` is step N and all later steps, ``mN`` is the later steps.
 
-    ``uNxG`` is ``kN`` with a counted call of group G.
+    ``uNxG`` is ``kN`` if step N is a counted call of group G.
     """
-    # All calls of a group change the rule's parameter in the same way: same class, same counter.
+    # Calls in a group have the same class and counter, so they change the rule's parameter alike.
     groups: dict[tuple[int, str], list[Expression]] = {}
     for tool, call in calls.tool_calls:
         counted_tool = tool.name if tool.name in counters.range_by_tool else ""
@@ -141,12 +142,12 @@ def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> lis
     lines = ['start:"s1 = "k1::0']
     for step in range(1, last):
         alternatives = []
-        for group, ((class_number, tool_name), rule) in enumerate(rules.items()):
+        for number, ((class_number, tool_name), rule) in enumerate(rules.items()):
             line = f"{rule} m{step}::{classes.parameter_after(step, class_number)}"
             if tool_name:
-                # The rule contains the whole line, since llguidance removes a single-symbol rule.
-                lines.append(f"u{step}x{group}::_:{line}")
-                line = f"u{step}x{group}::incr({counters.range_by_tool[tool_name]})"
+                # If the rule had only the call, a single symbol, llguidance would remove the rule.
+                lines.append(f"u{step}x{number}::_:{line}")
+                line = f"u{step}x{number}::incr({counters.range_by_tool[tool_name]})"
                 line += counters.condition(tool_name)
             alternatives.append(line)
         lines += [
@@ -158,21 +159,22 @@ def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> lis
 
 
 def _reference_rules(classes: _StepClasses) -> list[str]:
-    """Return the rules of references: ``xN`` is a step of class N, ``FN`` one of its fields."""
+    """Return the rules of references: ``xN`` is a step of class N, ``FN`` a field of class N."""
     numbers = range(1, len(classes.field_sets) + 1)
     if not numbers:
         return []
     rules = [f"{REFERENCE_RULE}:{'|'.join(f'x{number}::_ F{number}' for number in numbers)}"]
     for number in numbers:
-        steps = [f'"s{n}" {classes.condition(n, number)}' for n in range(1, classes.max_steps)]
+        earlier = range(1, classes.max_steps)
+        steps = [f'"s{step}" {classes.condition(step, number)}' for step in earlier]
         rules += [
             f"x{number}::_:{'|'.join(steps)}",
-            f"F{number}:{fields_after_step(classes.field_sets[number - 1])}",
+            f"F{number}:{result_field_regex(classes.field_sets[number - 1])}",
         ]
     return rules
 
 
-def _rules(calls: Calls, lines: list[str]) -> ToolboxRules:
+def _all_rules(calls: Calls, rules: list[str]) -> ToolboxRules:
     definitions = [DEFINITIONS[name] for name in DEFINITIONS if name in calls.used_terminals]
-    text = "\n".join([*lines, *calls.rules, *calls.terminals(), *definitions])
+    text = "\n".join([*rules, *calls.rules, *calls.terminals(), *definitions])
     return ToolboxRules(text, frozenset(calls.used_terminals))

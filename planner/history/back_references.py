@@ -15,7 +15,7 @@ _ORDINALS = {
     **{word: index for index, word in enumerate(("1st", "2nd", "3rd", "4th", "5th"))},
     "last": -1,
 }
-#: "One" in lower case, since "One" may be a name.
+#: "One" or "ones", only in lower case: "One" may be a part of a name.
 _ONE = r" (?-i:ones?)\b"
 _SEVERAL = re.compile(
     r"\b(?:both|either)(?: of (?:them|these|those))?\b"
@@ -25,7 +25,7 @@ _SEVERAL = re.compile(
 )
 #: "Which", as in "which is lighter?", refers to the last entities, unless "or" names alternatives.
 _WHICH = re.compile(r"^(?:and )?(which) (?:is|are|has|have|do|does|would)\b(?!.*\bor\b)", re.I)
-#: Words that may follow "the second" or "the other" directly if there is no noun.
+#: Words that show, directly after "the second" or "the other", that no noun follows.
 _NEXT_WORDS = (
     r"is|are|was|has|have|had|do|does|did|can|could|will|would|need|needs|come|comes|cost|weigh|in"
 )
@@ -54,20 +54,22 @@ _EXPLETIVE = re.compile(
     r"enough|will do)\b",
     re.I,
 )
-_SENTENCE_END = re.compile(r"\w\W*\s\w+\W*[.!?:;]+(?=\s)")
-#: Words at the beginning of a message that carry no content.
+_FIRST_SENTENCE_END = re.compile(r"\w\W*\s\w+\W*[.!?:;]+(?=\s)")
+#: Words without content at the beginning of a question, such as "ok, thanks".
 _DISCOURSE = re.compile(
     r"^(?:(?:ok(?:ay)?|thanks|thank you|great|good|nice|cool|ha|hm+|well|so|but|right|alright|oh|"
     r"yes|yeah|please|lovely|perfect)[\s,.!…-]+)+",
     re.I,
 )
-#: First words of an elliptic question, such as a conjunction, "what about" or "compared to".
+#: First words of an elliptical question, which needs words of an earlier turn: a conjunction,
+#: "what about", "same for" or "compared to".
 _OPENER = re.compile(
     r"^(?:(?:and\s+)?(?:(?:what|how) about|(?:the )?same for|compared (?:to|with))|and|or|also)"
     r"\b[\s,]*",
     re.I,
 )
 _COMPARED_TO = re.compile(r"^(?:and\s+)?compared (?:to|with)\b", re.I)
+#: First words of a correction, such as "no, I meant".
 _CORRECTION = re.compile(
     r"^(?:no|nope|sorry|wait|actually|oops|not that(?: one)?)\b[\s,.!-]*"
     r"(?:(?:no|sorry|wait|actually)\b[\s,.!-]*)*"
@@ -86,50 +88,50 @@ _QUESTION_WORDS = frozenset(
         "aren't let compare",
     )
 )
-#: Prepositions, verbs and articles before the subject of an elliptic question.
+#: Prepositions, verbs and articles before the subject of an elliptical question.
 _PREFIX = re.compile(
     r"^(?:(?:of|about|for|on|with|to|in|is|does|do|are|can|has|the|a|an|my|your|our)\s+)+", re.I
 )
-_THIS_PAGE = re.compile(
+_ENTITY_ON_PAGE = re.compile(
     r"^(?:(?:the|this|that)(?: one)?|one)(?: (?:on|from) (?:this|the|my) (?:page|screen)| here)?"
     r"(?: too| as well)?$",
     re.I,
 )
 _DEMONSTRATIVE = re.compile(r"^(?:this|that|these|those)(?: ones?)?$", re.I)
-#: An elliptic question with a demonstrative, such as "does this too?"
-_ELLIPTIC_DEMONSTRATIVE = re.compile(
+#: An elliptical question with a demonstrative, such as "does this too?"
+_ELLIPTICAL_DEMONSTRATIVE = re.compile(
     r"^(?:and )?(?:is|does|do|can|has|have|are|will) ((?:this|that|these|those)(?: ones?)?)"
     r"(?: too| as well)?$",
     re.I,
 )
-#: "One" that stands for the kind of an entity, not for a named entity.
+#: "One" for any entity of a kind ("a lighter one"), not for a known entity ("the red one").
 _BARE_ONE = re.compile(
     r"\b(?P<before>(?:have|has|got|sell|stock|is there|are there|see|show me|find me|find|want|"
     r"need|any|an?(?: \w+)?|another|other|\w+er|(?:more|less) \w+|some(?: \w+)?))"
     r" (?P<one>ones?)\b",
     re.I,
 )
-#: Words before a "one" that stands for a named entity, as in "the red one".
+#: Words before a "one" that stands for a known entity, as in "the red one".
 _DEFINITE = re.compile(r"\b(?:the|this|that|which|these|those)(?: \w+)?\s*$", re.I)
 _ANYTHING = re.compile(
     r"^(?:(?:do you have|have you got|is there|got)\s+)?(?:anything|something)\s+"
     r"(?P<how>(?P<comparative>\w+er\b|(?:more|less) \w+)|(?:in|with|without|under|below|made)\b.*)",
     re.I,
 )
-#: Maximum number of words of a short question, which may lack its subject, and of a subject.
-_MAX_SHORT_QUESTION_WORDS, _MAX_SUBJECT_WORDS = 9, 6
+#: Maximum number of words of a short question, which may lack its subject.
+_MAX_SHORT_QUESTION_WORDS = 9
+_MAX_SUBJECT_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class BackReference:
-    """Words that refer to earlier turns.
+    """Words that refer to earlier turns: characters ``start`` up to ``end`` of a question.
 
     Attributes:
         kind: ``several`` ("both"), ``ordinal`` ("the second one"), ``other`` ("the other one"),
             ``price`` ("the cheaper one"), ``attribute`` ("the red one") or ``pronoun``.
-        start, end: Start and end of the words in characters of the question.
-        position: For an ordinal, the index in a list, from 0, or -1 for the last one. For a price,
-            0 for the lowest, -1 for the highest.
+        position: For an ordinal, the index in a list; for a price, the index in a list sorted by
+            price. Index 0 is the first one or the cheapest one, -1 the last one or the dearest one.
         word: For an attribute, the word.
     """
 
@@ -155,7 +157,7 @@ def back_references(text: str) -> list[BackReference]:
     """Return the words that refer to earlier turns, in order, without overlap."""
     references: list[BackReference] = []
     # Words after the first sentence refer to that sentence, not to an earlier turn.
-    sentence = _SENTENCE_END.search(text)
+    sentence = _FIRST_SENTENCE_END.search(text)
     sentence_end = sentence.end() if sentence else len(text)
     expletives = [match.span() for match in _EXPLETIVE.finditer(text)]
 
@@ -184,13 +186,13 @@ def back_references(text: str) -> list[BackReference]:
 
 
 def new_subject(text: str) -> tuple[str, bool] | None:
-    """Return an elliptic question's subject, and True if the question corrects the last question.
+    """Return an elliptical question's subject, and True if the question corrects the last one.
 
-    "And the kite?" and "no, I meant the kite" ask the last question about the kite. Return ``None``
-    for a complete question.
+    "And the kite?" and "no, I meant the kite" ask the last question again, but about the kite.
+    Return ``None`` for a complete question.
     """
     unpunctuated = text.rstrip(" ?!.…")
-    if demonstrative := _ELLIPTIC_DEMONSTRATIVE.match(unpunctuated):
+    if demonstrative := _ELLIPTICAL_DEMONSTRATIVE.match(unpunctuated):
         return demonstrative[1], False
     for pattern, is_correction in ((_CORRECTION, True), (_OPENER, False)):
         opening = pattern.match(unpunctuated)
@@ -219,25 +221,25 @@ def bare_subject(phrase: str) -> str:
 
 
 def begins_like_question(text: str) -> bool:
-    """Return True if a text begins like a question."""
+    """Return True if the first word of a text can begin a complete question."""
     return text.split()[0].casefold() in _QUESTION_WORDS
 
 
 def has_definite_noun(text: str) -> bool:
-    """Return True if a short question has a definite noun phrase, such as "the battery"."""
+    """Return True if a question is short and has a definite noun phrase, such as "the battery"."""
     is_short = len(text.split()) <= _MAX_SHORT_QUESTION_WORDS
     return is_short and re.search(r"\bthe \w", text, re.I) is not None
 
 
 def refers_to_page(phrase: str) -> bool:
     """Return True if a phrase refers to the entity on the open page."""
-    return any(pattern.match(phrase) for pattern in (_THIS_PAGE, _DEMONSTRATIVE))
+    return any(pattern.match(phrase) for pattern in (_ENTITY_ON_PAGE, _DEMONSTRATIVE))
 
 
 def with_noun(text: str, noun: str) -> str | None:
-    """Return a question with a noun instead of "one" or "anything"; ``None`` if it has neither.
+    """Return a question in which a noun replaces "one" or "anything"; ``None`` without such a word.
 
-    "One" that refers to a named entity, as in "the red one", is not replaced.
+    "One" for a known entity, as in "the red one", is not such a word.
     """
     unpunctuated = text.rstrip(" ?!.…")
     if match := _ANYTHING.search(unpunctuated):

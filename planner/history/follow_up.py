@@ -1,15 +1,14 @@
 """Plans for questions that depend on earlier turns.
 
 A plan cannot refer to history, so the plan of a follow-up has literals for what the question omits.
-There are two methods, and neither rewrites the question:
+There are two methods:
 
-- A question with an anaphor ("and its warranty?") is planned as if the entity were on the open
-  page. Then steps that find the entity by name replace the page's fields.
+- A question with an anaphor ("and its warranty?") is planned as if the entity were on the user's
+  open page. Then steps that find the entity by name replace the page's fields.
 - A question that only names another entity ("and the kite?") gets the last plan, in which the new
   entity replaces the old one.
 
-In a plan, ``question`` is the question as the user wrote it. For an elliptical question, the plan
-has a literal with the completed question instead.
+The plan of an elliptical question has a literal with the completed question, not ``question``.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from casewright.planner.spans import RUNS, is_span, normalized
 
 #: Maximum number of earlier turns that are read.
 MAX_TURNS = 4
-#: Maximum number of characters of a literal that joins the last and the new question.
+#: Maximum number of characters of a literal in which the last and the new question are joined.
 MAX_TOPIC_CHARACTERS = 300
 #: Maximum number of words of a follow-up; a longer question counts as complete.
 MAX_FOLLOW_UP_WORDS = 16
-#: Value of the fields of an imaginary page with the entity to which a question refers.
+#: Value of the page's fields if a question is planned as if its entity were on the page.
 PLACEHOLDER = "it"
 #: Words that are not part of a name.
 _NON_NAME_WORDS = frozenset(
@@ -48,7 +47,7 @@ _NON_NAME_WORDS = frozenset(
 
 
 class HistoryReuse:
-    """Source of plans for follow-ups; ``source`` plans single questions."""
+    """Source of plans for follow-ups; ``source`` plans questions without their history."""
 
     def __init__(self, source: PlanSource) -> None:
         self._source = source
@@ -64,6 +63,7 @@ class HistoryReuse:
         yield from self._source.scored_plans(request)
 
     def _turns(self, request: PlanRequest, rebinding: Rebinding) -> list[PlannedTurn]:
+        """Return the turns of the history with their plans; turns without a plan are left out."""
         turns: list[PlannedTurn] = []
         for turn in request.history[-MAX_TURNS:]:
             try:
@@ -121,7 +121,7 @@ class _FollowUp:
         if not self._references:
             yield from self._plans_with_full_names()
         if self._plan_without_history is not None and _has_no_arguments(self._plan_without_history):
-            # Few plan cases have a question that begins with a word such as "and".
+            # Few plan cases begin with a word such as "and", so the question is planned without it.
             text = back.without_conjunction(self._text)
             for plan in self._plans_for(text) if text != self._request.question else ():
                 yield plan, text
@@ -159,14 +159,14 @@ class _FollowUp:
         elif not rebinding.uses_page(last_turn.plan):
             return
         else:
-            entity = Mention(name, "", next(iter(rebinding.finders)))
+            entity = Mention(name, tool=next(iter(rebinding.finders)))
             plan = rebinding.bound_to_entities(last_turn.plan, [entity])
         if back.compares_to_last(self._text):
             plan = concatenated(last_turn.plan, plan)
         yield rebinding.with_question(plan, question), question
 
     def _full_name(self, phrase: str, is_correction: bool) -> str | None:
-        """Return the name in a phrase, if any; words of the last name complete a partial name."""
+        """Return the name in a phrase, if any; the last entity's name completes a partial name."""
         ends_with_one = phrase.casefold().endswith((" one", " ones"))
         name_part = phrase.rsplit(" ", 1)[0] if ends_with_one else phrase
         last_words = next((e.name.split() for e in self._last_turn.plan_entities[-1:]), [])
@@ -178,16 +178,16 @@ class _FollowUp:
             return f"{name_part} {' '.join(last_words)}" if last_words else None
         if _is_name(phrase) or is_correction:
             return phrase
-        # A part of the subject ("the price") is not another entity.
+        # "The price" is a part of the subject. A phrase is a name only if the plan searches for it.
         plan = next(self._plans_for(back.without_conjunction(self._text)), None)
         for step in plan.steps if plan else ():
-            name = self._rebinding.name_in(step)
+            name = self._rebinding.searched_name(step)
             if isinstance(name, Literal) and is_span(str(name.value), phrase):
                 return phrase
         return None
 
     def _plans_with_known_noun(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that search for the noun of the last search again ("a lighter one")."""
+        """Yield plans that repeat the last search with a changed noun phrase ("a lighter one")."""
         if self._references and not back.of_kinds(self._references, "attribute"):
             return
         turns = reversed(self._conversation.turns)
@@ -235,7 +235,7 @@ class _FollowUp:
     ) -> Iterator[tuple[Plan, str]]:
         """Yield the plan of a question about the entities, with steps that find them by name.
 
-        If the question does not refer back, only the most probable plan may use the page.
+        If the question does not refer back, only the most probable plan is tried.
         """
         question = f"{self._text} ({', '.join(entity.name for entity in entities)})"
         plans = list(self._plans_for(text, self._page_context))
@@ -255,7 +255,7 @@ class _FollowUp:
                 return
 
     def _plans_about_page_and_entity(self, text: str) -> Iterator[tuple[Plan, str]]:
-        """Yield plans about both the entity on the page and the last entity."""
+        """Yield plans about both the entity on the page and the last other entity."""
         page_names = [entity.name for entity in self._last_turn.answer_entities[:1]]
         entities = [
             entity
@@ -268,11 +268,11 @@ class _FollowUp:
             yield concatenated(plan, self._rebinding.bound_to_entities(plan, entities[-1:])), text
 
     def _named_plan(self, plan: Plan, entity: Mention) -> Plan | None:
-        """Return the plan with searches for the entity instead of "it"; ``None`` if it has none."""
+        """Return the plan with searches for the entity instead of "it"; ``None`` without "it"."""
         name_by_index = {}
         for index, step in enumerate(plan.steps):
-            value = self._rebinding.name_in(step)
-            # A tool that finds the user's own items may not find an entity that another tool found.
+            value = self._rebinding.searched_name(step)
+            # Another tool might not find the entity; "mine" asks for a tool for the user's items.
             if entity.tool not in ("", step.tool) and "mine" not in _words(self._text):
                 continue
             if isinstance(value, QuestionRef) or (
@@ -282,7 +282,7 @@ class _FollowUp:
         return self._rebinding.with_names(plan, name_by_index) if name_by_index else None
 
     def _plans_with_full_names(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans with the full names of earlier entities, or plans about the last subject."""
+        """Yield plans with full names of earlier entities, or else plans about the last subject."""
         text = back.without_conjunction(self._text)
         plan = next(self._plans_for(text), None)
         if plan is None:
@@ -294,7 +294,7 @@ class _FollowUp:
         }
         name_by_index = {}
         for index, step in enumerate(plan.steps):
-            value = self._rebinding.name_in(step)
+            value = self._rebinding.searched_name(step)
             if isinstance(value, Literal):
                 words = set(_words(str(value.value)))
                 full_names = [
@@ -302,7 +302,8 @@ class _FollowUp:
                     for entity in entity_by_name.values()
                     if entity.tool == step.tool and words < set(_words(entity.name))
                 ]
-                if full_names and len(plan.steps) > index + 1:
+                is_last_step = index == len(plan.steps) - 1
+                if full_names and not is_last_step:
                     name_by_index[index] = full_names[-1]
         if name_by_index:
             yield self._rebinding.with_names(plan, name_by_index), text
@@ -321,6 +322,7 @@ class _FollowUp:
         return not is_about_entity and self._only_passes_text(turn.plan)
 
     def _continues_topic(self) -> bool:
+        """Return True if the question names no entity and may continue the last turn's topic."""
         if self._plan_without_history is None:
             return True
         if _has_no_arguments(self._plan_without_history) and back.begins_like_question(self._text):
@@ -337,14 +339,14 @@ class _FollowUp:
         )
 
     def _topic_plan(self) -> tuple[Plan, str]:
-        """Return a plan that calls the last tool with both questions as one text, and this text."""
+        """Return a plan that passes both questions, as one text, to the last tool; and the text."""
         topic = f"{self._last_turn.question} {self._text}"[-MAX_TOPIC_CHARACTERS:]
         step = self._last_turn.plan.steps[-1]
         step = Step(step.tool, tuple((name, QuestionRef()) for name, _ in step.arguments))
         return self._rebinding.with_question(Plan((step,)), topic), topic
 
     def _plans_for(self, text: str, context: Mapping[str, Any] | None = None) -> Iterator[Plan]:
-        """Yield valid plans for a text without history, by default in the request's context."""
+        """Yield valid plans for a text, without history; by default with the request's context."""
         context = self._request.context if context is None else context
         try:
             request = replace(self._request, question=text, context=context, history=())
@@ -360,7 +362,7 @@ class _FollowUp:
         """Return True if the question itself names the entity to which a reference points."""
         text_before = self._text[: reference.start]
         steps = self._plan_without_history.steps if self._plan_without_history else ()
-        values = map(self._rebinding.name_in, steps)
+        values = map(self._rebinding.searched_name, steps)
         names = [str(value.value) for value in values if isinstance(value, Literal)]
         names = [name for name in names if not _names_nothing(name)]
         if reference.kind == "several":
@@ -369,7 +371,7 @@ class _FollowUp:
 
 
 def _with_name_replaced(turn: PlannedTurn, name: str) -> str:
-    """Return the question of a turn with this name instead of its entity's name."""
+    """Return the question of a turn with ``name`` instead of the name of the turn's entity."""
     for entity in turn.plan_entities:
         start = turn.question.casefold().find(entity.name.casefold())
         if start >= 0:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 #: Maximum number of characters of an answer that are read.
 MAX_ANSWER_CHARACTERS = 4000
-#: A list item, in quoted answers or in answers of chat models.
+#: A list item of an answer; an answer that quotes evidence may put "Looked up:" before an item.
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?:Looked up: )?(?P<item>.+)$")
 #: A separator after the name in a list item.
 _NAME_SEPARATOR = re.compile(r"\s*(?:; | — | – | \[E\d|: |,|\()")
@@ -49,7 +49,7 @@ _PRICE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Name of an entity; if known, also the text about it and the tool that finds it by name."""
+    """Name of an entity; the text about it, and the tool that finds it, are empty if unknown."""
 
     name: str
     text: str = ""
@@ -67,7 +67,7 @@ class Mention:
 def mentions_in(answer: str, tool: str = "") -> list[Mention]:
     """Return mentions of the entities in an answer, each entity once.
 
-    The mentions are the items of the answer's list, or else the names in its running text: adjacent
+    The mentions are the items of the answer's list, or else the names in running text: adjacent
     capitalised words and numbers. A repeated entity has the text of its first mention and the
     position of its last mention. ``tool`` is the tool that finds the entities by name.
     """
@@ -88,7 +88,7 @@ def _item_name(item: str) -> str:
 def _text_mentions(answer: str, tool: str) -> list[Mention]:
     mentions: list[Mention] = []
     matches = list(_CAPITALISED.finditer(answer))
-    for number, match in enumerate(matches):
+    for index, match in enumerate(matches):
         words = match["name"].split()
         start = match.start()
         starts_sentence = start == 0 or answer[:start].rstrip()[-1:] in ".!?:\n"
@@ -96,7 +96,7 @@ def _text_mentions(answer: str, tool: str) -> list[Mention]:
             words, starts_sentence = words[1:], False
         if not words or (starts_sentence and len(words) == 1):
             continue
-        end = matches[number + 1].start() if number + 1 < len(matches) else len(answer)
+        end = matches[index + 1].start() if index + 1 < len(matches) else len(answer)
         next_match = _NEXT_WORDS.match(answer, match.end(), end)
         next_words = next_match[0].split() if next_match else ()
         words.extend(itertools.takewhile(lambda w: w.casefold() not in _NAME_STOPS, next_words))
@@ -105,14 +105,14 @@ def _text_mentions(answer: str, tool: str) -> list[Mention]:
 
 
 def mention_by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
-    """Return the first mention whose name, or else text, has a word that begins with ``word``."""
+    """Return the first mention with a word that begins with ``word``, in names or else in texts."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.I)
     name_matches = (mention for mention in mentions if pattern.search(mention.name))
     text_matches = (mention for mention in mentions if pattern.search(mention.text))
     return next(itertools.chain(name_matches, text_matches), None)
 
 
-def mention_by_price(mentions: Sequence[Mention], position: int) -> Mention | None:
+def mention_by_price(mentions: Sequence[Mention], price_rank: int) -> Mention | None:
     """Return the mention with the lowest (0) or highest (-1) price; ``None`` without prices."""
-    prices = [(m.price, number) for number, m in enumerate(mentions) if m.price is not None]
-    return mentions[sorted(prices)[position][1]] if prices else None
+    prices = [(m.price, index) for index, m in enumerate(mentions) if m.price is not None]
+    return mentions[sorted(prices)[price_rank][1]] if prices else None

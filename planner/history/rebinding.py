@@ -19,11 +19,11 @@ from casewright.tools import Source, Toolbox
 
 
 class Rebinding:
-    """Binds plans for a toolbox to other entities.
+    """Changes which entities the plans for a toolbox are about.
 
     Attributes:
-        finders: Tools that find an entity by its name, each with the parameter for the name.
-        page_fields: Context fields that identify a page's entity, and are results of finders.
+        finders: The tools that find an entity by its name, each with its parameter for the name.
+        page_fields: Context fields that identify the entity on a page, and that finders return.
     """
 
     def __init__(self, toolbox: Toolbox) -> None:
@@ -33,6 +33,7 @@ class Rebinding:
         self.finders: dict[str, str] = {}
         for tool in toolbox:
             required = [parameter for parameter in tool.parameters if parameter.required]
+            # A finder needs only a name, and returns a field that another tool takes from a step.
             takes_name = len(required) == 1 and Source.LITERAL in required[0].sources
             if takes_name and not step_parameters.isdisjoint(tool.results):
                 self.finders[tool.name] = required[0].name
@@ -43,7 +44,7 @@ class Rebinding:
             if Source.CONTEXT in parameter.sources and parameter.name in finder_results
         }
 
-    def name_in(self, step: Step) -> Value | None:
+    def searched_name(self, step: Step) -> Value | None:
         """Return the name for which a step searches, if its tool is a finder."""
         return step.argument(self.finders[step.tool]) if step.tool in self.finders else None
 
@@ -60,12 +61,12 @@ class Rebinding:
         return not fields.isdisjoint(self.page_fields)
 
     def bound_to_entities(self, plan: Plan, entities: Sequence[Mention]) -> Plan:
-        """Return the plan with steps that find entities by name instead of the page's fields."""
+        """Replace the page's fields in a plan by results of steps that find entities by name."""
         steps = [
             Step(entity.tool, ((self.finders[entity.tool], Literal(entity.name)),))
             for entity in entities
         ]
-        # The new numbers of a step: one for each entity, or a single one.
+        # Maps the old number of a step to the new numbers of its copies, one or one per entity.
         new_numbers: dict[int, list[int]] = {}
         for number, step in enumerate(plan.steps, 1):
             inputs = [new_numbers[reference.step] for reference in step.references()]
@@ -77,18 +78,18 @@ class Rebinding:
             new_numbers[number] = [*range(first_copy, len(steps) + 1)]
         return Plan(tuple(steps))
 
-    def _with_finder(self, step: Step, finder_number: int) -> Step:
-        """Return the step with references to the finder's step instead of the page's fields."""
+    def _with_finder(self, step: Step, finder_step: int) -> Step:
+        """Return the step with results of step ``finder_step`` instead of the page's fields."""
 
         def with_reference(value: Scalar) -> Scalar:
             if isinstance(value, ContextRef) and value.field in self.page_fields:
-                return StepRef(finder_number, value.field)
+                return StepRef(finder_step, value.field)
             return value
 
         return step.mapped(with_reference)
 
     def bound_to_page(self, plan: Plan) -> Plan | None:
-        """Return the plan with page fields instead of searches; ``None`` if a field is missing."""
+        """Return the plan with page fields instead of searches; ``None`` if that is impossible."""
         referenced = {reference.step for step in plan.steps for reference in step.references()}
         replaced_numbers = {
             number
@@ -110,6 +111,7 @@ class Rebinding:
             if not self.page_fields.issuperset(fields):
                 return None
             rebound_step = step.mapped(with_page).renumbered(new_numbers)
+            # Steps that differed only in the entity have become equal.
             if rebound_step not in steps:
                 steps.append(rebound_step)
             new_numbers[number] = steps.index(rebound_step) + 1

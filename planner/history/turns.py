@@ -1,4 +1,4 @@
-"""Finds the entities of earlier turns to which a question may refer."""
+"""Finds entities, in earlier turns, to which a question may refer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class PlannedTurn:
 
     Attributes:
         question: The question; if it is elliptical, completed from earlier turns where possible.
-        plan_entities: Entities that the plan finds by name.
-        answer_entities: Entities in the answer to a search or to a question about a page.
+        plan_entities: Entities for which the plan searches by name.
+        answer_entities: Entities in the answer, if the plan ends with a search or uses the page.
     """
 
     question: str
@@ -38,22 +38,23 @@ class PlannedTurn:
 
 
 def planned_turn(question: str, answer: str, plan: Plan, rebinding: Rebinding) -> PlannedTurn:
-    """Return a turn with the entities that its plan and its answer name."""
+    """Return a turn with its entities; ``rebinding`` says which steps search for a name."""
     plan_entities = []
     for step in plan.steps:
-        name = rebinding.name_in(step)
+        name = rebinding.searched_name(step)
         if isinstance(name, Literal) and isinstance(name.value, str):
-            plan_entities.append(Mention(name.value, "", step.tool))
+            plan_entities.append(Mention(name.value, tool=step.tool))
     answer_entities: list[Mention] = []
     if rebinding.ends_with_search(plan) or rebinding.uses_page(plan):
         last_tool = plan.steps[-1].tool
+        # For an answer about a page, the right finder is unknown; the first is taken.
         finder = last_tool if last_tool in rebinding.finders else next(iter(rebinding.finders))
         answer_entities = mentions_in(answer, finder)
     return PlannedTurn(question, plan, tuple(plan_entities), tuple(answer_entities))
 
 
 class ConversationEntities:
-    """Finds entities of earlier turns to which a question refers; the earliest turn comes first."""
+    """Finds entities to which a question refers, in ``turns``, the earlier turns in order."""
 
     def __init__(self, turns: Sequence[PlannedTurn]) -> None:
         self.turns = turns
@@ -65,7 +66,7 @@ class ConversationEntities:
         return next(entities, None)
 
     def last_list(self) -> Sequence[Mention]:
-        """Return the last list: the results of a search, or compared entities."""
+        """Return the last list (search results or compared entities), or else the last entity."""
         for turn in reversed(self.turns):
             for candidates in (turn.plan_entities, turn.answer_entities):
                 if len(candidates) > 1:
@@ -80,8 +81,9 @@ class ConversationEntities:
         entities: list[Mention] = []
         for turn in reversed(self.turns):
             for entity in turn.subjects[:1]:
-                if entity.name not in [later.name for later in entities]:
+                if entity.name not in [known.name for known in entities]:
                     entities.append(entity)
+        # The entity of the earlier turn comes first.
         return entities[1::-1] if len(entities) > 1 else []
 
     def referent(self, reference: BackReference) -> Mention | None:
@@ -99,7 +101,7 @@ class ConversationEntities:
             case "attribute":
                 entity = mention_by_word(entities, reference.word)
                 if entity is None and subject is not None:
-                    return Mention(_variant(subject.name, reference.word), "", subject.tool)
+                    return Mention(_variant(subject.name, reference.word), tool=subject.tool)
                 return entity
             case _:
                 return subject

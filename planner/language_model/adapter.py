@@ -25,7 +25,7 @@ def merge_adapter(network: Any, folder: Path) -> Any:
     if not weights.is_file():
         raise InputError(
             f"The adapter {str(folder)!r} has no {ADAPTER_WEIGHTS}. A pickle (*.bin) could run "
-            "code when it is read, and is not loaded: save it with PEFT's save_pretrained."
+            "code when it is read, and is not loaded. Save the adapter with PEFT's save_pretrained."
         )
     from peft import PeftModel, get_peft_model_state_dict
     from safetensors import safe_open
@@ -45,7 +45,7 @@ def merge_adapter(network: Any, folder: Path) -> Any:
         required_names = set(get_peft_model_state_dict(model, save_embedding_layers=False))
     except Exception as error:
         raise _adapter_error(folder, one_line(error).rstrip(".")) from error
-    # PEFT ignores weights that do not match.
+    # PEFT ignores weights that do not match, so their names are checked here.
     if mismatched := sorted((stored_names - loadable_names) | (required_names - stored_names)):
         lacking_part = "network" if mismatched[0] in stored_names else "adapter"
         example = f"for example, {mismatched[0]} is not in the {lacking_part}"
@@ -58,5 +58,5 @@ def merge_adapter(network: Any, folder: Path) -> Any:
 def _adapter_error(folder: Path, reason: str) -> InputError:
     return InputError(
         f"The adapter {str(folder)!r} could not be added to the model: {reason}. Give an adapter "
-        "(LoRA or alike) that was trained on this very model."
+        "(such as LoRA) that was trained on this very model."
     )

@@ -1,6 +1,6 @@
-"""The card of a model that was trained to plan; the card has a hash of the training prompt.
+"""Reads and checks a trained planner's card, a file with a hash of the training prompt's format.
 
-If a prompt differs from the training prompt, the model plans worse, and no error is raised.
+A model plans worse, without an error, if a prompt differs in its format from the training prompt.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from casewright.errors import InputError
 from casewright.planner.language_model.source import ModelSource, read_json
 from casewright.planner.prompt import prompt_hash
 
-#: The card's file in the folder of an adapter or of a model.
+#: Name of the card in the folder of an adapter or of a model.
 CARD = "casewright.json"
 
 
@@ -23,9 +23,9 @@ def read_card(folder: Path) -> dict[str, Any] | None:
 
 
 def check_card(source: ModelSource) -> None:
-    """Raise ``InputError`` if a model's prompt hash differs from the current hash or is missing.
+    """Raise ``InputError`` if a card's prompt hash is missing or differs from ``prompt_hash()``.
 
-    An adapter's card takes precedence over the base model's card. A model without a card passes.
+    An adapter's card takes precedence over the base model's. A model without a card is accepted.
     """
     folders = [folder for folder in (source.adapter, source.base) if folder is not None]
     file = next((folder / CARD for folder in folders if (folder / CARD).is_file()), None)

@@ -1,8 +1,8 @@
 """Linear layers with 8-bit weights, for decoding on a CPU.
 
 A decoding step reads every weight once, and memory bandwidth limits its speed. With 8-bit weights,
-a step takes half the time. Each output channel has its own scale (symmetric, round to nearest);
-activations keep their dtype.
+a step takes half as long as with 16-bit weights. Each output channel has its own scale (symmetric,
+round to nearest); activations keep their dtype.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_INT8_ROWS = 8
 
 
 def quantise_linear(network: Any) -> Any:
-    """Return the network with 8-bit weights in all linear layers, the output layer included."""
+    """Return the network, changed in place: all linear layers without bias get 8-bit weights."""
     for module in list(network.modules()):
         for name, child in list(module.named_children()):
             if type(child) is nn.Linear and getattr(child, "bias", None) is None:
@@ -27,9 +27,10 @@ def quantise_linear(network: Any) -> Any:
 
 
 class Int8Linear(nn.Module):
-    """Linear layer without bias, (…, K) to (…, N), with 8-bit weights.
+    """Linear layer without bias, from (…, K) to (…, N), with 8-bit weights.
 
-    For inputs with many rows, such as prompts, it uses the rounded weights in the network's dtype.
+    For an input with many rows, such as a prompt, the rounded weights in the network's dtype are
+    used.
     """
 
     weight: Tensor

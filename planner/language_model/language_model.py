@@ -30,10 +30,10 @@ class LanguageModel:
         network: The network, in evaluation mode and without gradients.
         device: Device of the network.
         context_length: Maximum number of tokens of the network's input; ``None`` if unknown.
-        ends: Ids of the end tokens, without repetition. The first token ends an answer in the
-            chat template, and training uses it.
+        ends: Ids of the end tokens, without repetition. The first of them ends an answer in the
+            chat template; training appends it to each plan.
         grammar_tokenizer: The tokenizer for llguidance, with one entry for each of the network's
-            logits. It never reads text as special tokens.
+            logits. This tokenizer never reads text as special tokens.
 
     Args:
         name: Name of the model, including the name of its adapter.
@@ -65,8 +65,8 @@ class LanguageModel:
         _check_vocabulary(name, tokenizer, vocabulary_size)
         plain = PlainTokenizer.of(tokenizer.backend_tokenizer.to_str())
         template = ChatTemplate.of(tokenizer)
-        configs = (tokenizer, network.generation_config, config)
-        configured_ids = [getattr(part, "eos_token_id", None) for part in configs]
+        parts = (tokenizer, network.generation_config, config)
+        configured_ids = [getattr(part, "eos_token_id", None) for part in parts]
         self.ends = tuple(dict.fromkeys(_end_ids(configured_ids, tokenizer, template, plain)))
         if not self.ends:
             raise InputError(
@@ -140,5 +140,6 @@ def _encode_losslessly(tokenizer: LLTokenizer, text: str) -> list[int]:
     ids = tokenizer.tokenize_str(text)
     if tokenizer.decode_bytes(ids) == text.encode():
         return ids
-    # The tokenizer normalizes some characters, or uses some (such as U+2581) as markers.
+    # The tokenizer normalizes some characters, or uses some (such as U+2581) as markers. The greedy
+    # tokens have the exact bytes of the text.
     return tokenizer.greedy_tokenize(text)

@@ -41,7 +41,7 @@ def load_language_model(
 
     Args:
         name: Folder of a model, as ``save_pretrained`` writes it; name of a model at Hugging Face;
-            ``smollm2``; or folder or name of a PEFT adapter, which names its model.
+            ``smollm2``; or folder or name of a PEFT adapter, whose configuration names the model.
         adapter: Folder or name of a PEFT adapter to merge into the model.
         device: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default the first CUDA GPU, else the
             CPU.
@@ -61,7 +61,7 @@ def load_language_model(
     check_card(source)
     network_dtype = find_dtype(dtype, network_device)
     title = title or (str(name) if adapter is None else f"{name} + {adapter}")
-    # The dtype is part of the identity, since states depend on it.
+    # The dtype is part of the identity, since cached key/value states depend on it.
     identity = f"{source.identity()} {network_dtype}"
     return load_source(source, title, network_device, network_dtype, identity=identity)
 
@@ -75,7 +75,7 @@ def load_source(
     *,
     identity: str | None = None,
 ) -> LanguageModel:
-    """Load a model from its folders, without a check of its training prompt.
+    """Load a model from its folders, without a check of its card.
 
     Args:
         settings: Further arguments of ``from_pretrained``.
@@ -126,7 +126,7 @@ def _load(
         dtype=fastest_dtype(device) if dtype == torch.int8 else dtype,
         use_safetensors=True,
         trust_remote_code=False,
-        # Weights of another shape would be random; the check below reports them.
+        # Weights of another shape get random values here, and are reported below.
         ignore_mismatched_sizes=True,
         output_loading_info=True,
         **{"attn_implementation": "sdpa", **settings},
@@ -151,7 +151,7 @@ def _load(
 
 
 def check_base(base: Path) -> PretrainedConfig:
-    """Check a model without reading its weights, and return its configuration.
+    """Check a base model without reading its weights, and return its configuration.
 
     Raise ``InputError`` if the model cannot decode plans, needs remote code, or has no safetensors.
     """
@@ -167,15 +167,15 @@ def check_base(base: Path) -> PretrainedConfig:
             "Take a model of a family that transformers knows, such as Mistral."
         ) from error
     model_type = config.model_type
-    network: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
-    if network is None or getattr(config, "is_encoder_decoder", False):
+    network_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+    if network_class is None or getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{str(base)!r} is not a causal language model ({model_type}). Use one.")
-    if getattr(network, "_is_stateful", False):
-        raise _states_error(network.__name__)
+    if getattr(network_class, "_is_stateful", False):
+        raise _states_error(network_class.__name__)
     if not any(base.glob("*.safetensors")):
         raise InputError(
             f"{str(base)!r} has no weights as safetensors. Pickles (*.bin) could run code when "
-            "they are read, and are not loaded. If you trust its author, convert it once: "
+            "they are read, and are not loaded. If you trust the model's author, convert it once: "
             'python -c "from transformers import AutoModelForCausalLM as M; '
             f"M.from_pretrained({str(base)!r}, use_safetensors=False)"
             f'.save_pretrained({str(base)!r})"'
@@ -208,8 +208,8 @@ def _check_network(network: PreTrainedModel) -> None:
         raise _states_error(type(network).__name__)
 
 
-def _states_error(network: str) -> InputError:
+def _states_error(class_name: str) -> InputError:
     return InputError(
-        f"The network ({network}) has states other than keys and values, or none: it is an "
+        f"The network ({class_name}) has states other than keys and values, or none: it is an "
         "encoder, or a state-space or hybrid model. Use a model such as Mistral, Llama or Qwen."
     )

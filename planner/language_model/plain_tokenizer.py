@@ -1,8 +1,8 @@
 """Tokenization of untrusted text, without special tokens.
 
-A question that contains ``</s>`` or ``<|im_end|>`` must not end the prompt, and a plan that quotes
-such a name must not end at the name. Tokenizers first search a text for special tokens' names,
-so this module's copy of a tokenizer gives these tokens random names and keeps their ids.
+A question that contains ``</s>`` or ``<|im_end|>``, the names of special tokens, must not end the
+prompt, and a plan that quotes such a name must not end there. Tokenizers first search a text for
+these names, so this module's copy of a tokenizer gives the tokens random names and keeps their ids.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Pattern of added tokens that are ordinary text, unless they are declared special.
+#: Pattern of added tokens that are ordinary text, not markup, unless they are declared special.
 _WORDS_OR_SPACES = re.compile(r"[\w\s]*")
 
 
 @dataclass(frozen=True, slots=True)
 class PlainTokenizer:
-    """Copy of a tokenizer that never produces special tokens.
+    """A tokenizer's copy that never produces special tokens.
 
     Tokenizers such as SentencePiece's put a space before a text. This copy does not, since a
     space would be correct only before the first part of a prompt.
@@ -41,19 +41,19 @@ class PlainTokenizer:
         from tokenizers import Tokenizer
 
         state = json.loads(definition)
-        special_by_id = {t["id"]: t["content"] for t in state["added_tokens"] if _is_markup(t)}
+        content_by_id = {t["id"]: t["content"] for t in state["added_tokens"] if _is_markup(t)}
         # The names are random in each process, so that no text can contain them.
         nonce = secrets.token_hex(8)
-        name_by_content = {content: f"<{nonce}-{id_}>" for id_, content in special_by_id.items()}
+        new_names = {content: f"<{nonce}-{id_}>" for id_, content in content_by_id.items()}
         for token in state["added_tokens"]:
-            if token["id"] in special_by_id:
-                token.update(content=name_by_content[token["content"]], special=True)
-        _rename(state["model"], name_by_content)
+            if token["id"] in content_by_id:
+                token.update(content=new_names[token["content"]], special=True)
+        _rename(state["model"], new_names)
         state |= {"truncation": None, "padding": None, "post_processor": None}
         state["normalizer"] = _without_prefix(state["normalizer"])
         state["pre_tokenizer"] = _without_prefix(state["pre_tokenizer"])
         renamed = json.dumps(state)
-        return cls(renamed, frozenset(special_by_id), Tokenizer.from_str(renamed))
+        return cls(renamed, frozenset(content_by_id), Tokenizer.from_str(renamed))
 
     def encode(self, text: str) -> list[int]:
         """Return a text's tokens. Thread-safe."""
@@ -67,24 +67,25 @@ def _is_markup(token: Mapping[str, Any]) -> bool:
     return bool(token["special"]) or not _WORDS_OR_SPACES.fullmatch(token["content"])
 
 
-def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
+def _rename(model: dict[str, Any], new_names: Mapping[str, str]) -> None:
     vocabulary = model["vocab"]
     if isinstance(vocabulary, dict):
-        model["vocab"] = {names.get(token, token): id_ for token, id_ in vocabulary.items()}
+        model["vocab"] = {new_names.get(token, token): id_ for token, id_ in vocabulary.items()}
     else:  # Pieces of a Unigram model with their scores.
-        model["vocab"] = [[names.get(piece, piece), score] for piece, score in vocabulary]
-    if model.get("unk_token") in names:
-        model["unk_token"] = names[model["unk_token"]]
+        model["vocab"] = [[new_names.get(piece, piece), score] for piece, score in vocabulary]
+    if model.get("unk_token") in new_names:
+        model["unk_token"] = new_names[model["unk_token"]]
     if "merges" in model:
-        model["merges"] = [m for m in model["merges"] if not _has_renamed_token(m, names)]
+        # A merge that refers to a former name would be invalid.
+        model["merges"] = [m for m in model["merges"] if not _has_renamed_token(m, new_names)]
     if "dropout" in model:
         model["dropout"] = None  # BPE dropout makes the encoding random.
 
 
-def _has_renamed_token(merge: Any, names: Mapping[str, str]) -> bool:
+def _has_renamed_token(merge: Any, new_names: Mapping[str, str]) -> bool:
     """Return True if a merge's left part, right part or result is a renamed token."""
     left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
-    return left in names or right in names or left + right in names
+    return left in new_names or right in new_names or left + right in new_names
 
 
 def _without_prefix(component: dict[str, Any] | None) -> dict[str, Any] | None:

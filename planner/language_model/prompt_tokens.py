@@ -1,6 +1,6 @@
 """Tokenization of a planner's prompts.
 
-The prefix (``head``) of a prompt is the same for many requests, and its key/value states are
+The prefix (``head``) of a prompt is the same for many requests, so that its key/value states can be
 cached. So the prefix and the rest (``tail``) are tokenized separately, in training too. Each is
 tokenized together with the adjacent text of the chat template.
 """
@@ -16,7 +16,7 @@ from casewright.errors import InputError, one_line
 from casewright.planner.language_model.plain_tokenizer import PlainTokenizer
 from casewright.planner.prompt import Prompt
 
-#: Placeholders of prompt and answer. Templates would strip white space at the ends of a text.
+#: Placeholders for a prompt and an answer, whose white space at the ends a template might strip.
 PROMPT_MARK = "casewright-prompt-b3f1"
 ANSWER_MARK = "casewright-answer-7c0e"
 #: Maximum number of prefixes whose tokens are cached.
@@ -28,7 +28,7 @@ class ChatTemplate:
     """Text that a chat template writes around a prompt and after an answer.
 
     The template is rendered once, when the model is loaded, since the states of the prefix are
-    cached. So a date in the template stays the date of the loading.
+    cached. So a date in the template remains the date on which the model was loaded.
 
     Attributes:
         before: The text before the prompt, with special tokens by name.
@@ -42,7 +42,7 @@ class ChatTemplate:
 
     @classmethod
     def of(cls, tokenizer: Any) -> ChatTemplate:
-        """Return a tokenizer's rendered template; without one, only BOS precedes the prompt.
+        """Return a tokenizer's rendered template; without a template, only BOS precedes the prompt.
 
         Raise ``InputError`` if rendering fails or the user's turn does not occur exactly once.
         """
@@ -98,8 +98,8 @@ class PromptTokenizer:
         return PromptTokens(self._cached_head(prompt.head), tail)
 
     def _encode_head(self, head: str) -> tuple[int, ...]:
-        # The blank line belongs to the prefix, since tokenizers merge line ends with the text
-        # before them.
+        # The blank line belongs to the prefix, since tokenizers merge a line end with the text
+        # before the line end.
         text = f"{self._text_before}{head}\n\n" if head else self._text_before
         return (*self._tokens_before, *self._plain.encode(text))
 
@@ -107,11 +107,11 @@ class PromptTokenizer:
 def _template_parts(
     tokenizer: Any, plain: PlainTokenizer, template: ChatTemplate
 ) -> tuple[list[int], str, str, list[int]]:
-    """Return the template's tokens and text before the prompt, and its text and tokens after it.
+    """Return the template's tokens and text before the prompt, and the text and tokens after it.
 
     The texts reach from the prompt to the nearest special token on either side, and are tokenized
-    together with the prompt. If the result would differ from the tokenizer's own tokens of template
-    and prompt, the texts are empty and the whole template is returned as tokens.
+    together with the prompt. If this gives other tokens than the tokenizer gives for template and
+    prompt, the texts are empty and the whole template is returned as tokens.
     """
     start = len(template.before)
     end = start + len(PROMPT_MARK)
@@ -122,7 +122,7 @@ def _template_parts(
     stop = min((index for index in special_indices if spans[index][0] >= end), default=len(ids))
     text_before = template.before[spans[first - 1][1] if first else 0 :]
     text_after = template.after[: spans[stop][0] - end if stop < len(ids) else None]
-    # A tokenizer may put a space before a text that starts at ``first``.
+    # A tokenizer may put a space before the text from ``first`` on, so this is tried too.
     for text in (text_before, f" {text_before}"):
         if plain.encode(text + PROMPT_MARK + text_after) == ids[first:stop]:
             return ids[:first], text, text_after, ids[stop:]

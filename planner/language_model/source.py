@@ -11,6 +11,7 @@ from casewright.errors import InputError, one_line
 from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
 from casewright.planner.language_model.smollm2 import smollm2_folder
 
+# Names of the files of a model and of an adapter.
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
@@ -33,7 +34,7 @@ class ModelSource:
         return self.base
 
     def identity(self) -> str:
-        """Return the files' paths, sizes and times; raise ``OSError`` if a file is gone."""
+        """Return the files' paths, sizes and times as text; raise ``OSError`` if a file is gone."""
         folders = [folder for folder in (self.base, self.adapter) if folder is not None]
         files = sorted(
             file.resolve()
@@ -82,7 +83,7 @@ def _base_folder(adapter: Path) -> Path:
     name = read_json(adapter / ADAPTER).get("base_model_name_or_path")
     if not isinstance(name, str) or not name:
         raise InputError(f"The adapter {str(adapter)!r} names no model. Give its base model too.")
-    # A path relative to the adapter comes first: the working directory depends on the caller.
+    # The path relative to the adapter is tried first: the working directory is the caller's.
     relative = adapter / name
     try:
         return _find_folder(relative if relative.is_dir() else name, (CONFIG,))
@@ -94,7 +95,7 @@ def _base_folder(adapter: Path) -> Path:
 
 
 def _find_folder(name: str | Path, markers: tuple[str, ...]) -> Path:
-    """Return a model's folder: a local folder, SmolLM2's, or a Hugging Face model's.
+    """Return a model's folder: a local one, or that of SmolLM2 or of a Hugging Face model.
 
     Raise ``InputError`` if the folder does not exist or contains none of the marker files.
     """

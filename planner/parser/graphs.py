@@ -33,7 +33,7 @@ class JointLayers:
         states, residual = graph.layer_norm("states", norms[0]), "states"
         for number in range(self.layer_count):
             layer, bias = f"layers.{number}", f"bias{number}"
-            attended = graph.attention(states, "", heads, f"{layer}.into", bias=bias)
+            attended = graph.attention(states, heads, f"{layer}.into", mask="", bias=bias)
             norm = f"{layer}.norm_after"
             states, residual = graph.residual(residual, attended, f"{layer}.out", norm)
             inner = graph.gelu(states, f"{layer}.forward_layer.0")
@@ -85,7 +85,7 @@ class StepLayers:
         states, residual = graph.layer_norm("inputs", f"{STEP_LAYERS[0]}.norms.0"), "inputs"
         next_norms = (f"{STEP_LAYERS[1]}.norms.0", "step_norm")
         for layer, next_norm in zip(STEP_LAYERS, next_norms, strict=True):
-            qkv = graph.affine(f"{layer}.own")
+            qkv = graph.affine_weights(f"{layer}.own")
             heads = len(weights["step_norm.bias"]) // HEAD_SIZE
             attended = graph.node(
                 "Attention", states, *qkv, domain=FUSED, num_heads=heads, unidirectional=1
@@ -114,7 +114,7 @@ class ArgumentLayers:
         heads = len(weights["argument_norm.bias"]) // HEAD_SIZE
         inner = graph.gelu("joined", "mix.0")
         states, residual = graph.residual("parameters", inner, "mix.2", f"{ARGUMENT_LAYER}.norms.0")
-        qkv = graph.affine(f"{ARGUMENT_LAYER}.own")
+        qkv = graph.affine_weights(f"{ARGUMENT_LAYER}.own")
         attended = graph.node("Attention", states, *qkv, "exists", domain=FUSED, num_heads=heads)
         states, _ = _cross_attend(graph, attended, residual, ARGUMENT_LAYER, "argument_norm", heads)
         inputs: dict[str, type] = {

@@ -28,7 +28,7 @@ from casewright.stores.tenant import with_tenant
 
 #: The default name of a collection of documents.
 COLLECTION = "documents"
-#: Version of the readers and splitters. A new version makes a run read all files again.
+#: Version of the readers and splitters. When this number changes, ``ingest`` rereads all files.
 FORMAT = 4
 #: Packages that read and split files; another version may give other chunks.
 READER_PACKAGES = (
@@ -45,14 +45,15 @@ DELETE_BATCH_SIZE, MAX_LISTED_ROOTS = 2000, 10
 def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
     """Return the schema of documents, with the facets text and title.
 
-    A chunk's title is the document's title, followed by the headings above the chunk or its symbol.
+    A chunk's title is the document's title, then the headings above the chunk or, in source code,
+    the name of the chunk's function or class.
     """
     facets = text_facet("text", encoder, weight=0.8), text_facet("title", encoder, weight=0.2)
     return CaseSchema(name, facets)
 
 
 def digest(data: bytes) -> str:
-    """Return a hash of a file's bytes and of the settings and versions that split it."""
+    """Return a hash of a file's bytes and of the settings and packages with which it is split."""
     return hashlib.sha256(_reading_settings() + data).hexdigest()
 
 
@@ -72,12 +73,12 @@ def _package_version(package: str) -> str:
 def document_cases(
     chunks: Sequence[Chunk], store: CaseStore, root: str, source: str, file_digest: str
 ) -> list[Case]:
-    """Return all chunks of a file, in order, as cases; ``source`` is its path below the root.
+    """Return all chunks of a file, in order, as cases; ``source`` is the file's path in the root.
 
-    A chunk's id is derived from tenant, collection, root, source, title and text, not from its
-    position, which changes if text is inserted before it. A count distinguishes equal chunks.
+    A chunk's id is derived from tenant, collection, root, source, title and text. The position is
+    not used, since inserted text would change it; a count tells equal chunks of a file apart.
     """
-    counts: Counter[tuple[str, str]] = Counter()
+    equal_counts: Counter[tuple[str, str]] = Counter()
     cases = []
     for position, chunk in enumerate(chunks, 1):
         document_title = chunk.title or source
@@ -100,16 +101,17 @@ def document_cases(
             "digest": file_digest,
         }
         metadata = {name: value for name, value in metadata.items() if value not in (None, "")}
-        identity = [store.tenant or "", store.schema.name, root, source, *content, counts[content]]
+        collection = (store.tenant or "", store.schema.name)
+        identity = [*collection, root, source, *content, equal_counts[content]]
         id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(identity, ensure_ascii=False)))
         problem = {"title": title, "text": chunk.text}
         cases.append(Case(problem, chunk.text, metadata=metadata, id=id_))
-        counts[content] += 1
+        equal_counts[content] += 1
     return cases
 
 
 def location_text(case: Case, name_by_root: Mapping[str, str]) -> str:
-    """Return a chunk's file, lines or page, and section as text; see ``root_names``."""
+    """Return a chunk's location as text: file with the root's name, page or lines, and section."""
     metadata = case.metadata
     root = str(metadata.get("root", ""))
     text = str(PurePosixPath(name_by_root.get(root, root), metadata.get("source", case.id)))
@@ -123,7 +125,7 @@ def location_text(case: Case, name_by_root: Mapping[str, str]) -> str:
 
 
 def chunk_place(case: Case) -> ChunkPlace | None:
-    """Return root, source and position of a chunk of ``ingest``; ``None`` for other cases."""
+    """Return root, source and position of a chunk; ``None`` if ``ingest`` did not make the case."""
     root, source, position = (case.metadata.get(name) for name in ("root", "source", "position"))
     if isinstance(root, str) and isinstance(source, str) and isinstance(position, int):
         return root, source, position
@@ -131,13 +133,13 @@ def chunk_place(case: Case) -> ChunkPlace | None:
 
 
 def neighbour_places(case: Case, distance: int) -> list[ChunkPlace]:
-    """Return the places of ``distance`` chunks before and after a chunk; none for other cases."""
+    """Return the places of up to ``distance`` chunks on each side of a chunk, without its own."""
     place, chunk_count = chunk_place(case), case.metadata.get("chunks")
     if place is None or not isinstance(chunk_count, int):
         return []
     root, source, position = place
     first, last = max(1, position - distance), min(position + distance, chunk_count)
-    return [(root, source, other) for other in range(first, last + 1) if other != position]
+    return [(root, source, n) for n in range(first, last + 1) if n != position]
 
 
 def places_condition(places: Collection[ChunkPlace]) -> Where:
@@ -154,7 +156,7 @@ def roots_of(store: CaseStore) -> list[str]:
     zeros = np.zeros(store.schema.dimension, dtype=np.float32)
     with suppress(NoCollectionError):
         while True:
-            # Each search finds a chunk of a new root; only chunks of documents have a position.
+            # Each search finds a chunk of a further root; cases without a position are no chunks.
             where = with_tenant({"position": {"gte": 1}, "root": {"not": roots}}, store.tenant)
             points = store.engine.search(store.schema.name, zeros, 1, where, exact=True)
             root = points[0].payload["metadata"].get("root") if points else None
@@ -165,14 +167,14 @@ def roots_of(store: CaseStore) -> list[str]:
 
 
 def root_names(roots: Iterable[str]) -> dict[str, str]:
-    """Return a name for each root: its last part, or the whole root if another ends with it."""
+    """Return a name for each root: its last part; if roots share this part, the whole root."""
     last_parts = {root: PurePosixPath(root).name for root in roots}
     counts = Counter(last_parts.values())
     return {root: part if counts[part] == 1 else root for root, part in last_parts.items()}
 
 
 def remove_root(store: CaseStore, root: str | Path) -> int:
-    """Remove every case of a root, and return their number. The folder need not exist.
+    """Remove all cases of a root, and return their number. The folder need not exist.
 
     If a call is killed, another call removes the remaining cases.
 
@@ -187,8 +189,8 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
         path = Path(root).expanduser().resolve().as_posix() if str(root) else ""
     except (OSError, RuntimeError, ValueError):
         path = ""
-    for value in dict.fromkeys((str(root), path)):
-        if value and is_unicode(value) and (cases := store.all({"root": value})):
+    for name in dict.fromkeys((str(root), path)):
+        if name and is_unicode(name) and (cases := store.all({"root": name})):
             ids = [case.id for case in cases]
             for start in range(0, len(ids), DELETE_BATCH_SIZE):
                 store.delete(ids[start : start + DELETE_BATCH_SIZE])

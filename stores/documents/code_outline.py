@@ -1,6 +1,6 @@
 """Finds the functions, methods and classes of a source file with tree-sitter.
 
-LlamaIndex's ``CodeSplitter`` cuts by size alone: its chunks have no symbols and positions, and may
+LlamaIndex's ``CodeSplitter`` cuts by size alone: its chunks have no symbols or positions, and may
 begin within a line. This module walks the syntax trees of the same parsers.
 """
 
@@ -23,7 +23,7 @@ def _type_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Types, in all languages, of the nodes of definitions whose inner definitions are not listed.
+#: Node types of definitions such as functions, in any language. Inner definitions are not listed.
 LEAF_TYPES = _type_set("""
     function_definition function_declaration generator_function_declaration function_item method
     method_definition method_declaration singleton_method constructor_declaration
@@ -31,7 +31,7 @@ LEAF_TYPES = _type_set("""
     operator_declaration property_declaration init_declaration deinit_declaration
     macro_definition create_table create_view create_function enum_item enum_specifier
 """)
-#: Types of the nodes of definitions whose inner definitions are listed, as ``Class.method``.
+#: Node types of definitions such as classes. Inner definitions are listed, as ``Class.method``.
 CONTAINER_TYPES = _type_set("""
     class_definition class_declaration abstract_class_declaration class class_specifier
     interface_declaration enum_declaration record_declaration struct_declaration
@@ -40,7 +40,7 @@ CONTAINER_TYPES = _type_set("""
     union_item trait_declaration trait_definition object_declaration object_definition
     companion_object protocol_declaration type_spec type_definition
 """)
-#: Types from both sets that are definitions only with a body: ``struct pair *p`` defines nothing.
+#: Types of both sets whose nodes define something only with a body; ``struct pair *p`` has none.
 BODY_TYPES = _type_set("""
     class_specifier struct_specifier union_specifier enum_specifier namespace_definition
     namespace_declaration
@@ -49,16 +49,16 @@ BODY_TYPES = _type_set("""
 VALUE_TYPES = _type_set(
     "arrow_function function_expression generator_function function_definition class"
 )
-#: Node types that enclose one definition and belong to it.
+#: Types of nodes that enclose one definition and are listed as part of this definition.
 WRAPPER_TYPES = _type_set("""
     decorated_definition export_statement ambient_declaration template_declaration
     lexical_declaration variable_declaration expression_statement type_declaration statement
 """)
-#: Node types that belong to the definition that follows them.
+#: Types of nodes that are listed as part of the definition after them.
 LEADING_TYPE = re.compile(r"comment|attribute|annotation|decorator")
 #: Types of child nodes that may hold a definition's name, if the definition has no name field.
-NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
-#: Languages whose grammar is not the function ``language`` of ``tree_sitter_<language>``.
+NAME_TYPES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
+#: Module and function of a language's grammar, if not ``tree_sitter_<language>.language``.
 GRAMMARS = {
     "csharp": ("tree_sitter_c_sharp", "language"),
     "php": ("tree_sitter_php", "language_php"),
@@ -68,13 +68,13 @@ GRAMMARS = {
 }
 #: Maximum depth of nested nodes: deeper code was generated, and its symbols are useless.
 MAX_DEPTH = 60
-#: Only this number of last bytes of a name or a receiver is read.
+#: At most this many bytes of a name or receiver are read: the last ones.
 MAX_NAME_BYTES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition: its lines, and its symbol, such as ``Outer.name``."""
+    """A definition: its lines, and its symbol, which is a dotted name such as ``Outer.name``."""
 
     lines: Lines
     symbol: str
@@ -83,12 +83,13 @@ class Definition:
 def outline(text: str, language: str) -> list[Definition]:
     """Return the definitions of a source file, outer ones first.
 
-    A definition of one line inside another, such as a signature or getter, is not listed. Syntax
-    errors are skipped. Raise ``InputError``, without the file's name, if the grammar is missing.
+    A one-line definition inside another, such as a signature or getter, is not listed. Syntax
+    errors are skipped. Raise ``InputError`` if the grammar is missing; the error does not name the
+    file.
     """
     root = _parser(language).parse(text.encode()).root_node
     definitions: list[Definition] = []
-    _walk(root, "", -1, definitions, 0)
+    _walk(root, definitions, outer_symbol="", outer_row=-1, depth=0)
     return definitions
 
 
@@ -106,33 +107,33 @@ def _parser(language: str) -> Parser:
 
 def _walk(
     node: Node,
+    definitions: list[Definition],
     outer_symbol: str,
     outer_row: int,
-    definitions: list[Definition],
     depth: int,
     wrapper_row: int | None = None,
 ) -> None:
-    """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
+    """Add the definitions in a node at ``depth`` to ``definitions``.
 
     ``outer_symbol`` and ``outer_row`` are symbol and first row of the enclosing definition; an
-    inner definition on that row is not listed. ``wrapper_row`` is an enclosing wrapper's first row.
+    inner definition on that row is not listed. ``wrapper_row`` is the first row of a wrapper node.
     """
     if depth > MAX_DEPTH:
         return
     children, seen_types = node.named_children, set[str]()
     for index, child in enumerate(children):
-        # The comments before a wrapper belong to the first node of each type inside.
+        # The comments before a wrapper are listed with the first node of each type inside.
         is_first = child.type not in seen_types
         seen_types.add(child.type)
-        name, is_wrapper = _name(child), child.type in WRAPPER_TYPES
+        name, is_wrapper = _definition_name(child), child.type in WRAPPER_TYPES
         row = child.start_point.row
         if (name or is_wrapper) and is_first and wrapper_row is not None:
             row = wrapper_row
         elif name or is_wrapper:
             row = _first_row(children, index)
         if not name or child.start_point.row == outer_row:
-            inner_row = row if is_wrapper else None
-            _walk(child, outer_symbol, outer_row, definitions, depth + 1, inner_row)
+            child_wrapper_row = row if is_wrapper else None
+            _walk(child, definitions, outer_symbol, outer_row, depth + 1, child_wrapper_row)
             continue
         symbol = f"{outer_symbol}.{name}" if outer_symbol else name
         lines = Lines(row, _last_row(child))
@@ -140,10 +141,11 @@ def _walk(
             continue
         definitions.append(Definition(lines, symbol))
         if child.type in CONTAINER_TYPES:
-            _walk(child, symbol, child.start_point.row, definitions, depth + 1)
+            _walk(child, definitions, symbol, child.start_point.row, depth + 1)
 
 
-def _name(node: Node) -> str:
+def _definition_name(node: Node) -> str:
+    """Return the name that a definition's node gives; empty for a node that is no definition."""
     if node.type in BODY_TYPES and node.child_by_field_name("body") is None:
         return ""
     if node.type in LEAF_TYPES or node.type in CONTAINER_TYPES:
@@ -166,7 +168,7 @@ def _declared_name(node: Node) -> str:
         while inner is not None:
             name_node, inner = inner, inner.child_by_field_name("declarator")
     if name_node is None:
-        name_node = next((child for child in node.named_children if child.type in NAME_NODES), None)
+        name_node = next((child for child in node.named_children if child.type in NAME_TYPES), None)
     receiver = node.child_by_field_name("receiver")
     if node.type == "method_declaration" and receiver is not None:
         # In Go, ``func (s *Store[T]) Add()`` is a method of Store.
@@ -186,12 +188,12 @@ def _clean_name(name_node: Node | None) -> str:
 
 
 def _text(node: Node) -> str:
-    # Patterns take quadratic time in a long text, which is not a name.
+    # A long text is cut: it is no name, and the patterns would take quadratic time.
     return (node.text or b"")[-MAX_NAME_BYTES:].decode(errors="replace")
 
 
 def _first_row(siblings: Sequence[Node], index: int) -> int:
-    """Return the first row of a sibling, with the comments and decorators before the sibling."""
+    """Return the first row of a sibling, or of the comments and decorators that belong to it."""
     first = siblings[index].start_point.row
     for i in range(index - 1, -1, -1):
         sibling = siblings[i]

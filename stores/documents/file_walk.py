@@ -1,4 +1,4 @@
-"""Lists the files below a folder that may be documents, in a fixed order, with their kinds."""
+"""Lists the files in a folder and its subfolders in a fixed order; tells the kind of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KindName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of file; the kind ``data`` is text, such as YAML, that is split between lines.
+    """A kind of file; the kind ``data`` is text, such as YAML, that is split only at line ends.
 
     ``language`` is a key of ``LANGUAGES`` for source code, else empty.
     """
@@ -80,9 +80,9 @@ _ENDINGS_BY_KIND = {
 _KINDS_BY_ENDING = {end: kind for kind, ends in _ENDINGS_BY_KIND.items() for end in ends.split()}
 
 
-def kind_of(source: str) -> Kind | None:
-    """Return the kind of the file with a relative path; ``None`` for an unknown ending."""
-    return _KINDS_BY_ENDING.get(PurePosixPath(source).suffix.removeprefix(".").lower())
+def kind_of(path: str) -> Kind | None:
+    """Return the kind of a file by the ending of its path; ``None`` if the ending is unknown."""
+    return _KINDS_BY_ENDING.get(PurePosixPath(path).suffix.removeprefix(".").lower())
 
 
 #: Names of folders with installed or generated files.
@@ -93,18 +93,18 @@ MARKER_FILES = ("pyvenv.cfg", "CACHEDIR.TAG", LOCK_FILE)
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A regular file: its path, its path relative to the root with ``/``, and its size in bytes."""
+    """A regular file; ``relative_path`` is relative to the root, with ``/`` as separator."""
 
     path: Path
-    source: str
-    size: int
+    relative_path: str
+    size: int  # in bytes
 
 
 def skip_reason(file: SourceFile, kind: Kind | None) -> str:
     """Return why a file is not read, judged by name and size; empty if it may be a document."""
-    if LOG_NAME.fullmatch(file.source):
+    if LOG_NAME.fullmatch(file.relative_path):
         return "it is a log"
-    if file.source.lower().endswith(GENERATED_ENDINGS):
+    if file.relative_path.lower().endswith(GENERATED_ENDINGS):
         return "it was made by a program, for programs"
     if file.size > MAX_DATA_BYTES and (kind is None or kind.name in DATA_KINDS):
         description = "of an unknown type" if kind is None else "data"
@@ -114,9 +114,10 @@ def skip_reason(file: SourceFile, kind: Kind | None) -> str:
 
 @dataclass(slots=True)
 class WalkResult:
-    """The chosen ``files`` below a folder, and other paths, each with a reason.
+    """The chosen ``files`` in a folder, and the paths that are not read, each with the reason.
 
-    Paths in ``failed`` cannot be read; paths in ``skipped`` are no regular files of the folder.
+    ``failed`` has paths that cannot be read; ``skipped`` has links that lead out of the folder, and
+    paths that are not regular files.
     """
 
     files: list[SourceFile] = field(default_factory=list)
@@ -125,11 +126,11 @@ class WalkResult:
 
 
 def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> WalkResult:
-    """Return the files below a resolved folder that the patterns choose; links are not followed.
+    """Return the files that the patterns choose (``is_chosen``) below ``root``, a resolved path.
 
-    A link to a file of the folder is left out, since that file is read at its own path. Hidden
-    files and folders, ``SKIPPED_FOLDERS``, virtual environments and case stores are left out;
-    ``.gitignore`` is not read. Raise ``InputError`` for an empty pattern; see ``is_chosen``.
+    Links are not followed: a linked file in the folder is read at its own path. Hidden files and
+    folders, ``SKIPPED_FOLDERS``, virtual environments and case stores are left out.
+    ``.gitignore`` is not read. Raise ``InputError`` for an empty pattern.
     """
     check_patterns((*include, *exclude))
     result = WalkResult()
@@ -139,31 +140,31 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
         try:
             entries = list(os.scandir(folder))
         except OSError as error:
-            result.failed.append((_source(folder, root), _reason(error)))
+            result.failed.append((_relative_path(folder, root), _failure(error)))
             continue
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            source = _source(Path(entry.path), root)
-            if not is_unicode(source):
-                escaped_source = source.encode(errors="backslashreplace").decode()
-                result.failed.append((escaped_source, "its name is not valid Unicode"))
+            relative_path = _relative_path(Path(entry.path), root)
+            if not is_unicode(relative_path):
+                escaped_path = relative_path.encode(errors="backslashreplace").decode()
+                result.failed.append((escaped_path, "its name is not valid Unicode"))
                 continue
-            if matches(source, exclude):
+            if matches(relative_path, exclude):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 # ``Path.exists`` would raise an error if the folder may not be searched.
                 has_marker = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
                 if entry.name not in SKIPPED_FOLDERS and not has_marker:
                     folders.append(Path(entry.path))
-            elif is_chosen(source, include):
+            elif is_chosen(relative_path, include):
                 if entry.is_symlink():
-                    _add_link(Path(entry.path), source, root, result)
+                    _check_link(Path(entry.path), relative_path, root, result)
                 else:
-                    _add_file(Path(entry.path), source, result)
+                    _add_file(Path(entry.path), relative_path, result)
     result.failed.sort()
     result.skipped.sort()
-    result.files.sort(key=lambda file: file.source)
+    result.files.sort(key=lambda file: file.relative_path)
     return result
 
 
@@ -173,19 +174,19 @@ def check_patterns(patterns: Sequence[str]) -> None:
         raise InputError("A pattern of files is empty. Give one such as '*.md' or docs/api.")
 
 
-def is_chosen(source: str, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> bool:
-    """Return ``True`` if a file matches ``include``, if any, and does not match ``exclude``."""
-    return (not include or matches(source, include)) and not matches(source, exclude)
+def is_chosen(path: str, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> bool:
+    """Return ``True`` if a path matches ``include`` (if given) and does not match ``exclude``."""
+    return (not include or matches(path, include)) and not matches(path, exclude)
 
 
-def matches(source: str, patterns: Sequence[str]) -> bool:
+def matches(path: str, patterns: Sequence[str]) -> bool:
     """Return ``True`` if a path matches one of the patterns.
 
     A pattern is compared to the path and to the path of each parent folder. A pattern without a
     ``/`` is also compared to the names of the file and of these folders. ``*`` matches any text,
-    also ``/``; ``?`` and ``[…]`` match a character.
+    also ``/``; ``?`` and ``[…]`` match one character.
     """
-    parts = source.split("/")
+    parts = path.split("/")
     paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
     for pattern in patterns:
         relative_pattern = pattern.removeprefix("./").strip("/")
@@ -196,43 +197,44 @@ def matches(source: str, patterns: Sequence[str]) -> bool:
     return False
 
 
-def _add_link(path: Path, source: str, root: Path, result: WalkResult) -> None:
+def _check_link(path: Path, relative_path: str, root: Path, result: WalkResult) -> None:
+    """Add a link to ``failed`` or ``skipped`` of the result, unless it leads into the folder."""
     try:
         target = path.resolve(strict=True)
     except FileNotFoundError:
-        result.failed.append((source, "it is a broken link"))
+        result.failed.append((relative_path, "it is a broken link"))
     except (OSError, RuntimeError):
-        result.failed.append((source, "it is a link in a ring of links"))
+        result.failed.append((relative_path, "it is a link in a ring of links"))
     else:
         if not target.is_relative_to(root):
-            result.skipped.append((source, "it is a link that leads out of the folder"))
+            result.skipped.append((relative_path, "it is a link that leads out of the folder"))
 
 
-def _add_file(path: Path, source: str, result: WalkResult) -> None:
+def _add_file(path: Path, relative_path: str, result: WalkResult) -> None:
     try:
         status = path.stat()
     except OSError as error:
-        result.failed.append((source, _reason(error)))
+        result.failed.append((relative_path, _failure(error)))
     else:
         if path.is_file():
-            result.files.append(SourceFile(path, source, status.st_size))
+            result.files.append(SourceFile(path, relative_path, status.st_size))
         else:
             # Reading a pipe would block.
-            result.skipped.append((source, "it is not a regular file"))
+            result.skipped.append((relative_path, "it is not a regular file"))
 
 
-def is_unicode(name: str) -> bool:
+def is_unicode(path: str) -> bool:
     """Return ``True`` if a path is valid Unicode; on some systems a name may be any bytes."""
     try:
-        name.encode()
+        path.encode()
     except UnicodeEncodeError:
         return False
     return True
 
 
-def _source(path: Path, root: Path) -> str:
+def _relative_path(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
-def _reason(error: OSError) -> str:
+def _failure(error: OSError) -> str:
     return f"it cannot be read: {error.strerror or error}"

@@ -2,8 +2,8 @@
 
 LlamaIndex's HTML splitter reads only a list of tags: it loses code, tables and plain ``div``s, and
 moves bold words out of their sentence. This module keeps the content. It builds no tree, since a
-page may nest tags without a limit, and takes linear time, unlike Python's parser for a page with
-many unfinished tags.
+page may nest tags without a limit. Unlike Python's parser, it takes linear time also for a page
+with many unfinished tags.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import html
 import re
 from collections.abc import Iterator
 
-#: Elements whose content has no tags.
+#: Elements whose content is read as text, even if it looks like tags.
 RAW_ELEMENTS = ("script", "style", "textarea", "title", "iframe", "noembed", "noframes", "xmp")
-#: Elements that a browser does not show; the content of ``HIDDEN_RAW_ELEMENTS`` has no tags.
+#: Elements that a browser does not show: elements with tags inside, and some ``RAW_ELEMENTS``.
 HIDDEN_ELEMENTS = ("template", "noscript", "svg", "head")
 HIDDEN_RAW_ELEMENTS = ("script", "style", "iframe", "noembed", "noframes")
-#: Elements of a page's head; any other element ends the head.
+#: Elements, beside ``RAW_ELEMENTS``, of a page's head; any other element ends the head.
 HEAD_ELEMENTS = ("base", "link", "meta", "noscript", "template")
-#: Elements that begin and end a paragraph.
+#: Elements before and after which a paragraph ends.
 BLOCKS = (
     *("address", "article", "aside", "blockquote", "caption", "dd", "details", "div", "dl", "dt"),
     *("figcaption", "figure", "footer", "form", "header", "main", "nav", "ol", "p", "section"),
@@ -34,7 +34,7 @@ PARAGRAPH, LINE, CELL, CODE = "\x01", "\x02", "\x03", "\x04"
 START_MARKS = {"br": LINE, "td": CELL, "th": CELL, "li": f"{LINE}- ", "tr": LINE, "hr": PARAGRAPH}
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)")
-#: A tag after its name; a quoted value may contain ``>``.
+#: The rest of a tag after its name; a quoted value in it may contain ``>``.
 _TAG_REST = re.compile(r"""[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)[^>=]*+)*+>""")
 
 
@@ -42,7 +42,7 @@ def html_text(page: str) -> tuple[str, str]:
     """Return a page's title, which may be empty, and its text as Markdown."""
     reader = _PageReader()
     for kind, name, token in _tokens(CONTROL_CHARACTERS.sub("", page)):
-        # A character reference may be a control character too.
+        # A character reference, such as ``&#1;``, may stand for a control character.
         text = CONTROL_CHARACTERS.sub("", token)
         if kind == "text":
             reader.text(text)
@@ -76,7 +76,8 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
             tag_rest = _TAG_REST.match(page, tag.end())
             # A tag whose quotation mark is never closed ends with the next ``>``.
             end = tag_rest.end() if tag_rest else page.find(">", tag.end()) + 1
-            if not end:
+            # ``find`` returns -1 if it finds no end.
+            if end == 0:
                 yield "text", "", html.unescape(page[position:])
                 return
             name, position = tag[2].lower(), end
@@ -109,7 +110,7 @@ class _PageReader:
         # The open element whose content is collected separately: code, a heading or hidden content.
         self._element = ""
         self._content: list[str] = []
-        # In ``_element``: the number of open blocks, and of open elements with the same name.
+        # Numbers of open elements inside ``_element``: blocks, and elements of the same name.
         self._open_block_count = self._open_same_count = 0
         # True in an open table cell, where a paragraph does not begin a new line.
         self._in_cell = False
@@ -168,7 +169,7 @@ class _PageReader:
         self._element, self._open_block_count, self._open_same_count, self._content = "", 0, 0, []
 
 
-def _markdown(text: str, code: list[str]) -> str:
+def _markdown(text: str, code_blocks: list[str]) -> str:
     text = re.sub(r"\s+", " ", text)
     text = re.sub(f"([{LINE}{PARAGRAPH}] ?){CELL}", r"\1", text)
     text = re.sub(f" ?{CELL} ?", " | ", text)
@@ -178,4 +179,5 @@ def _markdown(text: str, code: list[str]) -> str:
     text = re.sub(f" ?{PARAGRAPH} ?", "\n\n", text)
     text = re.sub(r" *\n *", "\n", text)
     text = re.sub(r"\n{3,}", "\n\n", text).strip()
-    return re.sub(f"{CODE}([0-9]+){CODE}", lambda match: f"```\n{code[int(match[1])]}\n```", text)
+    code_mark = f"{CODE}([0-9]+){CODE}"
+    return re.sub(code_mark, lambda match: f"```\n{code_blocks[int(match[1])]}\n```", text)

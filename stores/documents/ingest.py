@@ -1,8 +1,8 @@
 """Ingestion: files become cases, and a second run processes only changed files.
 
-Each case has the digest of its file and the number of the file's cases. A file is up to date if the
-store has this number of its cases, all with its present digest; otherwise it is processed, for
-example after a run that was killed.
+Each case is stored with the digest of the case's file, and with the number of cases of this file. A
+file is up to date if the store has that many cases of the file, all with the file's present digest.
+Other files are processed, for example after a run that was killed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from casewright.stores.store import BATCH_CASES, CaseStore
 MAX_BYTES = 50_000_000
 #: Modules that reading and splitting need.
 MODULES = ("llama_index.core", "pypdf", "bs4", "tree_sitter", "docutils", "mammoth", "nbformat")
-#: Number of metadata changes and removals that are written together.
+#: When this many changes of metadata and removals are collected, they are written.
 MAX_UNWRITTEN = 2000
 #: From a stored case's metadata: the digest of its file, and the number of the file's cases.
 _Stamp = tuple[str, int]
@@ -38,16 +38,16 @@ _Stamp = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """The result of a run; except ``files``, the numbers count cases, each a chunk of a file.
+    """The result of a run. The numbers count cases (chunks of files); only ``files`` counts files.
 
     Attributes:
         root: The folder's name in the cases' metadata.
         added: Cases that were encoded and written.
-        updated: Cases of changed files with unchanged title and text; only metadata was written.
+        updated: Cases with unchanged title and text in changed files; only metadata was written.
         unchanged: Cases of unchanged files, which were not read again.
         removed: Cases of chunks or files that no longer exist or are skipped now; the cases of
             files that patterns or kinds leave out are kept.
-        files: Number of processed files with cases in the store.
+        files: Number of the chosen files that have cases in the store.
         failed: Files and folders that could not be read, with reasons. Their stored cases are kept.
         skipped: Files that are no documents or have no text, with reasons. They have no cases.
         notes: Files whose encoding was guessed, each with the guess.
@@ -91,7 +91,7 @@ def ingest(
         max_bytes: Maximum size of a file; larger files are ``failed``.
         seconds: CPU seconds allowed per file, plus ten per megabyte; slower files are ``failed``.
         dry_run: Read and compare, but write nothing.
-        progress: Show a bar of bytes; ``None`` for a bar on a terminal, else lines on stderr.
+        progress: True shows a bar of bytes; ``None`` shows a bar on a terminal, elsewhere lines.
 
     Raises:
         InputError: ``path`` does not exist, a pattern is empty, or a pattern of ``include`` matches
@@ -102,7 +102,7 @@ def ingest(
     _check_installed()
     target = _resolve_path(path)
     found = _walk(target, include, exclude)
-    found.files = [file for file in found.files if _has_kind(file.source, kinds)]
+    found.files = [file for file in found.files if _has_kind(file.relative_path, kinds)]
     found.skipped = [entry for entry in found.skipped if _has_kind(entry[0], kinds)]
     folder, sources = (target, None) if target.is_dir() else (target.parent, {target.name})
     root = root or folder.as_posix()
@@ -121,7 +121,7 @@ def ingest(
         run = _Run(store, root, dry_run, found, reader)
         unwritten_bytes = 0
         for file in found.files:
-            run.compare(file, stored_stamps.pop(file.source, {}), max_bytes, seconds)
+            run.compare(file, stored_stamps.pop(file.relative_path, {}), max_bytes, seconds)
             suffix[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
             # The bar counts a file when its cases are written: encoding takes nearly all the time.
             unwritten_bytes += file.size
@@ -130,7 +130,8 @@ def ingest(
                 unwritten_bytes = 0
         run.write()
         advance(unwritten_bytes)
-    unreadable = {source for source, _ in run.failed}
+    # Stored cases of a file stay if the file, or a folder around the file, cannot be read now.
+    unreadable = {path for path, _ in run.failed}
     for source, stamps in stored_stamps.items():
         folders = map(str, (".", *PurePosixPath(source).parents))
         if unreadable.isdisjoint((source, *folders)):
@@ -142,7 +143,7 @@ def ingest(
 
 
 class _Run:
-    """A run: its counts, and the changes that are written when there are enough of them."""
+    """A run of ``ingest``: its counts, and collected changes that are not written yet."""
 
     def __init__(
         self, store: CaseStore, root: str, dry_run: bool, found: WalkResult, reader: Worker
@@ -159,15 +160,15 @@ class _Run:
     def compare(
         self, file: SourceFile, stamps: Mapping[str, _Stamp], max_bytes: int, seconds: float
     ) -> None:
-        """Compare a file with its stored cases, and note the changes."""
+        """Compare a file with its stored cases, and collect the changes."""
         try:
             cases = self._read(file, stamps, max_bytes, seconds)
         except InputError as error:
-            self.failed.append((file.source, str(error)))
+            self.failed.append((file.relative_path, str(error)))
             return
         except Exception as error:  # noqa: BLE001 - a library may raise anything
             reason = error.strerror or str(error) if isinstance(error, OSError) else one_line(error)
-            self.failed.append((file.source, f"it cannot be read: {reason}"))
+            self.failed.append((file.relative_path, f"it cannot be read: {reason}"))
             return
         if cases is None:
             return
@@ -175,21 +176,21 @@ class _Run:
         ids = {case.id for case in cases}
         self.new += [case for case in cases if case.id not in stamps]
         self.updated += [case for case in cases if case.id in stamps]
-        self.removed |= {id_: file.source for id_ in stamps if id_ not in ids}
+        self.removed |= {id_: file.relative_path for id_ in stamps if id_ not in ids}
         if len(self.new) >= BATCH_CASES or len(self.updated) + len(self.removed) >= MAX_UNWRITTEN:
             self.write()
 
     def _read(
         self, file: SourceFile, stamps: Mapping[str, _Stamp], max_bytes: int, seconds: float
     ) -> list[Case] | None:
-        """Return the cases of a file; ``None`` if they are stored already."""
-        kind = kind_of(file.source)
+        """Return the cases of a file: [] if it is skipped, ``None`` if it is up to date."""
+        kind = kind_of(file.relative_path)
         if file.size > max_bytes:
             raise InputError(f"it has {file.size:,} bytes; at most {max_bytes:,} are read")
         reason = file_walk.skip_reason(file, kind)
         data = b"" if reason else file.path.read_bytes()
         if reason := reason or refusal_reason(data, kind):
-            self.skipped.append((file.source, reason))
+            self.skipped.append((file.relative_path, reason))
             return []
         file_digest = digest(data)
         if stamps and all(stamp == (file_digest, len(stamps)) for stamp in stamps.values()):
@@ -198,16 +199,16 @@ class _Run:
             return None
         chunks, note = self.reader.chunks(data, kind or Kind("text"), seconds)
         if note:
-            self.notes.append((file.source, note))
+            self.notes.append((file.relative_path, note))
         if not chunks:
-            self.skipped.append((file.source, "it has no text"))
-        return document_cases(chunks, self.store, self.root, file.source, file_digest)
+            self.skipped.append((file.relative_path, "it has no text"))
+        return document_cases(chunks, self.store, self.root, file.relative_path, file_digest)
 
     def write(self) -> None:
-        """Write the noted changes, removals last, so that no passage is missing at any time.
+        """Write the collected changes, removals last, so that no passage is missing at any time.
 
-        If the process is killed meanwhile, the stored cases of a file have two digests, so that
-        the next run reads the file again.
+        If the process is killed meanwhile, the stored cases of a file have different digests, so
+        that the next run reads the file again.
         """
         failures: dict[str, str] = {}
 
@@ -263,12 +264,12 @@ def _walk(target: Path, include: Sequence[str], exclude: Sequence[str]) -> WalkR
 
 
 def _check_matched(include: Sequence[str], found: WalkResult, stored: Collection[str]) -> None:
-    """Raise ``InputError`` if a pattern matches no file, ``stored`` or found."""
-    files = [file.source for file in found.files]
-    sources = [*stored, *files, *(source for source, _ in found.skipped)]
+    """Raise ``InputError`` if a pattern matches neither a ``stored`` file nor a ``found`` one."""
+    found_paths = [file.relative_path for file in found.files]
+    paths = [*stored, *found_paths, *(path for path, _ in found.skipped)]
     for pattern in include:
-        has_match = any(file_walk.matches(source, [pattern]) for source in sources)
-        # A folder that cannot be read may hold the file, and the report names that folder.
+        has_match = any(file_walk.matches(path, [pattern]) for path in paths)
+        # A folder that cannot be read, which the report names, may hold a file that matches.
         if not has_match and not found.failed:
             raise InputError(
                 f"The pattern {pattern!r} matches none of the files, so that nothing was done. "
@@ -287,6 +288,6 @@ def _stamps(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, 
     return stamps
 
 
-def _has_kind(source: str, kinds: Collection[KindName]) -> bool:
-    kind = kind_of(source)
+def _has_kind(path: str, kinds: Collection[KindName]) -> bool:
+    kind = kind_of(path)
     return not kinds or (kind is not None and kind.name in kinds)

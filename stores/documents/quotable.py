@@ -1,7 +1,7 @@
 """Splits texts into parts that can be quoted: sentences, lists, table rows, code.
 
-An item of a long list begins with the list's introductory line, and a cell of a table with the
-column's name. Code is never split.
+If a list is split into items, each item begins with the line that introduces the list. In a row of
+a table, each cell begins with the column's name. Code is never split.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SENTENCE_GAP = re.compile(
 )
 #: A link in Markdown; only its text is quoted.
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\](?:\([^()\s]*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])")
-#: Comments and attributes.
+#: Comments of HTML, and attributes of Markdown elements: ``{#id}``.
 _INVISIBLE = re.compile(r"<!--.*?-->|\{[:#][^{}\n]*\}", re.DOTALL)
-#: In prose, the marks of admonitions, underlines and block quotes.
+#: Left out of prose: lines that begin admonitions, underlines of titles, marks of block quotes.
 _PROSE_MARKS = re.compile(r"^(?:\s*(?:!!!|\?\?\?\+?)\s.*|[=~]{4,}\s*$|>\s)")
 #: A line of at least this many characters continues on the next line.
 MIN_WRAPPED_CHARACTERS = 50
-#: A line, mostly in lower case, that continues the line before.
+#: A line that continues the line before. It begins with ``(``, code or lower case, not ``word:``.
 _CONTINUED_LINE = re.compile(r"[a-z(`][^:]*(?::\S|$|\s)")
 
 
@@ -51,11 +51,13 @@ class Quotable:
 def quotables(text: str) -> list[Quotable]:
     """Return the parts of a text, in order, without its headings."""
     parts: list[Quotable] = []
+    # ``intro`` is a sentence that ends with a colon; it introduces the next block.
     heading = intro = ""
     for kind, lines in _blocks(_INVISIBLE.sub("", text).split("\n")):
         if kind == "heading":
             match = _HEADING.fullmatch(lines[0])
-            heading, intro = match[1].replace("`", "") if match else "", ""
+            heading = match[1].replace("`", "") if match else ""
+            intro = ""
             continue
         if kind == "prose":
             unmarked_lines = [_PROSE_MARKS.sub("", line, count=1) for line in lines]
@@ -74,7 +76,7 @@ def quotables(text: str) -> list[Quotable]:
 
 
 def cross_encoder_input(parts: Sequence[Quotable]) -> list[str]:
-    """Return the first heading, then the parts, as ``CrossEncoder`` reads a passage."""
+    """Return a passage as ``CrossEncoder`` reads it: the first part's heading, then all parts."""
     return [parts[0].heading if parts else "", *(part.text for part in parts)]
 
 
@@ -97,9 +99,9 @@ def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
 
 
 def _table_rows(lines: list[str]) -> list[str]:
-    """Return the rows of a table, each cell with its column's name if the header is there.
+    """Return the rows of a table; if the table has a header, each cell has its column's name.
 
-    Without a rule below the first line, the table has no header, and that line is a row too.
+    Without a rule below the first line, the table has no header, and the first line is a row.
     """
     has_header = len(lines) > 1 and _TABLE_RULE.fullmatch(lines[1]) is not None
     bare_lines = (line.strip().strip("|") for line in lines if not _TABLE_RULE.fullmatch(line))
@@ -117,7 +119,7 @@ def _table_rows(lines: list[str]) -> list[str]:
 
 
 def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
-    """Return runs of lines of one kind, each with its kind: heading, code, table, list, prose."""
+    """Return the blocks of a text: the kind (heading, code, table, list, prose), and the lines."""
     blocks: list[tuple[str, list[str]]] = [("", [])]
     previous_kind, in_fence = "", False
     for line in lines:
@@ -137,14 +139,14 @@ def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
     return blocks[1:]
 
 
-def _kind(line: str, block_kind: str) -> str:
+def _kind(line: str, last_block_kind: str) -> str:
     if not line.strip():
         return ""
     if _HEADING.fullmatch(line):
         return "heading"
     if line.lstrip().startswith("|"):
         return "table"
-    if _ITEM.match(line) or (block_kind == "list" and line[:1].isspace()):
+    if _ITEM.match(line) or (last_block_kind == "list" and line[:1].isspace()):
         return "list"
     return "prose"
 

@@ -28,7 +28,7 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: Minimum share of zero bytes in UTF-16 without a byte order mark; in European text, half are zero.
+#: Minimum share of zero bytes in UTF-16 without a byte order mark; European text has about half.
 MIN_UTF16_ZERO_SHARE = 0.3
 #: Maximum bytes of an unpacked DOCX file.
 MAX_UNPACKED_BYTES = 200_000_000
@@ -37,7 +37,7 @@ FRONT_MATTER = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
 #: A directive, target, role or underlined title in reStructuredText.
 RST_MARK = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)|:[a-z][\w:-]*:`[^`\n]+`|^([=~-])\1{3,}$")
-#: Minimum number of such marks in a text file that is read as reStructuredText.
+#: A text file with at least this many such marks is read as reStructuredText.
 MIN_MARKS = 2
 #: A remark that programs write at the top of generated files.
 GENERATED_MARK = re.compile(
@@ -87,7 +87,7 @@ class Document:
 
 
 def is_text(data: bytes) -> bool:
-    """Return ``True`` if bytes are text: valid in the byte order mark's encoding, else in UTF-8."""
+    """Return ``True`` for text, which is in UTF-8 unless a byte order mark tells its encoding."""
     try:
         return "\0" not in data.decode(_bom_encoding(data) or "utf-8")
     except UnicodeDecodeError:
@@ -111,7 +111,7 @@ def refusal_reason(data: bytes, kind: Kind | None) -> str:
 
 
 def read_document(data: bytes, kind: Kind) -> Document:
-    """Return the content of a file; raise ``InputError``, without the file's name, on failure."""
+    """Return the content of a file; on failure, raise ``InputError`` without naming the file."""
     if kind.name == "pdf":
         return Document(kind, _pdf_pages(data))
     if kind.name == "docx":
@@ -133,6 +133,7 @@ def read_document(data: bytes, kind: Kind) -> Document:
     elif kind.name == "markdown" and (front_matter := FRONT_MATTER.match(text)):
         title_match = FRONT_TITLE.search(front_matter[0])
         title = title_match[1] if title_match else ""
+        # Blank lines replace the metadata block, so that later lines keep their numbers.
         body = "\n" * front_matter[0].count("\n") + text[front_matter.end() :]
         document = Document(kind, (Part(body),), title, has_lines=True)
     elif kind.name == "notebook":
@@ -172,7 +173,7 @@ def _decode(data: bytes, declared_encoding: str) -> tuple[str, str]:
             reason = f"it says that its encoding is {encoding}, which is not known"
             raise InputError(reason) from error
         except UnicodeDecodeError:
-            # Windows-1252 is Latin-1 with letters for most control characters.
+            # Windows-1252 is tried first; it is Latin-1 with letters for most control characters.
             guesses = ["cp1252", "latin-1"]
     for guess in guesses:
         with suppress(UnicodeDecodeError):
@@ -235,7 +236,7 @@ def _pdf_pages(data: bytes) -> tuple[Part, ...]:
     try:
         with _silence(logging.getLogger("pypdf")):
             pages = [page.extract_text() for page in PdfReader(io.BytesIO(data)).pages]
-    # pypdf raises DependencyError if the package of a cipher is not installed.
+    # pypdf raises DependencyError if a package that decrypts is not installed.
     except (FileNotDecryptedError, DependencyError) as error:
         raise InputError("it is encrypted; save it without a password") from error
     except Exception as error:

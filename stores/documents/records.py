@@ -15,10 +15,10 @@ from itertools import zip_longest
 from typing import Any
 
 SEPARATORS = ",;\t|"
-#: Maximum number of characters of a key path, which keeps its end.
+#: A longer key path is cut at its start to this many characters.
 MAX_PATH_LENGTH = 200
 
-#: A line of text, and the source line where it ends, if known.
+#: A line of text, and the number of the file's line at which the row or value ends, if known.
 Record = tuple[str, int | None]
 
 
@@ -33,10 +33,10 @@ def table_records(text: str) -> list[Record]:
 def json_records(text: str) -> list[Record] | None:
     """Return JSON or JSON Lines as records with key paths; ``None`` for other text."""
     with suppress(ValueError):
-        return [(line, None) for line in _value_lines(json.loads(text), "")]
+        return [(line, None) for line in _value_lines(json.loads(text))]
     with suppress(ValueError):
         return [
-            ("; ".join(_value_lines(json.loads(line), "")).replace("\n", " "), number)
+            ("; ".join(_value_lines(json.loads(line))).replace("\n", " "), number)
             for number, line in enumerate(text.split("\n"), 1)
             if line.strip()
         ]
@@ -48,15 +48,16 @@ def _row_text(header: list[str], row: list[str]) -> str:
     return "; ".join(f"{name}: {cell}" if name else cell for name, cell in cells if cell)
 
 
-def _value_lines(value: Any, path: str) -> Iterator[str]:
-    prefix = f"{path}: " if path else ""
+def _value_lines(value: Any, key_path: str = "") -> Iterator[str]:
+    prefix = f"{key_path}: " if key_path else ""
     if isinstance(value, dict):
         for key, nested in value.items():
-            yield from _value_lines(nested, f"{path}.{key}"[-MAX_PATH_LENGTH:].removeprefix("."))
+            nested_path = f"{key_path}.{key}"[-MAX_PATH_LENGTH:].removeprefix(".")
+            yield from _value_lines(nested, nested_path)
     elif not isinstance(value, list):
         yield prefix + (value if isinstance(value, str) else json.dumps(value))
     elif any(isinstance(item, dict | list) for item in value):
         for item in value:
-            yield prefix + "; ".join(_value_lines(item, ""))
+            yield prefix + "; ".join(_value_lines(item))
     else:
         yield prefix + ", ".join(str(item) for item in value)

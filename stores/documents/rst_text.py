@@ -1,8 +1,8 @@
-"""Converts reStructuredText to Markdown, and keeps the source line of each line.
+"""Converts reStructuredText to Markdown, and records the source line of each Markdown line.
 
 docutils parses the document. Directives and roles that docutils does not know, mostly those of
-Sphinx, are replaced by their content. The directive of an object, such as a function, becomes a
-section: its signature is the heading, its description the text. No other files are included.
+Sphinx, are replaced by their content. A directive that describes an object, such as a function,
+becomes a section with the signature as heading. Files that the document includes are not read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from docutils import frontend, nodes, utils
 from docutils.parsers.rst import Directive, Parser, directives, roles
 
-#: Directives without prose, and directives whose content another program generates.
+#: Directives that are left out: they have no prose, or another program generates their content.
 OMITTED_DIRECTIVES = re.compile(
     r"toctree|index|highlight|(current)?module|include|meta|raw|auto.*|tabularcol.*"
 )
@@ -28,22 +28,23 @@ CODE_DIRECTIVES = re.compile(
 PROSE_DIRECTIVES = (
     *("seealso", "todo", "glossary", "hlist", "tab", "tabs", "tab-item", "tab-set", "dropdown"),
 )
-#: Directives whose argument is a condition.
+#: Directives whose argument is a condition, which is not shown.
 CONDITION_DIRECTIVES = ("only", "ifconfig")
-#: The texts that replace the names of directives of changes.
+#: The texts that are shown instead of the names of directives for a change.
 CHANGE_TEXTS = {
     "versionadded": "Added in version",
     "versionchanged": "Changed in version",
     "deprecated": "Deprecated since version",
     "versionremoved": "Removed in version",
 }
-#: A role's text that has a title before its target.
+#: A role's text with a title and a target: ``title <target>``.
 TITLE_AND_TARGET = re.compile(r"(.+?)\s*<[^<>]*>", re.DOTALL)
 #: Roles whose text is prose; the text of other roles is code.
 PROSE_ROLES = ("ref", "doc", "term", "abbr", "numref", "guilabel", "menuselection", "dfn")
+#: Nodes without a block of their own; a title is shown by the node that has the title.
 HIDDEN_NODES = (nodes.Invisible, nodes.system_message, nodes.image, nodes.title, nodes.docinfo)
 
-#: Lines of a block of text, each with its source line, from 1.
+#: Lines of a block of text, at least one, each with the number of its source line, from 1.
 Block = list[tuple[int, str]]
 
 
@@ -58,25 +59,25 @@ def rst_text(text: str) -> tuple[str, list[int]]:
     with _all_names_known():
         Parser().parse(text, document)
     markdown: Block = []
-    for block in _blocks(document, 0):
-        # Titles and terms may have line ends too.
+    for block in _child_blocks(document, 0):
+        # A title or a term may contain line ends.
         markdown += [(number, part) for number, line in block for part in line.split("\n")]
         markdown.append((block[-1][0], ""))
     return "\n".join(line for _, line in markdown), [number for number, _ in markdown]
 
 
-def _blocks(parent: nodes.Element, depth: int) -> Iterator[Block]:
-    """Yield the blocks of a node's children; ``depth`` is the depth of the section around them."""
+def _child_blocks(parent: nodes.Element, depth: int) -> Iterator[Block]:
+    """Yield the blocks of a node's children; ``depth`` is the level of the last heading above."""
     is_after_object = False
     for node in parent.children:
         if isinstance(node, HIDDEN_NODES) or not isinstance(node, nodes.Element):
             continue
         if isinstance(node, nodes.section):
             yield [(_line(node), f"{'#' * min(depth + 1, 6)} {_inline(node[0])}")]
-            yield from _blocks(node, depth + 1)
+            yield from _child_blocks(node, depth + 1)
             is_after_object = "object" in node["classes"]
             continue
-        blocks = list(_block(node, depth))
+        blocks = list(_node_blocks(node, depth))
         # Nodes after an object's section belong to the outer section, whose heading is repeated.
         if is_after_object and blocks and isinstance(parent, nodes.section):
             yield [(blocks[0][0][0], f"{'#' * min(depth, 6)} {_inline(parent[0])}")]
@@ -84,7 +85,7 @@ def _blocks(parent: nodes.Element, depth: int) -> Iterator[Block]:
         yield from blocks
 
 
-def _block(node: nodes.Element, depth: int) -> Iterator[Block]:
+def _node_blocks(node: nodes.Element, depth: int) -> Iterator[Block]:
     match node:
         case nodes.literal_block() | nodes.doctest_block() | nodes.math_block():
             yield _numbered(f"```\n{node.astext()}\n```", _line(node) - 1)
@@ -106,11 +107,11 @@ def _block(node: nodes.Element, depth: int) -> Iterator[Block]:
             if text := _inline(node):
                 yield _numbered(text, _line(node))
         case _:
-            yield from _blocks(node, depth)
+            yield from _child_blocks(node, depth)
 
 
-def _numbered(text: str, first: int) -> Block:
-    return [(first + number, line) for number, line in enumerate(text.split("\n"))]
+def _numbered(text: str, first_line: int) -> Block:
+    return [(first_line + number, line) for number, line in enumerate(text.split("\n"))]
 
 
 def _joined(items: Iterable[Block]) -> Block:
@@ -119,7 +120,8 @@ def _joined(items: Iterable[Block]) -> Block:
 
 def _item(mark: str, node: nodes.Element, depth: int, indent: str = "  ") -> Block:
     """Return the blocks of a node as one item of a list, without blank lines."""
-    lines = _joined(_blocks(node, max(depth, 6)))
+    # Headings inside the item have the lowest level, 6.
+    lines = _joined(_child_blocks(node, max(depth, 6)))
     return [(number, (indent if i else mark) + line) for i, (number, line) in enumerate(lines)]
 
 
@@ -135,19 +137,19 @@ def _definition(item: nodes.Element, depth: int) -> Block:
 def _table(table: nodes.Element) -> Block:
     """Return a table as lines of Markdown; without a header, its first row is the header."""
     lines: Block = [(_line(title), _inline(title)) for title in table.findall(nodes.title)]
-    for number, row in enumerate(table.findall(nodes.row)):
+    for row_number, row in enumerate(table.findall(nodes.row)):
         cells = []
         for entry in row.children:
-            text = " ".join(line for block in _blocks(entry, 6) for _, line in block)
+            text = " ".join(line for block in _child_blocks(entry, 6) for _, line in block)
             cells += [" ".join(text.split()), *[""] * entry.get("morecols", 0)]
         lines.append((_line(row), f"| {' | '.join(cells)} |"))
-        if not number:
+        if row_number == 0:
             lines.append((_line(row), "|" + " --- |" * len(cells)))
     return lines or [(_line(table), "")]
 
 
 def _line(node: Any) -> int:
-    """Return the source line of a node, else of its first part, else of its parent."""
+    """Return a node's source line; if it has none, that of a part or else of the parent."""
     if node.line is None:
         inner = (part.line for part in node.findall(nodes.Element) if part.line is not None)
         node.line = next(inner, None) or (_line(node.parent) if node.parent is not None else 1)
@@ -167,7 +169,7 @@ def _inline(node: Any) -> str:
 
 
 class _AnyOption(dict[str, Callable[[str], Any]]):
-    """Options of any name, each read as text."""
+    """An ``option_spec`` that accepts any option as text; true, or docutils would ignore it."""
 
     def __bool__(self) -> bool:
         return True
@@ -177,7 +179,7 @@ class _AnyOption(dict[str, Callable[[str], Any]]):
 
 
 class _UnknownDirective(Directive):
-    """A directive that docutils does not know, or handles differently from Sphinx."""
+    """A directive that docutils does not know, or treats unlike Sphinx, such as ``class``."""
 
     optional_arguments = 1
     final_argument_whitespace = has_content = True
@@ -220,7 +222,7 @@ class _UnknownDirective(Directive):
 
 
 def _unknown_role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any], ...]:
-    """Return the text that a role shows: the title before a target, or the target's short name."""
+    """Return the text that a role shows: its title, else its target, shortened after a ``~``."""
     text = utils.unescape(text)
     titled = TITLE_AND_TARGET.fullmatch(text)
     label = titled[1] if titled else text.lstrip("!")
@@ -232,7 +234,7 @@ def _unknown_role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[l
 
 @contextmanager
 def _all_names_known() -> Iterator[None]:
-    """Make docutils accept every directive and role, by patching it, since it has no hook."""
+    """Patch docutils, which has no hook for this, so that it accepts every directive and role."""
     known_directive, known_role = directives.directive, roles.role
 
     def any_directive(name: str, *arguments: Any) -> Any:

@@ -1,9 +1,9 @@
 """Splits a document's parts into chunks, each with its position.
 
-Markdown, and formats that were converted to it, are cut at headings; source code is cut at
-definitions. Longer pieces are cut further: prose between sentences by LlamaIndex's
-``SentenceSplitter``, other text between lines. Chunks do not overlap; a chunk's neighbours are
-found by position. The time is linear in the length of any text.
+Markdown, and text that was converted to Markdown, is cut at headings; source code is cut at
+definitions. Pieces that are too long for a chunk are cut further: prose between sentences by
+LlamaIndex's ``SentenceSplitter``, other text between lines. Chunks do not overlap: a search finds
+a chunk's neighbours by their positions. For any text, the time is linear in its length.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from casewright.stores.documents.text_size import FENCE, MAX_CHUNK_TOKENS, Lines
 
 #: The start of a list item, a table row or a block quote.
 STRUCTURED_LINE = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
-#: A line of code that only closes a block.
+#: A line of code that is blank or only closes a block: its symbol is that of the line before.
 CLOSING_LINE = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
 #: A Markdown heading; CommonMark allows six levels.
 HEADING = re.compile(r"#{1,6}(?=\s)")
 #: A class head with fewer tokens is joined with the first definition inside.
 MIN_HEAD_TOKENS = 16
-#: Separator of the document's title and the headings in a chunk's title.
+#: Separator of the document's title and the headings in the title of a chunk's case.
 HEADING_SEPARATOR = " › "
 
 
@@ -36,10 +36,10 @@ class Chunk:
 
     Attributes:
         text: The passage itself.
-        title: The document's title; empty without one.
+        title: The document's title; may be empty.
         headings: The headings above the passage, the outermost first.
         symbol: The function, method or class that contains the passage, such as ``Class.method``.
-        page: The passage's page, from 1.
+        page: The passage's page, from 1; ``None`` in a document without pages.
         first_line: The passage's first line in the file, from 1; ``None`` if it is unknown.
         last_line: The passage's last line in the file; ``None`` if it is unknown.
     """
@@ -55,7 +55,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A section's lines, its heading (the first may have none), and the ``outer`` headings."""
+    """A section's lines, its heading (empty before the first heading), and the headings above."""
 
     lines: Lines
     outer: tuple[str, ...] = ()
@@ -88,34 +88,34 @@ def split(document: Document) -> list[Chunk]:
     return [replace(chunk, title=title) for chunk in chunks]
 
 
-def _prose_chunks(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator[Chunk]:
-    for group in text_size.paragraph_groups(lines, sizes, within):
-        if group.size(sizes) <= MAX_CHUNK_TOKENS:
+def _prose_chunks(lines: Sequence[str], sums: SizeSums, within: Lines) -> Iterator[Chunk]:
+    for group in text_size.paragraph_groups(lines, sums, within):
+        if group.size(sums) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, group)
             continue
         # Only the last paragraph of a group can be too long; see ``paragraph_groups``.
-        line = lines[list(text_size.paragraphs(lines, group))[-1].first]
-        if STRUCTURED_LINE.match(line) or line.lstrip().startswith(FENCE):
-            yield from _line_chunks(lines, sizes, group)
+        first_line = lines[list(text_size.paragraphs(lines, group))[-1].first]
+        if STRUCTURED_LINE.match(first_line) or first_line.lstrip().startswith(FENCE):
+            yield from _line_chunks(lines, sums, group)
         else:
             yield from _sentence_chunks(group.text(lines), group.first)
 
 
 def _sentence_chunks(text: str, lines_before: int) -> Iterator[Chunk]:
     """Cut a text between sentences; ``lines_before`` is the number of lines before the text."""
-    end = 0
+    end, last_line = 0, lines_before + 1
     for piece in text_size.text_pieces(text):
         # Pieces are parts of the text without the white space between them.
         start = text.index(piece, end)
-        first = lines_before + text.count("\n", end, start) + 1
-        lines_before = first - 1 + piece.count("\n")
-        yield Chunk(piece, first_line=first, last_line=lines_before + 1)
+        first_line = last_line + text.count("\n", end, start)
+        last_line = first_line + piece.count("\n")
+        yield Chunk(piece, first_line=first_line, last_line=last_line)
         end = start + len(piece)
 
 
-def _line_chunks(lines: Sequence[str], sizes: SizeSums, within: Lines) -> Iterator[Chunk]:
-    for span in text_size.line_parts(lines, sizes, within):
-        if span.size(sizes) <= MAX_CHUNK_TOKENS:
+def _line_chunks(lines: Sequence[str], sums: SizeSums, within: Lines) -> Iterator[Chunk]:
+    for span in text_size.line_ranges(lines, sums, within):
+        if span.size(sums) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, span)
         else:
             yield from _sentence_chunks(span.text(lines), span.first)
@@ -126,34 +126,35 @@ def _chunk(lines: Sequence[str], span: Lines) -> Chunk:
 
 
 def _section_chunks(part: Part) -> Iterator[Chunk]:
+    # Put a space after a heading's marks instead of a tab or other white space.
     lines = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text).split("\n")
-    sizes, sections = text_size.size_sums(lines), list(_markdown_sections(lines))
+    sums, sections = text_size.size_sums(lines), list(_markdown_sections(lines))
     for section, next_section in zip_longest(sections, sections[1:]):
-        # A heading without text is no chunk, since the chunks of its sub-sections have it.
+        # A heading without text makes no chunk: the chunks of the sub-sections have the heading.
         has_text = any(map(str.strip, lines[section.lines.first + 1 : section.lines.last + 1]))
         has_subsections = next_section is not None and len(next_section.outer) > len(section.outer)
         if section.heading and not has_text and has_subsections:
             continue
         headings = (*section.outer, section.heading) if section.heading else section.outer
-        fence = ""
-        chunks = list(_prose_chunks(lines, sizes, section.lines))
+        # The line that opened the code block around the current line; empty outside code.
+        open_fence = ""
+        chunks = list(_prose_chunks(lines, sums, section.lines))
         for chunk in chunks:
-            opening_fence = f"{fence}\n" if fence else ""
+            prefix = f"{open_fence}\n" if open_fence else ""
             for line in chunk.text.split("\n"):
                 if line.lstrip().startswith(FENCE):
-                    fence = "" if fence else line.strip()
-            # Each part of a code block that is cut gets its own fences, unless they are too long.
-            ends_in_code = fence and chunk is not chunks[-1]
-            text = opening_fence + chunk.text + (f"\n{FENCE}" if ends_in_code else "")
-            size = text_size.text_sizes([text])[0] if ends_in_code or opening_fence else 0
-            if size > MAX_CHUNK_TOKENS + text_size.FENCE_TOKENS:
+                    open_fence = "" if open_fence else line.strip()
+            # If a code block is cut, each part gets fences of its own, unless these are too long.
+            suffix = f"\n{FENCE}" if open_fence and chunk is not chunks[-1] else ""
+            text, limit = prefix + chunk.text + suffix, MAX_CHUNK_TOKENS + text_size.FENCE_TOKENS
+            if (prefix or suffix) and text_size.text_sizes([text])[0] > limit:
                 text = chunk.text
             yield replace(chunk, text=text, headings=headings)
 
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
-    # LlamaIndex's parser would take minutes for a text with a heading in every line.
-    # The level and text of each heading above the line.
+    """Yield the sections; LlamaIndex's parser takes minutes if every line is a heading."""
+    # The level and the text of each heading above the current line.
     open_headings: list[tuple[int, str]] = []
     section, in_fence = _Section(Lines(0, -1)), False
     # The heading that is added at the end completes the last section.
@@ -176,7 +177,7 @@ def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
 
 def _code_chunks(text: str, language: str) -> Iterator[Chunk]:
     lines = text.split("\n")
-    sizes = text_size.size_sums(lines)
+    sums = text_size.size_sums(lines)
     # The symbol of each line.
     symbols = [""] * len(lines)
     definitions = outline(text, language)
@@ -192,9 +193,9 @@ def _code_chunks(text: str, language: str) -> Iterator[Chunk]:
         if number < len(lines) and symbol == next_symbol:
             continue
         span = Lines(first, number - 1)
-        # ``class A:`` alone has no information, but it helps to understand the first method.
-        if next_symbol.startswith(f"{symbol}.") and span.size(sizes) < MIN_HEAD_TOKENS:
+        # ``class A:`` alone makes no useful chunk, but helps to understand the first method.
+        if next_symbol.startswith(f"{symbol}.") and span.size(sums) < MIN_HEAD_TOKENS:
             continue
-        for chunk in _line_chunks(lines, sizes, span):
+        for chunk in _line_chunks(lines, sums, span):
             yield replace(chunk, symbol=symbol)
         first = number

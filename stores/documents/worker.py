@@ -1,6 +1,6 @@
 """Reads and splits files in a child process, which is killed if a file takes too long.
 
-For each file, the parent sends a line of JSON and the bytes; the child answers with a line of JSON.
+For each file, the parent sends a line of JSON and the file's bytes; the child answers in JSON.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from casewright.errors import InputError, one_line
 from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.splitter import Chunk
 
-#: Maximum CPU seconds for a file, without the seconds per megabyte.
+#: Maximum CPU seconds for a file: ``SECONDS``, plus ``SECONDS_PER_MEGABYTE`` for each megabyte.
 SECONDS = 60.0
 SECONDS_PER_MEGABYTE = 10.0
 
-#: Idle workers by parent process id, since a forked process must not share them.
+#: Idle workers by the id of the process that started them; no other process may use them.
 _idle: dict[int, list[Worker]] = defaultdict(list)
 
 
 @contextmanager
 def worker() -> Iterator[Worker]:
-    """Yield a worker for exclusive use; its process is kept, since a start takes half a second."""
+    """Yield a worker for exclusive use. Its process is reused: a start takes half a second."""
     idle_workers = _idle[os.getpid()]
     reserved_worker = idle_workers.pop() if idle_workers else Worker()
     try:
@@ -53,10 +53,10 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def chunks(self, data: bytes, kind: Kind, seconds: float = SECONDS) -> tuple[list[Chunk], str]:
-        """Return a file's chunks, and the note of ``read_document``.
+        """Return a file's chunks, and the reader's remark on a guessed encoding; may be empty.
 
-        The limit of CPU time is ``seconds`` plus ``SECONDS_PER_MEGABYTE``. Raise ``InputError``,
-        without the file's name, if reading fails, takes too long, or ends the process.
+        The limit of CPU time is ``seconds``, plus ``SECONDS_PER_MEGABYTE`` for each megabyte. Raise
+        ``InputError``, without naming the file, if reading fails, is too slow or ends the process.
         """
         # With -P, no module of the working directory replaces one of Python or Casewright.
         command = [sys.executable, "-P", "-m", __name__]
@@ -77,8 +77,8 @@ class Worker:
             raise InputError(f"reading it ended the process with code {process.returncode}")
         if "error" in answer:
             raise InputError(answer["error"])
-        chunks = [Chunk(**{**f, "headings": tuple(f["headings"])}) for f in answer["chunks"]]
-        return chunks, answer["note"]
+        chunks = [{**fields, "headings": tuple(fields["headings"])} for fields in answer["chunks"]]
+        return [Chunk(**fields) for fields in chunks], answer["note"]
 
     def close(self) -> None:
         """End the process."""
@@ -92,6 +92,7 @@ class Worker:
 def _ask_child(
     process: subprocess.Popen[bytes], data: bytes, kind: Kind, seconds: float
 ) -> dict[str, Any] | None:
+    """Return the child's answer; ``None`` if the child ended without an answer."""
     assert process.stdin is not None
     assert process.stdout is not None
     request = {"kind": asdict(kind), "size": len(data), "seconds": seconds}
@@ -106,7 +107,7 @@ def _ask_child(
 
 
 def _chunk_answer(data: bytes, kind: Kind) -> dict[str, Any]:
-    """Return the child's answer for a file: chunks and a note, or the reason of a failure."""
+    """Return the child's answer for a file: chunks and a note, or the reason for a failure."""
     from casewright.stores.documents.reader import read_document
     from casewright.stores.documents.splitter import split
 
@@ -131,9 +132,9 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    # The parent handles an interrupt. If the parent ends, the pipe closes.
+    # The parent ends this process after an interrupt. If the parent is killed, ``_serve`` returns.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with os.fdopen(os.dup(1), "wb") as out:
-        # Redirect prints of libraries, which the parent would read as an answer.
+        # What libraries print goes to stderr, since the parent reads stdout as answers.
         os.dup2(2, 1)
         _serve(sys.stdin.buffer, out)

@@ -1,1 +1,1 @@
-"""Encoders of texts: the packaged model, models by name, and other libraries' encoders."""
+"""Encoders of texts: packaged models, sentence-transformers models, other libraries' encoders."""

@@ -22,15 +22,15 @@ from casewright.stores.progress import note
 
 #: Maximum number of vectors in memory: with 384 dimensions, these are 6 MB.
 MAX_MEMORY_VECTORS = 4096
-#: Prefix of the hashed key of a query of ``embed_queries``; no UTF-8 text has this byte.
+#: Hashed first in the cache key of a query of ``embed_queries``; no UTF-8 text has this byte.
 QUERY_PREFIX = b"\xff"
 CACHE_FILE = "embeddings.sqlite"
-#: Keys in one SQLite query, below its limit on variables.
+#: Maximum number of keys in one SQL query, below SQLite's limit on variables.
 KEYS_PER_QUERY = 500
 #: Number of bytes of the checksum after each vector.
 CRC_BYTES = 4
 CREATE = "CREATE TABLE IF NOT EXISTS embedding (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
-#: Reads vectors as BLOBs, since damage may have changed their type.
+#: The cast makes each vector a BLOB, since damage may have changed a vector's type.
 SELECT_ROWS = "SELECT key, CAST(vector AS BLOB) FROM embedding"
 
 
@@ -38,15 +38,14 @@ class CachedEncoder:
     """An encoder with a cache in memory and, given a folder, on disk.
 
     The disk cache is one SQLite file; a key is the SHA-256 of the encoder's name and the text.
-    A cache that cannot be read or written is ignored, and a damaged vector is encoded again.
+    A cache that cannot be read or written is ignored. If a vector is damaged, its text is encoded
+    again. ``answer_logits`` uses ``cross_encoder`` if given, else the encoder.
 
     Attributes:
-        encoder: The encoder without the cache.
+        encoder: The encoder whose vectors are cached.
         name: The encoder's name.
         dimension: The length of the encoder's vectors.
-        cue: The encoder's text before a query that is compared with passages; may be empty.
-
-    ``cross_encoder`` replaces the encoder's own ``answer_logits``, if any.
+        cue: The text to put before a query that is compared with passages; may be empty.
     """
 
     def __init__(
@@ -67,8 +66,8 @@ class CachedEncoder:
     def lend(self, file: Path) -> None:
         """Use the vectors of a file that ``write_vectors`` made; an unreadable file is ignored.
 
-        The file is loaded for the first batch of several texts: a single text is a question, and
-        has no vector in the file.
+        The file is loaded when several texts are first embedded together: a single text is a
+        question, and the file has no vectors of questions.
         """
         with self._lock:
             self._unread_lent_files.append(file)
@@ -88,7 +87,7 @@ class CachedEncoder:
     def answer_logits(
         self, question: str, passages: Sequence[Sequence[str]]
     ) -> list[NDArray[np.float32]] | None:
-        """Return the cross-encoder's logits, or the encoder's; ``None`` without either."""
+        """Return each passage's logits by the cross-encoder, else by the encoder, else ``None``."""
         method = getattr(self._cross_encoder or self.encoder, "answer_logits", None)
         return None if method is None else method(question, passages)
 
@@ -109,7 +108,7 @@ class CachedEncoder:
             rows = checked_vectors(answer, len(missing), self.dimension, self.name)
             encoded = dict(zip(missing, rows, strict=True))
             vectors |= encoded
-            # A single text is a question: it is cheap to encode, and private.
+            # A single text is a question, cheap to encode and private: it is not written to disk.
             if len(encoded) > 1:
                 with self._lock:
                     self._file.write(encoded)
@@ -209,7 +208,7 @@ class _VectorFile:
         return self._db
 
     def _give_up(self, error: Exception) -> None:
-        # An OperationalError is temporary: a full disk, or a lock.
+        # An OperationalError, such as a full disk or a lock, is temporary and is not reported.
         is_temporary = isinstance(error, sqlite3.OperationalError)
         if isinstance(error, sqlite3.DatabaseError) and not is_temporary:
             note(
@@ -222,7 +221,7 @@ class _VectorFile:
 def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None:
     """Return the number of vectors, and of unusable vectors; ``None`` for an unusable file.
 
-    ``remove`` removes these vectors or this file. Raise ``StoreError`` if the file is in use.
+    ``remove`` deletes the unusable vectors or file. Raise ``StoreError`` if the file is in use.
     """
     try:
         with closing(sqlite3.connect(file, timeout=5)) as db:

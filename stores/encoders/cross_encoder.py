@@ -1,9 +1,9 @@
-"""A cross-encoder that finds the sentence of a passage that answers a question.
+"""A cross-encoder that finds which part of a passage, such as a sentence, answers a question.
 
 MPNet reads the question and a passage together (as BERT does in Nogueira and Cho 2019, arXiv
-1901.04085), and gives each part of the passage a logit. The logits of all parts of all passages,
-each plus the passage's search score, and 0 for "no answer", are trained as one softmax (Clark and
-Gardner 2018, arXiv 1710.10723, section 3.3).
+1901.04085), and gives each part of the passage a logit. In training, the passage's search score is
+added to the logit, and one softmax is taken over the parts of all passages and "no answer", which
+has the logit 0 (Clark and Gardner 2018, arXiv 1710.10723, section 3.3).
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ MAX_QUESTION_TOKENS, MAX_HEADING_TOKENS, MAX_PARTS_TOKENS = 64, 32, 300
 MAX_WINDOWS = 8
 #: The logit of a part that is not read.
 UNREAD_LOGIT = -20.0
-#: Maximum number of characters of a token, spaces included.
+#: A text of which n tokens are read is first cut to n times this number of characters.
 MAX_TOKEN_CHARACTERS = 20
-MAX_KEPT_PASSAGES = 256
+MAX_CACHED_PASSAGES = 256
 
-#: Weights (WIDTH,) and bias of the affine maps to the logits of a passage, and of a token.
+#: Weights and bias of two affine maps: of the first token's state to the passage's logit, and of
+#: each token's state to the token's logit.
 AffineMaps = Sequence[tuple[Floats, np.float32]]
 #: A heading, which may be empty, and the parts below it.
 Passage = Sequence[str]
@@ -64,7 +65,7 @@ class Pair:
 class CrossEncoder:
     """A fine-tuned MPNet, by default the packaged one; loaded at the first use. Thread-safe.
 
-    ``weights`` is a file of ``casewright finetune cross-encoder``.
+    ``weights`` is a file that ``casewright finetune cross-encoder`` wrote.
     """
 
     def __init__(self, weights: Path = WEIGHTS) -> None:
@@ -74,34 +75,35 @@ class CrossEncoder:
         self._logits: OrderedDict[bytes, Floats] = OrderedDict()
 
     def answer_logits(self, question: str, passages: Sequence[Passage]) -> list[Floats]:
-        """Return each passage's array (parts,) of logits, in nats, that a part is the answer.
+        """Return for each passage an array (parts,): each part's logit, in nats, as the answer.
 
-        If a search's score is added (see ``PassageSearch``), 0 is the logit of "no answer". The
-        latest logits are kept, since a generator reads passages that a search has read.
+        Once the search score is added (see ``PassageSearch``), the logit of "no answer" is 0. The
+        latest logits are cached, since a generator asks again for passages that a search has read.
         """
-        keys = [hashlib.sha256(repr((question, *p)).encode("utf-8", "replace")) for p in passages]
+        hashes = [hashlib.sha256(repr((question, *p)).encode("utf-8", "replace")) for p in passages]
         return [
-            self._kept_logits(key.digest(), question, passage)
-            for key, passage in zip(keys, passages, strict=True)
+            self._cached_logits(text_hash.digest(), question, passage)
+            for text_hash, passage in zip(hashes, passages, strict=True)
         ]
 
-    def _kept_logits(self, key: bytes, question: str, passage: Passage) -> Floats:
+    def _cached_logits(self, key: bytes, question: str, passage: Passage) -> Floats:
         with self._lock:
             if key in self._logits:
                 self._logits.move_to_end(key)
                 return self._logits[key]
-        window_logits = [self._read(encode_pair(question, window)) for window in windows(passage)]
+        pairs = [encode_pair(question, window) for window in windows(passage)]
         logits = np.full(len(passage) - 1, UNREAD_LOGIT, np.float32)
-        read_logits = np.concatenate([logits[:0], *window_logits])
+        # The empty array is for a passage without parts, which has no windows.
+        read_logits = np.concatenate([logits[:0], *map(self._window_logits, pairs)])
         logits[: len(read_logits)] = read_logits
         logits.setflags(write=False)
         with self._lock:
             self._logits[key] = logits
-            while len(self._logits) > MAX_KEPT_PASSAGES:
+            while len(self._logits) > MAX_CACHED_PASSAGES:
                 self._logits.popitem(last=False)
         return logits
 
-    def _read(self, pair: Pair) -> Floats:
+    def _window_logits(self, pair: Pair) -> Floats:
         network, maps = self._load()
         states = network.read(pair.ids)
         logits = np.array([states @ weight + bias for weight, bias in maps])
@@ -134,7 +136,7 @@ class CrossEncoder:
 def answer_logits(
     encoder: Encoder | None, question: str, passages: Sequence[Passage]
 ) -> list[Floats] | None:
-    """Return an encoder's ``answer_logits`` for each passage; ``None`` if it has none.
+    """Return an encoder's ``answer_logits`` for passages, checked; ``None`` if it gives none.
 
     Raise ``InputError`` unless each part has a finite logit.
     """
@@ -158,14 +160,14 @@ def answer_logits(
 
 
 def log_sum(logits: Sequence[float] | Floats) -> float:
-    """Return the logarithm of the sum of the exponentials of logits and of ``UNREAD_LOGIT``."""
+    """Return the log-sum-exp of logits and ``UNREAD_LOGIT``: a finite sum even without logits."""
     return float(np.logaddexp.reduce([UNREAD_LOGIT, *logits]))
 
 
 def windows(passage: Passage) -> list[list[str]]:
-    """Return a passage in windows: its heading, and parts of at most ``MAX_PARTS_TOKENS`` tokens.
+    """Cut a passage into windows: its heading, and parts of at most ``MAX_PARTS_TOKENS`` in total.
 
-    A longer part has a window of its own. Parts after ``MAX_WINDOWS`` windows are left out.
+    A part with more tokens has a window of its own. Parts after ``MAX_WINDOWS`` are left out.
     """
     heading, *parts = passage
     result: list[list[str]] = []
@@ -195,7 +197,7 @@ def encode_pair(question: str, passage: Passage) -> Pair:
 
 
 def _ids(text: str, limit: int) -> list[int]:
-    """Return at most ``limit`` ids of a text's first tokens."""
+    """Return the ids of a text's first tokens, at most ``limit``."""
     beginning = text[: limit * MAX_TOKEN_CHARACTERS]
     ids = _tokenizer().encode(beginning, add_special_tokens=False).ids if limit else []
     return [id_ + ID_OFFSET for id_ in ids[:limit]]
@@ -205,7 +207,7 @@ def _ids(text: str, limit: int) -> list[int]:
 def _tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
-    # MiniLM has the words of MPNet, in the same order.
+    # MiniLM has the tokens of MPNet in the same order; their ids differ by ``ID_OFFSET``.
     tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()

@@ -15,16 +15,16 @@ from casewright.errors import InputError
 class Encoder(Protocol):
     """An encoder of texts as vectors.
 
-    For queries that are compared with passages, ``text_facet`` uses two optional attributes:
-    ``embed_queries(texts)``, a different embedding of queries, and ``cue``, a text before a query.
-    The search of documents uses a third: ``answer_logits``, see ``CrossEncoder``.
+    For queries that are compared with passages, ``text_facet`` uses two optional attributes: the
+    method ``embed_queries(texts)`` instead of ``embed``, and ``cue``, a text to put before a query.
+    The search of documents uses the optional method ``answer_logits``; see ``CrossEncoder``.
     """
 
     @property
     def name(self) -> str:
         """The model and its version; vectors of encoders with the same name are comparable.
 
-        It is a part of a schema's fingerprint and of the disk cache's keys.
+        The name is part of a schema's fingerprint and of the disk cache's keys.
         """
 
     @property
@@ -41,7 +41,7 @@ def float_rows(
     """Return a model's answer as an array (count, dimension).
 
     ``dimension=None`` allows any dimension. An answer of another shape or type raises
-    ``InputError``; its message begins with ``message_start``, such as "Encoder 'x' answered 3
+    ``InputError``, whose message begins with ``message_start``, such as "Encoder 'x' answered 3
     texts".
     """
     expected = f"({count}, {dimension or 'dimension'})"
@@ -64,13 +64,14 @@ def float_rows(
 
 
 def checked_vectors(
-    answer: Any, count: int, dimension: int | None, encoder: str
+    answer: Any, count: int, dimension: int | None, encoder_name: str
 ) -> NDArray[np.float32]:
-    """Return a named encoder's answer for ``count`` texts as a finite array (count, dimension)."""
-    vectors = float_rows(answer, count, dimension, f"Encoder {encoder!r} answered {count} texts")
+    """Return an encoder's answer for ``count`` texts as an array (count, dimension), all finite."""
+    message_start = f"Encoder {encoder_name!r} answered {count} texts"
+    vectors = float_rows(answer, count, dimension, message_start)
     if not (finite := np.isfinite(vectors).all(axis=1)).all():
         raise InputError(
-            f"Encoder {encoder!r} answered text {finite.argmin() + 1} of {count} with NaN or "
+            f"Encoder {encoder_name!r} answered text {finite.argmin() + 1} of {count} with NaN or "
             "infinity. Its vectors must be finite."
         )
     return vectors

@@ -1,7 +1,7 @@
-"""Matrices as four-bit integers in blocks of a row, each block with a scale.
+"""Packs matrices as four-bit integers: each row is cut into blocks, and each block has a scale.
 
 A number is ``(integer - 8) * scale``, with an integer from 0 to 15. Two integers share a byte, the
-first in the lower half.
+first in the lower four bits.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from casewright.stores.encoders.onnx_graph import Floats
 BLOCK = 32
 #: The integer that stands for 0.
 ZERO = 8
-#: Factors of a block's largest scale; the factor with the smallest squared error is taken.
+#: Factors by which ``pack`` tries to shrink a block's scale; the least squared error decides.
 FACTORS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)
-#: A block of smaller numbers becomes zeros, since its scale would be too small for float16.
+#: A block becomes zeros if all its numbers are smaller: its scale would be too small for float16.
 MIN_MAGNITUDE = 1e-4
 
 Packed: TypeAlias = NDArray[np.uint8]
@@ -29,12 +29,12 @@ Scales: TypeAlias = NDArray[np.float16]
 def pack(matrix: Floats) -> tuple[Packed, Scales]:
     """Return a matrix (rows, columns) as integers and scales.
 
-    The integers are (rows, blocks, BLOCK / 2), the scales (rows, blocks). ``columns`` must be a
-    multiple of ``BLOCK``.
+    The packed integers have the shape (rows, blocks, BLOCK / 2), the scales (rows, blocks).
+    ``columns`` must be a multiple of ``BLOCK``.
     """
     blocks = matrix.reshape(len(matrix), -1, BLOCK)
     largest = np.take_along_axis(blocks, np.abs(blocks).argmax(2, keepdims=True), 2)[..., 0]
-    # The number with the largest magnitude becomes the integer 0, which is the farthest from ZERO.
+    # At full scale, the number of largest magnitude becomes the integer 0, farthest from ZERO.
     full_scales = np.where(np.abs(largest) < MIN_MAGNITUDE, 1.0, -largest / ZERO).astype(np.float32)
     best_error = np.full(full_scales.shape, np.inf, np.float32)
     scales, integers = np.zeros(full_scales.shape, np.float16), np.zeros(blocks.shape, np.uint8)
@@ -51,8 +51,8 @@ def pack(matrix: Floats) -> tuple[Packed, Scales]:
     return packed, scales
 
 
-def unpack(integers: Packed, scales: Scales) -> Floats:
-    """Return the matrix (rows, columns) of integers and scales, in float32."""
-    pairs = np.stack([integers & 15, integers >> 4], axis=-1).reshape(*integers.shape[:2], BLOCK)
-    numbers: Floats = (pairs.astype(np.float32) - ZERO) * scales[..., None].astype(np.float32)
-    return numbers.reshape(len(integers), -1)
+def unpack(packed: Packed, scales: Scales) -> Floats:
+    """Return the matrix (rows, columns) that ``pack`` gave as integers and scales, in float32."""
+    integers = np.stack([packed & 15, packed >> 4], axis=-1).reshape(*packed.shape[:2], BLOCK)
+    numbers: Floats = (integers.astype(np.float32) - ZERO) * scales[..., None].astype(np.float32)
+    return numbers.reshape(len(packed), -1)

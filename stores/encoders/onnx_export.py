@@ -27,10 +27,10 @@ def export_onnx(
     outputs: Sequence[str],
     dynamic: Mapping[str, Any],
 ) -> None:
-    """Write a torch module in evaluation mode as an ONNX file, atomically.
+    """Write a torch module, which must be in evaluation mode, as an ONNX file, atomically.
 
-    ``example`` holds example inputs. ``inputs`` and ``outputs`` are names in the file; ``dynamic``
-    has the variable axes of each input by name, in the form of ``torch.export``.
+    ``example`` holds example inputs. ``inputs`` and ``outputs`` are the names to use in the file.
+    ``dynamic`` maps an input's name to its variable axes, in the form of ``torch.export``.
     """
     import torch
 
@@ -57,7 +57,7 @@ def quiet() -> Iterator[None]:
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    # The output of other threads still goes to stdout and stderr, as it may be a command's result.
+    # The output of other threads still goes to stdout and stderr: it may be a command's result.
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(_Muted(sys.stdout)),
@@ -71,7 +71,7 @@ def quiet() -> Iterator[None]:
 
 
 def write_metadata(target: Path, numbers: Mapping[str, float]) -> None:
-    """Write numbers to an ONNX file's metadata, and remove source paths; replace it atomically."""
+    """Replace an ONNX file by one with numbers as metadata and without source paths, atomically."""
     import onnx
 
     model = onnx.load(str(target))
@@ -88,7 +88,7 @@ def write_metadata(target: Path, numbers: Mapping[str, float]) -> None:
 
 
 class _Muted:
-    """A stream that drops the output of the thread that created it."""
+    """A stream that drops the output of the thread that created the stream."""
 
     def __init__(self, stream: Any) -> None:
         self._stream, self._thread = stream, threading.get_ident()

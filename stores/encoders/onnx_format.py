@@ -1,7 +1,7 @@
-"""Serialises an ONNX model with the few kinds of nodes and attributes of Casewright's graphs.
+"""Serialises ONNX models that have only the kinds of nodes and attributes of Casewright's graphs.
 
-The package onnx would be another 27 MB, and would import protobuf's Python code at each start.
-Field numbers are from ``onnx.proto``; the tests read the bytes with onnx.
+The package onnx would add 27 MB, and would import protobuf's Python code at each start. A
+field's value follows its number in ``onnx.proto``; the tests read the bytes with onnx.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 #: Codes of the tensors' element types.
 _TYPES = {"float32": 1, "int8": 3, "int32": 6}
-#: The format's version (``ir_version``).
-_FORMAT = 8
+#: The version of the file format.
+_IR_VERSION = 8
 #: The version of ONNX's operators.
 _OPSET = 17
 
@@ -28,7 +28,7 @@ def node(
     domain: str = "",
     **settings: float | int | Sequence[int],
 ) -> bytes:
-    """Return an operator of a graph, with its settings as attributes."""
+    """Return a serialised node: an operator with its settings as attributes."""
     return _message(
         *((1, name) for name in inputs),
         *((2, name) for name in outputs),
@@ -45,7 +45,7 @@ def model(
     weights: Mapping[str, NDArray[Any]],
     domain: str,
 ) -> bytes:
-    """Return a model of nodes, each a result of ``node``; ``weights`` are external constants.
+    """Return a serialised model; ``nodes`` come from ``node``, ``weights`` are not in the bytes.
 
     Inputs and outputs map names to NumPy types. Operators are ONNX's own, and those of ``domain``.
     """
@@ -53,11 +53,11 @@ def model(
         *((1, item) for item in nodes),
         (2, "casewright"),
         *((5, _external_tensor(name, weight)) for name, weight in weights.items()),
-        *((11, _tensor(name, dtype)) for name, dtype in inputs.items()),
-        *((12, _tensor(name, dtype)) for name, dtype in outputs.items()),
+        *((11, _value_info(name, dtype)) for name, dtype in inputs.items()),
+        *((12, _value_info(name, dtype)) for name, dtype in outputs.items()),
     )
-    opsets = ("", _OPSET), (domain, 1)
-    return _message((1, _FORMAT), (7, graph), *((8, _message((1, n), (2, v))) for n, v in opsets))
+    opsets = [_message((1, name), (2, v)) for name, v in (("", _OPSET), (domain, 1))]
+    return _message((1, _IR_VERSION), (7, graph), *((8, opset) for opset in opsets))
 
 
 def _attribute(name: str, value: float | int | Sequence[int]) -> bytes:
@@ -69,12 +69,13 @@ def _attribute(name: str, value: float | int | Sequence[int]) -> bytes:
     return _message((1, name), *((8, number) for number in value), (20, 7))
 
 
-def _tensor(name: str, dtype: type) -> bytes:
+def _value_info(name: str, dtype: type) -> bytes:
+    """Return the name and the element type of an input or an output."""
     return _message((1, name), (2, _message((1, _message((1, _TYPES[np.dtype(dtype).name]))))))
 
 
 def _external_tensor(name: str, weight: NDArray[Any]) -> bytes:
-    """Return a tensor without its numbers, which the session gets directly (field 14: external)."""
+    """Return a tensor without numbers (field 14: external); the session gets these as an array."""
     location = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
     return _message(
         *((1, size) for size in weight.shape),
@@ -86,7 +87,7 @@ def _external_tensor(name: str, weight: NDArray[Any]) -> bytes:
 
 
 def _message(*fields: tuple[int, str | bytes | int | float]) -> bytes:
-    """Return fields in protobuf's encoding."""
+    """Return fields in protobuf's encoding: a field's number is joined with a code of its type."""
     parts = []
     for number, value in fields:
         if isinstance(value, float):
@@ -100,7 +101,7 @@ def _message(*fields: tuple[int, str | bytes | int | float]) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    # A negative number is encoded as its two's complement.
+    # A negative number is encoded as its two's complement in 64 bits.
     number %= 1 << 64
     encoded = bytearray()
     while number > 127:

@@ -1,4 +1,4 @@
-"""Encoders of sentence-transformers: its models, and plain transformer checkpoints."""
+"""Encodes texts with sentence-transformers: its own models or plain transformer checkpoints."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from casewright.errors import DependencyError, InputError, one_line
 from casewright.stores.encoders.encoder import checked_vectors
 from casewright.stores.encoders.onnx_export import quiet
 
-#: AnglE's instruction before a query that is compared with passages (``Prompts.C``): the cue of
-#: CBR-RAG's inter-embedding g (Wiratunga et al. 2024, section 4.2).
+#: AnglE's instruction before a query that is compared with passages (``Prompts.C``). CBR-RAG's
+#: inter-embedding uses this cue (Wiratunga et al. 2024, section 4.2).
 PASSAGE_CUE = "Represent this sentence for searching relevant passages: "
-#: The cue of a model, by the last part of the model's name.
+#: The cue of a model, by the last part of the model's name in lower case.
 CUES = {"angle-bert-base-uncased-nli-en-v1": PASSAGE_CUE, "uae-large-v1": PASSAGE_CUE}
-#: Plain checkpoints with AnglE's pooling ``cls_avg`` (Li & Li 2023): the mean of the first token's
-#: vector and of all tokens' mean. Sentence-transformers would take only the mean of all tokens.
+#: Plain checkpoints with AnglE's pooling ``cls_avg`` (Li & Li 2023), the mean of two vectors: the
+#: first token's, and the mean of all tokens. Sentence-transformers would take only the second.
 CLS_AVERAGE_MODELS = {"angle-bert-base-uncased-nli-en-v1"}
 
 
 class SentenceTransformersEncoder:
-    """A model by name or folder, loaded from safetensors only, without remote code.
+    """An encoder by a model's name or folder, loaded from safetensors only, without remote code.
 
-    A plain checkpoint (BERT, LegalBERT) embeds a text as the mean of its tokens. A model with a
-    ``cue`` (the text before a query that is compared with passages) uses no prompts; other models
-    use their own. ``device`` is a torch device; ``batch_size`` is a number of texts.
+    A plain checkpoint (BERT, LegalBERT) embeds a text as the mean of its tokens' vectors. A model
+    with a ``cue`` (the text before a query that is compared with passages) uses no prompts; other
+    models use their own prompts. ``device`` is for torch; ``batch_size`` is a number of texts.
 
     Raises:
         DependencyError: sentence-transformers is not installed.
@@ -55,7 +55,7 @@ class SentenceTransformersEncoder:
         short_name = Path(model).name.lower()
         self.name = f"sentence-transformers/{model}"
         if (file := Path(model, "model.safetensors")).is_file():
-            # A model that was trained anew in the same folder is a different encoder.
+            # A model that was trained anew in the same folder needs a different name.
             self.name += f"@{zlib.crc32(file.read_bytes()):08x}"
         self.cue = CUES.get(short_name, "")
         self.dimension = int(self._model.get_embedding_dimension() or 0)
@@ -63,7 +63,7 @@ class SentenceTransformersEncoder:
         self._cls_average = short_name in CLS_AVERAGE_MODELS
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as unit vectors, array (n, dimension), as documents."""
+        """Embed n documents as unit vectors, array (n, dimension)."""
         return self._encode(texts, "encode_document", ("document", "passage", "corpus"))
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -78,7 +78,7 @@ class SentenceTransformersEncoder:
         prompts = {} if self.cue else self._model.prompts
         encode = getattr(self._model, method)
         settings: dict[str, Any] = {
-            # Not None, which would mean the model's default prompt.
+            # Without a prompt, an empty text: ``None`` would mean the model's default prompt.
             "prompt": next((prompts[name] for name in prompt_names if prompts.get(name)), ""),
             "batch_size": self._batch_size,
             "show_progress_bar": False,
@@ -101,7 +101,7 @@ def _load_error(model: str, error: Exception) -> InputError:
         # transformers' error names the missing file.
         is_pickled = isinstance(error, OSError) and "safetensors" in str(error)
     if is_pickled:
-        # The cue and the pooling depend on the last part of the name.
+        # Keep the last part of the name, on which the cue and the pooling depend.
         target = f"safetensors/{folder.name}"
         return InputError(
             f"Encoder {model!r} has no model.safetensors. Its weights are a pickle (*.bin), which "

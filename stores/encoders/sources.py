@@ -1,4 +1,4 @@
-"""Encoders: the packaged model, named models, LangChain's and LlamaIndex's embeddings."""
+"""Makes encoders from the packaged model, models' names, LangChain's or LlamaIndex's embeddings."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def default_encoder() -> CachedEncoder:
 def named_encoder(name: str | None) -> CachedEncoder:
     """Return an encoder with its caches; the packaged encoder for ``None``.
 
-    ``name`` is an entry point of the group ``casewright.encoders`` (see ``casewright.extensions``),
-    or the name of a sentence-transformers model. Raise ``InputError`` for an unknown name, and
-    ``DependencyError`` if sentence-transformers is needed and not installed.
+    ``name`` is the name of an entry point of the group ``casewright.encoders`` (see
+    ``casewright.extensions``) or of a sentence-transformers model. Raise ``InputError`` for an
+    unknown name, and ``DependencyError`` if sentence-transformers is needed and not installed.
     """
     if name is None:
         return default_encoder()
@@ -83,13 +83,13 @@ def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
 
 
 def from_langchain(embeddings: Any, *, name: str | None = None) -> AdaptedEncoder:
-    """Return an encoder for a LangChain ``Embeddings``, which embeds queries by ``embed_query``.
+    """Return an encoder that calls a LangChain ``Embeddings``; for queries, its ``embed_query``.
 
     This call embeds one text, to find the dimension.
 
     Args:
         embeddings: A LangChain ``Embeddings``.
-        name: Model and version, for a collection's fingerprint; by default library and model name.
+        name: The encoder's name, for a collection's fingerprint; by default ``library/model``.
 
     Raises:
         InputError: The object is not an ``Embeddings``, or does not return vectors.
@@ -107,8 +107,8 @@ def from_llamaindex(embedding: Any, *, name: str | None = None) -> AdaptedEncode
 class AdaptedEncoder:
     """An encoder that calls an embedding object of another library.
 
-    ``kind`` is the object's type, for messages; ``methods`` are the names of the methods that embed
-    n texts and one query; ``name`` is by default the library's and the model's name.
+    ``kind`` is the type that ``source`` must have, for messages. ``methods`` are the names of the
+    methods that embed n texts and one query. See ``from_langchain`` for ``name``.
     """
 
     def __init__(self, source: Any, kind: str, methods: tuple[str, str], name: str | None) -> None:
@@ -117,25 +117,25 @@ class AdaptedEncoder:
             names = " and ".join(methods)
             raise InputError(f"{_type_of(source)} is not {kind}: that is an object with {names}.")
         self._embed_texts, self._embed_query = embed_texts, embed_query
-        self.name = name or _label(source)
+        self.name = name or _default_name(source)
         self.dimension = checked_vectors(embed_texts(["dimension"]), 1, None, self.name).shape[1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); raise ``InputError`` for a bad answer."""
-        return self._checked_vectors(self._embed_texts(list(texts)) if texts else [], texts)
+        return self._answer_vectors(self._embed_texts(list(texts)) if texts else [], texts)
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n queries as an array (n, dimension), one call each; see ``embed``."""
-        return self._checked_vectors([self._embed_query(text) for text in texts], texts)
+        """Embed n queries as an array (n, dimension), one call for each query; see ``embed``."""
+        return self._answer_vectors([self._embed_query(text) for text in texts], texts)
 
-    def _checked_vectors(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _answer_vectors(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         return checked_vectors(answer, len(texts), self.dimension, self.name)
 
 
-def _label(source: Any) -> str:
-    # Only strings are names: another object as text may contain its memory address.
+def _default_name(source: Any) -> str:
+    # Only strings are names: the text of another object may contain a memory address.
     names = [n for field in MODEL_NAME_FIELDS if isinstance(n := getattr(source, field, None), str)]
     model = next((name for name in names if name not in ("", "unknown")), type(source).__name__)
     return f"{type(source).__module__.split('.')[0]}/{model}"

@@ -1,4 +1,4 @@
-"""Checksums of an engine's files and cases, and bounds of the number of cases, to detect damage.
+"""Detects damage by checksums of an engine's files and cases, and bounds of the number of cases.
 
 An engine writes sparse files of 32 MB even for few cases, so checksums skip blocks of zeros. Each
 part of a file has a checksum, so that a sample of the parts can be compared. A damaged case may
@@ -25,20 +25,20 @@ from casewright.stores.engines.folder import damaged_error
 
 #: Size of a block, which is skipped if it has only zeros.
 BLOCK_BYTES = 1 << 16
-#: Size of a part of a file, which has a checksum.
+#: Size of the parts of a file, each of which has a checksum.
 PART_BYTES = 1 << 23
 #: Maximum number of parts that are compared before a load: 2 GiB, which takes half a second.
 SAMPLED_PARTS = 256
-#: The file with the checksums of a clean close: each file's size, and the checksum of each part.
+#: The file that a clean close writes: the size of each file, and the checksum of each part.
 CLOSED = "closed.json"
-#: The field of a stored payload with the checksums of text and vector.
+#: The field of a stored case's payload that has the case's two checksums.
 CHECKSUMS = "sums"
-#: Format of the lower and upper bound of the number of cases, and of their checksum.
-_COUNT = struct.Struct("<QQI")
+#: The format of the bounds of the number of cases: the lower, the upper, and a checksum of both.
+_COUNT_FORMAT = struct.Struct("<QQI")
 
 
 def checksums_of(folder: Path) -> dict[str, list[int]]:
-    """Return each file's size and its parts' checksums, by its path in the folder."""
+    """Return a list for each file, by path in the folder: size, and the checksums of the parts."""
     checksums = {}
     for file in folder.rglob("*"):
         if file.is_file():
@@ -49,18 +49,19 @@ def checksums_of(folder: Path) -> dict[str, list[int]]:
 
 
 def _first_changed(folder: Path, expected: Mapping[str, list[int]], max_parts: int | None) -> str:
-    """Return the first file that is missing or does not match its checksums; empty if all match."""
+    """Return the name of the first file that is missing or was changed; empty if there is none."""
     for name, (size, *_) in expected.items():
         file = folder / name
         if not file.is_file() or file.stat().st_size != size:
             return name
-    parts = [(name, number) for name, (_, *sums) in expected.items() for number in range(len(sums))]
+    parts = [(name, number) for name, entry in expected.items() for number in range(len(entry) - 1)]
     if max_parts is not None and len(parts) > max_parts:
-        # Damage to a file of one part may end the process; damage to others changes results.
-        small = [(name, 0) for name, entry in expected.items() if len(entry) == 2]
-        large = [part for part in parts if part not in set(small)]
-        sample_size = min(len(large), max(0, max_parts - len(small)))
-        parts = small + random.sample(large, sample_size)
+        # All files of one part are compared: damage to these may end the process; damage to larger
+        # files changes results.
+        single_parts = [(name, 0) for name, entry in expected.items() if len(entry) == 2]
+        other_parts = [part for part in parts if part not in set(single_parts)]
+        sample_size = min(len(other_parts), max(0, max_parts - len(single_parts)))
+        parts = single_parts + random.sample(other_parts, sample_size)
     for name, number in parts:
         if _part_checksum(folder / name, number) != expected[name][number + 1]:
             return name
@@ -70,11 +71,10 @@ def _first_changed(folder: Path, expected: Mapping[str, list[int]], max_parts: i
 def closed_cleanly(
     folder: Path, shard: Path, error: Callable[[str], StoreDamagedError], max_parts: int | None
 ) -> bool:
-    """Compare a shard's files with ``CLOSED``; return ``False`` without a clean close.
+    """Compare a shard's files with ``CLOSED``; return ``False`` if there are no checksums.
 
-    Raise ``error(reason)`` if a file is missing or was changed. ``max_parts`` is the number of
-    parts to compare: all parts of small files, and a random sample of the parts of large files;
-    ``None`` compares all.
+    Raise ``error(reason)`` if a file is missing or was changed. ``max_parts`` limits the
+    comparison to files of one part and a random sample of the other parts; ``None`` compares all.
     """
     try:
         checksums = json.loads((folder / CLOSED).read_text(encoding="utf-8")).get("files")
@@ -92,9 +92,9 @@ def closed_cleanly(
 
 
 def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and content of the non-zero blocks of an open file between two offsets.
+    """Yield offset and content of each non-zero block between two offsets of an open file.
 
-    Holes of a sparse file are skipped too; a copy of the file may have written zeros there.
+    Holes of a sparse file are skipped like blocks of zeros, which a copy may have in their place.
     """
     offset, zeros = start, bytes(BLOCK_BYTES)
     while offset < end:
@@ -111,16 +111,18 @@ def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
 
 def copy_files(folder: Path, target: Path) -> Path:
     """Copy a folder's files, keep sparse files sparse, and return the target."""
-    for source, _, names in os.walk(folder):
-        copy = target / Path(source).relative_to(folder)
-        copy.mkdir(parents=True)
+    for walked_folder, _, names in os.walk(folder):
+        old_folder = Path(walked_folder)
+        new_folder = target / old_folder.relative_to(folder)
+        new_folder.mkdir(parents=True)
         for name in names:
-            with open(Path(source, name), "rb") as old_file, open(copy / name, "wb") as new_file:
+            old, new = old_folder / name, new_folder / name
+            with open(old, "rb") as old_file, open(new, "wb") as new_file:
                 size = os.fstat(old_file.fileno()).st_size
                 for offset, block in blocks(old_file.fileno(), 0, size):
                     os.pwrite(new_file.fileno(), block, offset)
                 new_file.truncate(size)
-            shutil.copymode(Path(source, name), copy / name)
+            shutil.copymode(old, new)
     return target
 
 
@@ -141,7 +143,7 @@ def case_checksums(id_: str, texts: list[str], vector: NDArray[np.float32]) -> l
 def check_case(
     payload: Mapping[str, Any], id_: str, texts: list[str], vector: NDArray[np.float32] | None
 ) -> None:
-    """Raise ``ValueError`` if a case, with its vector if given, does not match its checksums."""
+    """Raise ``ValueError`` if a case's texts, or its vector if given, differ from its checksums."""
     # Cases of an older version have no checksums.
     if (checksums := payload.get(CHECKSUMS)) is None:
         return
@@ -153,7 +155,7 @@ def check_case(
 
 
 def write_count(file: Path, minimum: int, maximum: int) -> None:
-    """Write bounds of the number of cases to a file of a few bytes, in place.
+    """Write the lower and upper bound of the number of cases to a small file, in place.
 
     The bounds differ while cases are written, so that they hold even if the process is killed.
     """
@@ -171,8 +173,8 @@ def read_count(file: Path) -> tuple[int, int] | None:
         data = file.read_bytes()
     except FileNotFoundError:
         return None
-    if len(data) == _COUNT.size:
-        minimum, maximum, checksum = _COUNT.unpack(data)
+    if len(data) == _COUNT_FORMAT.size:
+        minimum, maximum, checksum = _COUNT_FORMAT.unpack(data)
         if checksum == zlib.crc32(data[:16]):
             return minimum, maximum
     raise damaged_error(file.parent, f"its {file.name} cannot be read")

@@ -1,4 +1,4 @@
-"""Opens engines by location. Stores share an engine, since a folder can be opened only once."""
+"""Opens engines by location. A location's stores share an engine: a folder can be opened once."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from casewright.stores.engines.server_engine import ServerEngine
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.whole_file import write_whole
 
-#: The file that records the name of a folder's engine.
+#: The file that records the name of a folder's engine, and this name.
 ENGINE_FILE = "engine.json"
 ENGINE_NAME = "edge"
 
 
 @dataclass(slots=True)
 class _Connection:
-    """The engine of a location while stores use it."""
+    """A location's engine, which is ``None`` while no store uses the location."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     engine: Engine | None = None
@@ -47,7 +47,7 @@ def acquire(
     timeout: int = 10,
     server: ServerOptions | None = None,
 ) -> tuple[str, Engine]:
-    """Return the key and the engine of a location, opened if needed; see ``CaseStore``."""
+    """Add a user to a location's engine; return its key and the engine. See ``CaseStore``."""
     resolved = _resolve_location(location)
     is_memory, is_remote = resolved == ":memory:", "://" in resolved
     if server is not None and not (is_remote and isinstance(server, ServerOptions)):
@@ -55,7 +55,7 @@ def acquire(
             f"server={type(server).__name__} is given for {resolved}. Give ServerOptions, and "
             "give them only with a server's URL."
         )
-    # A server has a connection for each set of options; a location in memory is never shared.
+    # Each set of options for a server has its own connection; stores in memory share none.
     server_key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
     local_key = f"{resolved} {next(_memory_numbers)}" if is_memory else resolved
     key = server_key if is_remote else local_key
@@ -68,7 +68,7 @@ def acquire(
                     resolved, api_key=api_key, timeout=timeout, options=server
                 )
             elif is_memory:
-                # The import is slow; a folder's engine does not need it.
+                # The import is slow, and a folder's engine does not need qdrant-client.
                 from qdrant_client import QdrantClient
 
                 connection.engine = QdrantEngine(QdrantClient(resolved), "memory")
@@ -125,7 +125,7 @@ def check_engine(folder: Path) -> bool:
     """Return ``True`` if a folder has the file that names its engine.
 
     Raise ``InputError`` for a folder of qdrant-client's local mode, which an earlier version used,
-    and ``StoreDamagedError`` if the file cannot be read.
+    and ``StoreDamagedError`` if the file cannot be read or names another engine.
     """
     try:
         name = json.loads((folder / ENGINE_FILE).read_text(encoding="utf-8"))["engine"]
@@ -148,7 +148,7 @@ def check_engine(folder: Path) -> bool:
 @atexit.register
 def _close_all() -> None:
     """Close open engines while Python can still import modules: Qdrant's ``close`` imports one."""
-    # Do not take the connections' locks: a thread that waits for a folder holds one of them.
+    # Do not take the connections' locks: a thread that waits for a folder may hold one.
     for connection in list(_connections.values()):
         if connection.engine is not None:
             connection.engine.close()

@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 SHARDS = "shards"
 #: In a collection's folder: the folder of the shard, and the file with the number of cases.
 SHARD, COUNT_FILE = "shard", "count.bin"
-#: The file of the layout (the schema's facets and quality), and its copy: without the layout, no
-#: case can be read.
+#: The file of the layout (the schema's facets and quality), and the file of a copy, since no case
+#: can be read without the layout.
 LAYOUT_FILE, LAYOUT_COPY = "layout.json", "layout.copy.json"
 #: A stored case: id, payload, vector.
-Stored = tuple[str, Mapping[str, Any], NDArray[np.float32]]
+RawCase = tuple[str, Mapping[str, Any], NDArray[np.float32]]
 #: Cases per page when a collection is read.
 PAGE_SIZE = 1000
-#: Errors without damage: memory, permission, too many open files, disk full, read-only, quota.
+#: System errors that are no sign of damage: memory, permission, number of open files, disk, quota.
 SYSTEM_ERROR = re.compile(r"\(os error (?:12|13|23|24|28|30|122)\)")
 
 
 def folder_name(collection: str) -> str:
     """Return a folder name for a collection; ``urllib.parse.unquote`` decodes it.
 
-    Capitals are encoded, since some disks ignore case. Dots are encoded, since they mark folders
-    of unfinished collections. Raise ``InputError`` for a name that is empty or invalid Unicode.
+    Capitals are encoded, since some disks treat "A" and "a" alike. Dots are encoded, since they
+    mark other folders (``_sibling``). Raise ``InputError`` for an empty or invalid Unicode name.
     """
     try:
         encoded = collection.encode()
@@ -62,7 +62,7 @@ def folder_name(collection: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShardFolder:
-    """The folder of a collection, which is created and removed atomically by renaming.
+    """The folder of a collection and its shard; renaming creates and removes the folder atomically.
 
     The caller holds the lock of the store's folder. ``copy`` is the path of a temporary copy of the
     collection if this object refers to a copy, else ``None``.
@@ -83,23 +83,24 @@ class ShardFolder:
 
     def make(self, dimension: int, layout: Mapping[str, Any]) -> None:
         """Create an empty collection."""
-        self._make(dimension, layout, ()).rename(self.path)
+        self._write(dimension, layout, ()).rename(self.path)
 
-    def replace(self, dimension: int, layout: Mapping[str, Any], cases: Iterable[Stored]) -> Path:
+    def replace(self, dimension: int, layout: Mapping[str, Any], cases: Iterable[RawCase]) -> Path:
         """Replace a damaged collection by these cases; return the path of the damaged files."""
-        new, damaged_path = self._make(dimension, layout, cases), self._sibling("damaged")
+        new, damaged_path = self._write(dimension, layout, cases), self._sibling("damaged")
         self.path.rename(damaged_path)
         new.rename(self.path)
         return damaged_path
 
-    def _make(self, dimension: int, layout: Mapping[str, Any], cases: Iterable[Stored]) -> Path:
+    def _write(self, dimension: int, layout: Mapping[str, Any], cases: Iterable[RawCase]) -> Path:
+        """Write a collection to a folder beside this one, and return that folder."""
         from qdrant_edge import Distance, EdgeConfig, EdgeShard, EdgeVectorParams, UpdateOperation
         from qdrant_edge import Point as EdgePoint
 
         new_folder = self._sibling("new")
         new_folder.mkdir(parents=True)
-        vectors = EdgeVectorParams(size=dimension, distance=Distance.Dot)
-        config = EdgeConfig(vectors=vectors, wal_enabled=True)
+        params = EdgeVectorParams(size=dimension, distance=Distance.Dot)
+        config = EdgeConfig(vectors=params, wal_enabled=True)
         count, remaining = 0, iter(cases)
         with self.converted_errors(reading=False):
             shard = EdgeShard.create(str(new_folder / SHARD), config)
@@ -118,43 +119,44 @@ class ShardFolder:
         write_whole(new_folder / CLOSED, json.dumps({"files": checksums_of(new_folder / SHARD)}))
         return new_folder
 
-    def layout(self, name: str = LAYOUT_FILE) -> tuple[int, Mapping[str, Any]]:
+    def layout(self, file: str = LAYOUT_FILE) -> tuple[int, Mapping[str, Any]]:
         """Return dimension and layout from a file; raise ``StoreDamagedError`` for damage."""
-        content = self._layout_file(name)
+        content = self._layout_content(file)
         return content["dimension"], content["layout"]
 
-    def _layout_file(self, name: str = LAYOUT_FILE) -> dict[str, Any]:
+    def _layout_content(self, file: str = LAYOUT_FILE) -> dict[str, Any]:
         try:
-            file = dict(json.loads((self.path / name).read_text(encoding="utf-8")))
+            content = dict(json.loads((self.path / file).read_text(encoding="utf-8")))
+            dimension, layout = content["dimension"], content["layout"]
             # Older versions wrote no checksum.
-            if "sum" in file and file["sum"] != _checksum(file["dimension"], file["layout"]):
+            if "sum" in content and content["sum"] != _checksum(dimension, layout):
                 raise ValueError
-            return {**file, "dimension": int(file["dimension"]), "layout": dict(file["layout"])}
+            return {**content, "dimension": int(dimension), "layout": dict(layout)}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise self.damaged(f"its {name} cannot be read") from error
+            raise self.damaged(f"{file} cannot be read") from error
 
     def check(self, max_parts: int | None = checksums.SAMPLED_PARTS) -> bool:
         """Compare an unloaded shard's files with their checksums at the last clean close.
 
-        Return ``False`` without a clean close: the log may have writes that the other files lack.
-        Raise ``StoreDamagedError`` for a missing or changed file. See ``closed_cleanly``.
+        Return ``False`` if it was not closed cleanly: the log may have writes that the other files
+        lack. Raise ``StoreDamagedError`` for a missing or changed file. See ``closed_cleanly``.
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
-            raise self.damaged("it has no segment")
-        self.count_bounds()
+            raise self.damaged("there is no segment")
+        self.count_bounds()  # raises an error for damage
         return checksums.closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
 
     def count_bounds(self) -> tuple[int, int] | None:
-        """Return the minimum and maximum number of cases; ``None`` if they are unknown."""
+        """Return the bounds of the number of cases; ``None`` if written by an older version."""
         bounds = checksums.read_count(self.path / COUNT_FILE)
-        if bounds is None and "sum" in self._layout_file():
-            raise self.damaged(f"its {COUNT_FILE} is missing")
+        if bounds is None and "sum" in self._layout_content():
+            raise self.damaged(f"{COUNT_FILE} is missing")
         return bounds
 
     def load(self) -> EdgeShard:
-        """Load the shard, which must be checked and not be loaded elsewhere.
+        """Load the shard, which was checked before and is not loaded elsewhere.
 
-        Raise ``StoreDamagedError`` if files or the number of cases are wrong; no case is changed.
+        Raise ``StoreDamagedError`` if Edge cannot load the files, or the number of cases is wrong.
         """
         from qdrant_edge import EdgeShard, KeywordIndexParams, UpdateOperation
 
@@ -166,7 +168,7 @@ class ShardFolder:
         with self.converted_errors(reading=True):
             shard = EdgeShard.load(str(self.path / SHARD))
             count = shard.info().points_count
-            # Without an index, a condition reads every payload. A kill may have damaged the index.
+            # Without an index, a condition reads every payload. A kill may damage the index.
             if not (was_closed and TAGS in shard.info().payload_schema):
                 shard.update(UpdateOperation.delete_field_index(TAGS))
                 shard.update(UpdateOperation.create_field_index(TAGS, KeywordIndexParams()))
@@ -178,10 +180,10 @@ class ShardFolder:
 
     @contextmanager
     def copied(self) -> Iterator[ShardFolder]:
-        """Yield a temporary copy, since loading changes a shard; on a full disk, yield ``self``."""
+        """Yield a temporary copy to load; yield ``self`` if the disk has no room for a copy."""
         target = self._sibling("copy")
         files = (file for file in self.path.rglob("*") if file.is_file())
-        # Size on the disk: the files are sparse.
+        # The size on the disk, since the files are sparse.
         size = sum(file.stat().st_blocks * 512 for file in files)
         if shutil.disk_usage(self.path).free < size + 2 * SPARE_BYTES:
             yield self
@@ -193,7 +195,7 @@ class ShardFolder:
 
     def close(self, shard: EdgeShard) -> None:
         """Close the shard and write the checksums of its files; ignore errors."""
-        # If closing fails, the shard's log has the data, or the folder was removed.
+        # An error loses no data: the shard's log has the data, or the folder was removed.
         with suppress(StoreError, OSError):
             with self.converted_errors(reading=False):
                 shard.close()
@@ -202,7 +204,7 @@ class ShardFolder:
     def point(
         self, record: Any, score: float = 0.0, vector: NDArray[np.float32] | None = None
     ) -> Point:
-        """Return a record of Edge as a point; raise ``StoreDamagedError`` if it is damaged."""
+        """Return a record and its vector as a point; raise ``StoreDamagedError`` for damage."""
         id_ = str(record.id)
         try:
             return Point(id_, read_edge_payload(record.payload, id_, vector), score, vector)
@@ -218,14 +220,14 @@ class ShardFolder:
             shutil.rmtree(removed_path)
 
     def _sibling(self, ending: str) -> Path:
-        """Return a path beside the collection; remove what an interrupted call left there."""
+        """Return a path beside the collection's folder; remove what an earlier call left there."""
         if (path := self.path.with_name(f"{self.path.name}.{ending}")).exists():
             shutil.rmtree(path)
         return path
 
     @contextmanager
     def converted_errors(self, *, reading: bool) -> Iterator[None]:
-        """Convert Edge's errors to store errors; an error while ``reading`` means damage."""
+        """Convert Edge's errors; while ``reading``, an error means damage, except system errors."""
         try:
             yield
         except (StoreError, InputError, OSError):
@@ -240,22 +242,22 @@ class ShardFolder:
             if reading and not SYSTEM_ERROR.search(str(error)):
                 raise self.damaged(reason) from error
             problem = f"The collection {self.collection!r} at {self.store} failed: {reason}."
-            advice = "Check the disk's free space and rights, and the request."
+            advice = "Check the disk's free space, the folder's permissions, and the request."
             raise StoreError(f"{problem} {advice}") from error
 
     def damaged(self, reason: str) -> StoreDamagedError:
         """Return the error for a damaged collection."""
-        return damaged_error(self.store, f"of its collection {self.collection!r}, {reason}")
+        return damaged_error(self.store, f"in its collection {self.collection!r}, {reason}")
 
 
 def scroll_records(shard: EdgeShard, **settings: Any) -> Iterator[Any]:
-    """Yield a shard's records with payloads, page by page; see ScrollRequest for settings."""
+    """Yield a shard's records with payloads; ``settings`` are arguments of ``ScrollRequest``."""
     from qdrant_edge import ScrollRequest
 
     offset: Any = None
     while True:
-        page = ScrollRequest(offset=offset, limit=PAGE_SIZE, with_payload=True, **settings)
-        records, offset = shard.scroll(page)
+        request = ScrollRequest(offset=offset, limit=PAGE_SIZE, with_payload=True, **settings)
+        records, offset = shard.scroll(request)
         yield from records
         if offset is None:
             return

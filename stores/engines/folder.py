@@ -11,23 +11,24 @@ from typing import IO
 from casewright.errors import InputError, StoreDamagedError, StoreError, StoreLockedError
 from casewright.stores.room import as_disk_error
 
-#: The file that is locked before an engine reads the folder, until the store closes. Qdrant locks
-#: only after loading, when the data may be old; Edge's own lock damages a shard in use elsewhere.
+#: The file that is locked before an engine reads the folder, until the store closes. The engines'
+#: locks are too late: Qdrant's local mode locks after it has read the data, which may be old then,
+#: and Edge may damage a shard before it finds that another process uses the shard.
 LOCK_FILE = ".casewright.lock"
 
 
 def hold_folder(folder: Path, seconds: float) -> IO[str]:
-    """Lock a folder until the returned file is closed or the process ends; create it if needed.
+    """Lock a folder, created if needed, until the returned file is closed or the process ends.
 
     Raise ``StoreLockedError`` if another process holds the folder for longer than ``seconds``,
-    ``InputError`` for a file, and ``StoreError`` if the folder cannot be created or used.
+    ``InputError`` if ``folder`` is a file, ``StoreError`` if it cannot be created or used.
     """
     deadline = time.monotonic() + seconds
     with folder_errors(folder):
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file. Give a folder for the case store.")
         folder.mkdir(parents=True, exist_ok=True)
-        # The import looks for a writable folder, so it is done only when a folder is locked.
+        # The import of portalocker looks for a writable folder, so import it only when needed.
         import portalocker
 
         file = (folder / LOCK_FILE).open("a")
@@ -49,7 +50,7 @@ def hold_folder(folder: Path, seconds: float) -> IO[str]:
 
 @contextmanager
 def folder_errors(folder: Path) -> Iterator[None]:
-    """Convert an ``OSError`` to a ``StoreError``."""
+    """Convert an ``OSError`` in the context to a ``StoreError``."""
     try:
         yield
     except OSError as error:

@@ -1,9 +1,9 @@
 """The stored form of a case: one JSON text, and fields for conditions on its metadata.
 
-The engines, Qdrant Edge and a Qdrant server, return a text unchanged. If the case were stored as
-fields, Edge would treat ``True`` in a condition as 1, round large integers, and accept a payload
-that is nested too deeply to be read again. A server rounds integers beyond 64 bits and the last
-digit of long fractions, and refuses deep nesting.
+Qdrant Edge and a Qdrant server return a text unchanged. If the case were stored as fields, Edge
+would treat ``True`` in a condition as 1, round large integers, and accept a payload that is nested
+too deeply to be read again. A server would round integers beyond 64 bits and the last digit of long
+fractions, and refuse deep nesting.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from casewright.stores.engines.engine import Where
 
 #: The range of integers that a server compares exactly.
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
-#: The field of Edge's payload for conditions on texts, whole numbers and booleans.
+#: The field of Edge's payload with the tags: metadata fields with their values, for conditions.
 TAGS = "tags"
 
 
 def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32]) -> dict[str, Any]:
     """Return Edge's payload for a case's JSON form, with its id and checksums.
 
-    ``tags`` has a text for each text, integer and boolean, since Edge would round large integers,
-    and read a field's name as a path. ``numbers`` has the finite numbers, for ranges.
+    ``tags`` has the ``tag`` of each text, integer and boolean of the metadata. In plain fields,
+    Edge would round large integers and read names as paths. ``numbers`` is for ranges.
     """
     text = json.dumps(case, ensure_ascii=False)
     fields = [
@@ -60,15 +60,15 @@ def read_edge_payload(
 def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
     """Return a server's payload for a case's JSON form.
 
-    ``json`` has the whole case; ``metadata`` has the texts, numbers and booleans of its metadata,
-    and lists of these, for conditions and payload indexes.
+    ``json`` has the whole case; ``metadata`` has the texts, numbers and booleans of the case's
+    metadata, and lists of these, for conditions and payload indexes.
     """
     metadata: dict[str, Any] = {}
     for name, value in (case.get("metadata") or {}).items():
         if isinstance(value, list):
-            metadata[name] = [_comparable(item) for item in value if _is_plain(item)]
-        elif _is_plain(value):
-            metadata[name] = _comparable(value)
+            metadata[name] = [_as_comparable(item) for item in value if _is_comparable(item)]
+        elif _is_comparable(value):
+            metadata[name] = _as_comparable(value)
     return {"json": json.dumps(case, ensure_ascii=False), "metadata": metadata}
 
 
@@ -92,12 +92,12 @@ def check_numbers(where: Where | None) -> None:
 
 
 def tag(name: str, value: Any) -> str:
-    """Return the text that represents a field's value in Edge."""
+    """Return a tag: the text that represents a field and its value in Edge."""
     return json.dumps([name, value])
 
 
 def is_number(value: Any) -> bool:
-    """Return ``True`` for a finite number, which ranges apply to, and ``False`` for a boolean."""
+    """Return ``True`` for a finite number that is not a boolean; ranges apply to these numbers."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     try:
@@ -106,11 +106,11 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def _is_plain(value: Any) -> bool:
+def _is_comparable(value: Any) -> bool:
     return isinstance(value, (str, bool)) or is_number(value)
 
 
-def _comparable(value: Any) -> Any:
-    """Return a value that a server can store: a large integer as a float, which ranges compare."""
+def _as_comparable(value: Any) -> Any:
+    """Return a value as a server can store it: an integer beyond 64 bits becomes a float."""
     is_large = type(value) is int and not MIN_INTEGER <= value <= MAX_INTEGER
     return float(value) if is_large else value

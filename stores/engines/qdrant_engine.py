@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from casewright.errors import StoreError
-from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Rankings, Where
+from casewright.stores.engines.engine import LocalEngine, NoCollectionError, Point, Rankings, Where
 from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.where import qdrant_filter
 
@@ -28,12 +28,12 @@ PAGE_SIZE = 1000
 MISSING = re.compile("Collection .* not found")
 Answer = TypeVar("Answer")
 
-# Ignore the warning at 20,000 cases in the whole process: catch_warnings is not thread-safe.
+# Local mode warns at 20,000 cases. Ignore this globally: catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 
 
-class QdrantEngine(InProcess):
-    """An engine on a ``QdrantClient`` in local mode, whose calls hold a lock for thread safety."""
+class QdrantEngine(LocalEngine):
+    """An engine on a ``QdrantClient`` in local mode; calls hold a lock for thread safety."""
 
     def __init__(self, client: QdrantClient, location: str) -> None:
         self._client, self._location = client, location
@@ -92,8 +92,8 @@ class QdrantEngine(InProcess):
         condition, points = self._filter(where), list[Point]()
         offset: Any = None
         while True:
-            page = methodcaller("scroll", collection, condition, limit=PAGE_SIZE, offset=offset)
-            records, offset = self._read(page)
+            request = methodcaller("scroll", collection, condition, limit=PAGE_SIZE, offset=offset)
+            records, offset = self._read(request)
             points += map(self._point, records)
             if offset is None:
                 return points
@@ -134,6 +134,7 @@ class QdrantEngine(InProcess):
         vector = None if record.vector is None else np.asarray(record.vector, dtype=np.float32)
         return Point(str(record.id), self._read_payload(record.payload or {}), score, vector)
 
+    # A server's engine replaces the methods below.
     @staticmethod
     def _payload(case: Mapping[str, Any]) -> dict[str, Any]:
         return dict(case)
@@ -150,7 +151,7 @@ class QdrantEngine(InProcess):
         return qdrant_filter(where)
 
     def _read(self, request: Callable[[QdrantClient], Answer]) -> Answer:
-        """Call local mode, and convert its errors to store errors."""
+        """Call the client, and convert the errors of local mode to store errors."""
         with self._lock:
             try:
                 return request(self._client)

@@ -1,4 +1,4 @@
-"""Calls to a Qdrant server over REST or gRPC, with retries and the errors of failed requests."""
+"""Calls to a Qdrant server over REST or gRPC: retries, and store errors for failed requests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from casewright.stores.engines.engine import NoCollectionError
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-#: Minimum and maximum seconds between two attempts; the wait doubles, plus jitter.
+#: Minimum and maximum seconds between two attempts. The wait doubles each time, plus jitter.
 MIN_WAIT, MAX_WAIT = 0.25, 30.0
-#: Maximum seconds that a server may ask to wait.
+#: Seconds. If a server asks for a longer wait, the request is not sent again.
 MAX_RETRY_AFTER = 60.0
 #: Maximum number of retries of a read.
 READ_RETRIES = 2
-#: HTTP (RFC 9110) and gRPC codes of a busy server, or a gateway that cannot reach the server.
+#: HTTP (RFC 9110) and gRPC codes of a busy server, or of a gateway that cannot reach the server.
 TEMPORARY = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
 #: gRPC codes of a server that does not answer.
 UNREACHED = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
@@ -34,10 +34,10 @@ Answer = TypeVar("Answer")
 class ServerCalls:
     """Calls to one server; they raise only ``StoreError`` and its subclasses.
 
-    A request may be sent twice: Qdrant's reads, upserts and deletes are idempotent. ``retries``
-    limits the retries of a request; a read has at most ``READ_RETRIES``. ``timeout`` is the time
-    limit in seconds of one request, and of a read with its retries. ``secrets`` are masked in
-    messages.
+    A request may be sent twice: Qdrant's reads, upserts and deletes are idempotent. A request has
+    at most ``retries`` retries; a read also has at most ``READ_RETRIES``. ``timeout`` is the time
+    limit of a request in seconds; the attempts of a read share this limit. ``secrets`` are masked
+    in messages.
     """
 
     def __init__(self, server: str, *, retries: int, timeout: float, secrets: list[str]) -> None:
@@ -50,20 +50,20 @@ class ServerCalls:
         return self._call(request, retries, self._timeout, threading.Event())
 
     def write(self, request: Callable[[], Answer], stop: threading.Event | None = None) -> Answer:
-        """Send a write with retries; ``stop`` ends the wait between them."""
+        """Send a write with retries; setting ``stop`` ends a wait between attempts."""
         return self._call(request, self._retries, math.inf, stop or threading.Event())
 
     def _call(
-        self, request: Callable[[], Answer], retries: int, limit: float, stop: threading.Event
+        self, request: Callable[[], Answer], retries: int, max_seconds: float, stop: threading.Event
     ) -> Answer:
-        """Send a request, with retries for at most ``limit`` seconds and until ``stop`` is set."""
+        """Send a request, with retries for at most ``max_seconds`` and until ``stop`` is set."""
         from tenacity import Retrying, retry_if_exception, wait_exponential_jitter
 
         backoff = wait_exponential_jitter(multiplier=MIN_WAIT, max=MAX_WAIT, jitter=MIN_WAIT)
 
         def wait(state: RetryCallState) -> float:
             failure = _as_failure(state.outcome.exception() if state.outcome else None)
-            return max(backoff(state), failure.wait if failure else 0.0)
+            return max(backoff(state), failure.wait_seconds if failure else 0.0)
 
         def can_retry(error: BaseException) -> bool:
             failure = _as_failure(error)
@@ -71,7 +71,7 @@ class ServerCalls:
 
         def must_stop(state: RetryCallState) -> bool:
             elapsed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
-            is_used_up = state.attempt_number > retries or elapsed > limit
+            is_used_up = state.attempt_number > retries or elapsed > max_seconds
             return is_used_up or state.upcoming_sleep > MAX_RETRY_AFTER
 
         def sleep(seconds: float) -> None:
@@ -96,19 +96,19 @@ class ServerCalls:
 
 @dataclass(slots=True)
 class _Failure:
-    """The failure of a request: an HTTP status or gRPC code, which may be empty, and the reason.
+    """The failure of a request: HTTP status or gRPC code (empty if there is none), and reason.
 
-    If it ``is_temporary``, a request may succeed ``wait`` seconds later.
+    If the failure ``is_temporary``, a request may succeed ``wait_seconds`` later.
     """
 
     status: str
     reason: str
     is_temporary: bool
-    wait: float = 0.0
+    wait_seconds: float = 0.0
 
 
 def _as_failure(error: BaseException | None) -> _Failure | None:
-    """Return the failure of a ``QdrantClient`` request; ``None`` for an error of Casewright."""
+    """Return an error of ``QdrantClient`` as a failure; ``None`` for an error of Casewright."""
     import grpc
     import httpx
     from qdrant_client.common.client_exceptions import QdrantException
@@ -117,18 +117,19 @@ def _as_failure(error: BaseException | None) -> _Failure | None:
     if isinstance(error, StoreError) or not isinstance(error, Exception):
         return None
     if isinstance(error, QdrantException):
-        # Status 429. The error has the time to wait only if the time is an integer.
+        # The status is 429. The attribute exists only if the server gave whole seconds.
         return _Failure("429", str(error), True, getattr(error, "retry_after_s", 0.0))
     if isinstance(error, UnexpectedResponse):
         status = str(error.status_code)
         retry_after = error.headers.get("Retry-After", "")
-        wait = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
-        return _Failure(status, _response_reason(error.content or b""), status in TEMPORARY, wait)
+        seconds = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
+        reason = _response_reason(error.content or b"")
+        return _Failure(status, reason, status in TEMPORARY, seconds)
     if isinstance(error, ResponseHandlingException):
         source = error.source
-        permanent = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.ProxyError)
-        temporary = isinstance(source, httpx.TransportError) and not isinstance(source, permanent)
-        return _Failure("", one_line(source), temporary)
+        lasting = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.ProxyError)
+        is_temporary = isinstance(source, httpx.TransportError) and not isinstance(source, lasting)
+        return _Failure("", one_line(source), is_temporary)
     if isinstance(error, grpc.RpcError):
         call: Any = error
         status, reason = str(call.code().name), str(call.details())
@@ -142,7 +143,7 @@ def _response_reason(content: bytes) -> str:
     try:
         return str(json.loads(content)["status"]["error"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        # The text is shortened to a line after secrets are masked.
+        # The caller masks secrets in the text, and then shortens it to a line.
         return content[:10_000].decode("utf-8", "replace")
 
 
@@ -160,8 +161,8 @@ def _as_store_error(failure: _Failure, server: str, attempts: str) -> StoreError
         advice = "Lower upload_batch in ServerOptions, or raise the server's max_request_size_mb."
     elif status and failure.is_temporary:
         problem = f"is busy, or its gateway cannot reach it: {status} {reason}."
-        if failure.wait:
-            problem += f" It asks for a wait of {failure.wait:.0f} s."
+        if failure.wait_seconds:
+            problem += f" It asks for a wait of {failure.wait_seconds:.0f} s."
         advice = "Try again later, or lower parallel in ServerOptions."
     elif status:
         problem = f"refused: {status} {reason}."

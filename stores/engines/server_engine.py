@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 
 
 class ServerEngine(QdrantEngine):
-    """An engine on a server's client; the client is thread-safe, so no lock is needed."""
+    """An engine on a server's client, which is thread-safe: single requests need no lock."""
 
     _payload = staticmethod(server_payload)
     _read_payload = staticmethod(read_server_payload)
@@ -44,6 +44,7 @@ class ServerEngine(QdrantEngine):
         super().__init__(client, location)
         self._calls, self._options = calls, options
         self._lock = nullcontext()
+        # One lock with two names: the type of ``writing`` has no ``shared``.
         self.writing = self._shared_lock = SharedLock()
 
     @classmethod
@@ -57,7 +58,7 @@ class ServerEngine(QdrantEngine):
     ) -> ServerEngine:
         """Open a server or cluster by its URL; ``timeout`` is in seconds for one request.
 
-        Raise ``InputError`` if ``QdrantClient`` refuses an option, ``StoreError`` if a call fails.
+        Raise ``InputError`` if the client refuses an option, ``StoreError`` if a first call fails.
         """
         from qdrant_client import QdrantClient
 
@@ -81,7 +82,7 @@ class ServerEngine(QdrantEngine):
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
         super().create(collection, dimension, layout)
-        # Qdrant's HNSW graph adds links for a field only if the index exists before the cases.
+        # Qdrant's HNSW graph has links for a field only if the field's index precedes the cases.
         create_index = partial(self._client.create_payload_index, collection, wait=True)
         for path, index in self._options.payload_indexes().items():
             self._calls.write(partial(create_index, field_name=path, field_schema=index))
@@ -107,9 +108,9 @@ class ServerEngine(QdrantEngine):
         points = super().search(collection, vector, limit, where, exact=exact)
         if exact or self._options.search is None:
             return points
-        # An index may score quantized vectors, so the scores are computed again from full vectors.
-        full_vectors = [(point, point.vector) for point in points if point.vector is not None]
-        return [replace(point, score=float(stored @ vector)) for point, stored in full_vectors]
+        # The server may score quantized vectors, so scores are computed again from full vectors.
+        pairs = [(point, point.vector) for point in points if point.vector is not None]
+        return [replace(point, score=float(full_vector @ vector)) for point, full_vector in pairs]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         points: list[Point] = []
@@ -123,7 +124,7 @@ class ServerEngine(QdrantEngine):
         self._write(lambda client: client.create_collection(collection, **settings))
 
     def _params(self, *, exact: bool) -> models.SearchParams:
-        """Return search parameters; ``exact`` ignores quantized vectors and the HNSW graph."""
+        """Return search parameters; an exact search uses neither quantized vectors nor HNSW."""
         from qdrant_client import models
 
         if exact or self._options.search is None:

@@ -1,4 +1,4 @@
-"""Options of a Qdrant server or cluster, which are passed to Qdrant's own models unchanged."""
+"""Options of a store on a Qdrant server or cluster; most are passed on to ``qdrant_client``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from casewright.stores.where import qdrant_filter
 if TYPE_CHECKING:
     from qdrant_client import models
 
-#: Why each option has reserved names.
+#: The reason why an option refuses its reserved names.
 _RESERVED_REASONS = {
     "collection": "The store sets the vectors by its schema, and records the schema as metadata",
     "vectors": "The store sets size and distance by its schema",
     "client": "Address, key and timeout are CaseStore(location, api_key=, timeout=)",
 }
-#: The reserved names of each option.
+#: The reserved names that each option refuses.
 _RESERVED = {
     "collection": {"collection_name", "vectors_config", "sparse_vectors_config", "metadata"},
     "vectors": {"size", "distance", "multivector_config"},
@@ -35,7 +35,7 @@ _RESERVED = {
 class ServerOptions:
     """Options of a store on a server; stores in memory and in folders have none.
 
-    ``collection``, ``vectors`` and ``indexes`` apply only when ``add`` creates the collection.
+    ``collection``, ``vectors`` and ``indexes`` apply only when a store creates its collection.
 
     Attributes:
         collection: Arguments of ``QdrantClient.create_collection``: ``shard_number``,
@@ -44,10 +44,10 @@ class ServerOptions:
         vectors: Arguments of Qdrant's ``VectorParams``: ``on_disk``, ``datatype``, …
         client: Arguments of ``QdrantClient``, and of the ``httpx.Client`` that it makes:
             ``headers``, ``prefer_grpc``, ``verify``, ``cert``, ``proxy``, …
-        search: Parameters of an approximate ``CaseStore.search`` with an index; ``None`` for exact
-            search. Queries with ``StoreQuery.quality_leads`` are always exact.
-        indexes: The payload index of each metadata field: a ``PayloadSchemaType``, its name, or
-            parameters such as ``KeywordIndexParams``. ``tenant`` always has an index.
+        search: Parameters of approximate search in ``CaseStore.search``; ``None`` for exact search.
+            A search in which quality matters more than similarity is always exact.
+        indexes: Maps a metadata field to its payload index: a ``PayloadSchemaType``, the name of
+            one, or parameters such as ``KeywordIndexParams``. ``tenant`` always has an index.
         parallel: Maximum number of batches that are sent to the server at the same time.
         upload_batch: Maximum number of cases in one request.
         retries: Maximum number of retries of a write after a temporary failure: no answer, too many
@@ -84,7 +84,7 @@ class ServerOptions:
         return models.VectorParams(size=dimension, distance=dot, **dict(self.vectors))
 
     def payload_indexes(self) -> dict[str, Any]:
-        """Return the payload path and the index of each indexed field."""
+        """Return the index of each indexed field, by the field's path in the payload."""
         from qdrant_client import models
 
         tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
@@ -95,22 +95,22 @@ class ServerOptions:
         from pydantic import ValidationError
         from qdrant_client import QdrantClient, models
 
-        _check_names("collection", self.collection, _arguments(QdrantClient.create_collection))
+        _check_names("collection", self.collection, _argument_names(QdrantClient.create_collection))
         _check_names("vectors", self.vectors, models.VectorParams.model_fields)
         # ``timeout`` is an argument of the call, not a part of the request.
         fields = {name: value for name, value in self.collection.items() if name != "timeout"}
         try:
             request = models.CreateCollection(vectors=self.vector_params(1), **fields)
         except ValidationError as error:
-            # Further parts of an error's location are internal names of unions.
+            # After two parts, an error's location has internal names of unions.
             errors = [f"{'.'.join(map(str, e['loc'][:2]))}: {e['msg']}" for e in error.errors()]
             reasons = "; ".join(errors[:3])
             raise InputError(f"Qdrant does not accept the server options: {reasons}.") from error
         if request.sharding_method == models.ShardingMethod.CUSTOM:
             raise InputError(
                 "The server option sharding_method is CUSTOM, but a store names no shard keys. "
-                "Leave it out: Qdrant spreads cases over the shards, and keeps a tenant's together "
-                "by the index on the tenant."
+                "Leave it out: Qdrant spreads cases over the shards, and keeps a tenant's cases "
+                "together by the index on the tenant."
             )
         if self.vectors.get("datatype") == models.Datatype.UINT8:
             raise InputError(
@@ -127,7 +127,7 @@ class ServerOptions:
                     f"The server option indexes gives {name!r} the index {index!r}. Give one of "
                     f"{kinds}, or Qdrant's parameters of one, such as models.IntegerIndexParams."
                 ) from error
-        arguments = _arguments(QdrantClient.__init__) | _arguments(httpx.Client.__init__)
+        arguments = _argument_names(QdrantClient.__init__) | _argument_names(httpx.Client.__init__)
         # ``QdrantClient`` takes this argument too, by ``**kwargs``.
         _check_names("client", self.client, arguments | {"grpc_compression"})
         if self.search is not None and not isinstance(self.search, models.SearchParams):
@@ -143,7 +143,7 @@ def _path_of(name: str) -> str:
     return str(condition.must[0].key)
 
 
-def _arguments(function: Callable[..., Any]) -> set[str]:
+def _argument_names(function: Callable[..., Any]) -> set[str]:
     return set(inspect.signature(function).parameters) - {"self", "kwargs"}
 
 
@@ -153,9 +153,9 @@ def _check_mapping(option: str, values: Any) -> None:
         raise InputError(f"{problem} Give a mapping of names to values.")
 
 
-def _check_names(option: str, values: Mapping[str, Any], arguments: Collection[str]) -> None:
+def _check_names(option: str, values: Mapping[str, Any], allowed: Collection[str]) -> None:
     _check_mapping(option, values)
-    valid = set(arguments) - _RESERVED[option]
+    valid = set(allowed) - _RESERVED[option]
     if refused := [name for name in values if name not in valid]:
         reason = f" {_RESERVED_REASONS[option]}." if refused[0] in _RESERVED[option] else ""
         problem = f"The server option {option} has {refused[0]!r}, which is not allowed.{reason}"

@@ -20,7 +20,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A collection's number of cases or its damage; ``collection`` is "" for a damaged folder."""
+    """A collection's number of cases, or its damage; the name is "" if the folder is damaged."""
 
     collection: str
     cases: int = 0
@@ -31,9 +31,9 @@ class CheckResult:
 class RepairResult:
     """The result of the repair of a damaged collection.
 
-    ``lost`` is the number of lost cases, ``back`` the number of deleted cases that reappeared;
-    ``None`` if unknown. ``texts`` is the path of a JSON Lines file with lost cases whose text is
-    undamaged, empty if there are none. ``beside`` is the path of the damaged files.
+    ``cases``, ``lost`` and ``back`` are the numbers of kept cases, lost cases, and deleted cases
+    that reappeared; ``None`` is unknown. ``texts`` is the path of a JSON Lines file with lost cases
+    whose text is undamaged, empty if there are none. ``beside`` is the folder of damaged files.
     """
 
     collection: str
@@ -47,56 +47,56 @@ class RepairResult:
 def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult]:
     """Read all of a store's files and cases, and return a result for each collection.
 
-    Raise ``InputError`` for a folder without a store, ``StoreError`` if it is unusable or in use.
+    Raise ``InputError`` for a folder without a store, ``StoreError`` for one in use or unusable.
     """
     with _locked_store(folder, lock_seconds) as lock:
         try:
             check_engine(folder)
-            return [_check_shard(disk, lock) for disk in _shards(folder)]
+            return [_check_shard(shard_folder, lock) for shard_folder in _shard_folders(folder)]
         except StoreDamagedError as error:
             return [CheckResult("", damage=str(error))]
 
 
 def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResult]:
-    """Replace every damaged collection by one with its undamaged cases; keep the damaged files.
+    """Replace damaged collections by new ones with the undamaged cases; keep the damaged files.
 
-    Raise the errors of ``check_folder``, and ``StoreError`` if a layout or its files are lost.
+    Raise the errors of ``check_folder``, and ``StoreError`` if a collection has lost its layout.
     """
     with _locked_store(folder, lock_seconds) as lock:
         try:
             check_engine(folder)
         except StoreDamagedError:
             write_whole(folder / ENGINE_FILE, json.dumps({"engine": ENGINE_NAME}))
-        # Each shard is repaired before the next is checked: a failed check ends the repair.
+        # Each shard is repaired before the next is checked: a check that raises ends the repair.
         return [
-            _repair_result(folder, disk.collection, rebuild(disk, lock))
-            for disk in _shards(folder)
-            if _check_shard(disk, lock).damage
+            _repair_result(folder, shard_folder.collection, rebuild(shard_folder, lock))
+            for shard_folder in _shard_folders(folder)
+            if _check_shard(shard_folder, lock).damage
         ]
 
 
 @contextmanager
 def _locked_store(folder: Path, lock_seconds: float) -> Iterator[IO[str]]:
-    # "collection" is a folder of qdrant-client's local mode, which ``check_engine`` refuses.
+    # "collection" is a folder of qdrant-client's local mode: ``check_engine`` tells what to do.
     if not any((folder / name).exists() for name in (ENGINE_FILE, SHARDS, "collection")):
         raise InputError(f"{folder} holds no case store. Give a case store's folder.")
     with hold_folder(folder, lock_seconds) as lock:
         yield lock
 
 
-def _shards(folder: Path) -> list[ShardFolder]:
+def _shard_folders(folder: Path) -> list[ShardFolder]:
     # A name with a dot belongs to an unfinished, removed or damaged collection.
     names = [path.name for path in folder.glob(f"{SHARDS}/*") if "." not in path.name]
     return [ShardFolder(folder, unquote(name)) for name in sorted(names)]
 
 
-def _check_shard(disk: ShardFolder, lock: IO[str]) -> CheckResult:
+def _check_shard(shard_folder: ShardFolder, lock: IO[str]) -> CheckResult:
     try:
-        disk.layout()
-        disk.check(max_parts=None)
-        return CheckResult(disk.collection, examine(disk, lock))
+        shard_folder.layout()
+        shard_folder.check(max_parts=None)
+        return CheckResult(shard_folder.collection, examine(shard_folder, lock))
     except StoreDamagedError as error:
-        return CheckResult(disk.collection, damage=str(error))
+        return CheckResult(shard_folder.collection, damage=str(error))
 
 
 def _repair_result(folder: Path, collection: str, salvage_result: dict[str, Any]) -> RepairResult:

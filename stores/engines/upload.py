@@ -1,4 +1,4 @@
-"""Uploads batches in several threads, which share a lock."""
+"""A context that uploads batches in several threads, and a lock that threads can share."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from casewright.errors import StoreError
 
 Ids = Sequence[str]
 Vectors = NDArray[np.float32]
+#: Cases in their JSON form.
 Payloads = Sequence[Mapping[str, Any]]
-#: A function that writes n points, now or in the background: ids, array (n, dimension), payloads.
+#: A function of ids, vectors (n, dimension) and payloads: it writes n points, now or later.
 Upload = Callable[[Ids, Vectors, Payloads], None]
 UploadContext = AbstractContextManager[Upload]
 
@@ -24,10 +25,10 @@ UploadContext = AbstractContextManager[Upload]
 class Uploads:
     """A context in which ``parallel`` threads write batches of ``size`` points.
 
-    At most ``parallel`` batches are in memory. ``write`` is called with an event that ends its
-    retries; ``on_stored`` is called in the caller's thread with the number of points stored since
-    the last call. After a failed batch or an interrupt of the caller, the context waits only for
-    running requests. After another error of the caller, it waits until all batches are stored.
+    At most ``parallel`` batches are in memory. ``write`` gets an event that is set to end retries.
+    ``on_stored`` is called in the caller's thread with the number of points stored since the last
+    call. If a batch fails or the caller is interrupted, the context waits only for running
+    requests. If the caller raises another error, the context waits until all batches are stored.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Uploads:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is None or isinstance(error, Exception):
-                self._count_stored(wait_for_all=True)
+                self._collect_finished(wait_for_all=True)
         finally:
             self._stop.set()
             self._pool.shutdown(wait=True, cancel_futures=True)
@@ -60,17 +61,17 @@ class Uploads:
         for start in range(0, len(ids), self._size):
             rows = slice(start, start + self._size)
             batch = ids[rows], vectors[rows], payloads[rows]
-            self._count_stored()
+            self._collect_finished()
             # The later of two cases with the same id must be written last.
             if any(not set(batch[0]).isdisjoint(pending) for pending in self._pending.values()):
-                self._count_stored(wait_for_all=True)
+                self._collect_finished(wait_for_all=True)
             while len(self._pending) >= self._parallel:
                 wait(self._pending, return_when=FIRST_COMPLETED)
-                self._count_stored()
+                self._collect_finished()
             self._pending[self._pool.submit(self._write, *batch, self._stop)] = batch[0]
 
-    def _count_stored(self, *, wait_for_all: bool = False) -> None:
-        """Count the batches stored so far; raise the first error when all batches have ended."""
+    def _collect_finished(self, *, wait_for_all: bool = False) -> None:
+        """Report stored batches; after an error, wait for all batches, then raise the error."""
         if wait_for_all:
             wait(self._pending)
         for future in [future for future in self._pending if future.done()]:
@@ -85,7 +86,7 @@ class Uploads:
         if self._error is None:
             return
         if self._pending:
-            self._count_stored(wait_for_all=True)
+            self._collect_finished(wait_for_all=True)
         error = self._error
         if isinstance(error, StoreError):
             error = type(error)(
@@ -96,27 +97,27 @@ class Uploads:
 
 
 class SharedLock:
-    """A lock that one thread holds (``with lock``, reentrant), or many (``with lock.shared()``).
+    """A lock that one thread owns (``with lock``, reentrant) or several share (``lock.shared()``).
 
-    A thread that waits for the exclusive lock precedes threads that wait to share the lock, so that
-    a ``retain`` does not wait for a long ``add``. The exclusive owner must not call ``shared``.
+    A thread that waits to own the lock precedes threads that wait to share it, so that a call of
+    ``CaseStore.retain`` does not wait for a long ``add``. The owner must not call ``shared``.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._sharers = self._waiting = self._depth = 0
+        self._sharers = self._waiting_owners = self._depth = 0
         self._owner: int | None = None
 
     def __enter__(self) -> None:
         thread_id = threading.get_ident()
         with self._changed:
             if self._owner != thread_id:
-                self._waiting += 1
+                self._waiting_owners += 1
                 try:
                     self._changed.wait_for(lambda: self._owner is None and not self._sharers)
                     self._owner = thread_id
                 finally:
-                    self._waiting -= 1
+                    self._waiting_owners -= 1
                     self._changed.notify_all()
             self._depth += 1
 
@@ -131,7 +132,7 @@ class SharedLock:
     def shared(self) -> Iterator[None]:
         """Hold the lock together with other threads."""
         with self._changed:
-            self._changed.wait_for(lambda: self._owner is None and not self._waiting)
+            self._changed.wait_for(lambda: self._owner is None and not self._waiting_owners)
             self._sharers += 1
         try:
             yield

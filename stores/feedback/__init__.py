@@ -1,4 +1,4 @@
-"""Relevance feedback: judges of search results, and strategies to search again with verdicts."""
+"""Relevance feedback: judges of search results, and strategies that search with verdicts."""
 
 from casewright.stores.feedback.judge import (
     AsyncJudge,

@@ -24,8 +24,8 @@ class Candidate:
     Attributes:
         hit: The case, scored against the question.
         text: The text that the judge reads.
-        nearness: The score of the case in its round's search.
-        round: The round, from 1.
+        nearness: The case's score in the search that found it, which may have used another query.
+        round: The number of the round that found the case, from 1.
     """
 
     hit: Hit
@@ -40,7 +40,7 @@ class Candidate:
 
     @property
     def source(self) -> tuple[str, str]:
-        """Root and source in the metadata of a chunk of ``ingest``; empty for other cases."""
+        """Root and document of a chunk that ``ingest`` stored; two empty texts for other cases."""
         values = (self.hit.case.metadata.get(name) for name in ("root", "source"))
         root, source = (value if isinstance(value, str) else "" for value in values)
         return root, source.strip()
@@ -71,10 +71,10 @@ class JudgeRequest:
 
     Attributes:
         question: The user's question.
-        relevant: Relevant candidates of earlier rounds, as context: a loop, for example, may be
-            relevant only together with its method's head.
-        candidates: The unseen candidates, best first.
-        seconds: Time limit of the judge.
+        relevant: Relevant candidates of earlier rounds, as context: the end of a function, for
+            example, may be relevant only together with the function's first lines.
+        candidates: The candidates without a verdict, best first.
+        seconds: Time limit of the judge in seconds.
     """
 
     question: str
@@ -89,10 +89,10 @@ class Verdicts:
 
     Attributes:
         relevant: Ids of the relevant candidates.
-        probabilities: The probability that each id is relevant, if the judge computes it.
-        tokens: Token counts of a language model: ``input`` and ``output``.
+        probabilities: The probability of relevance by id; empty if the judge computes none.
+        tokens: A language model's token counts, with the keys ``input`` and ``output``.
         note: Description of a problem, if there was one.
-        failed: True if there is no verdict, as after an exception; the loop then ends.
+        failed: True if there is no verdict, as after an exception; the feedback loop then ends.
     """
 
     relevant: frozenset[str]
@@ -110,12 +110,12 @@ class Judge(Protocol):
         """The judge's name in results."""
 
     def judge(self, request: JudgeRequest) -> Verdicts:
-        """Return the verdicts; an exception ends the loop, and earlier results stay."""
+        """Return the verdicts; an exception ends the feedback loop, and earlier results stay."""
 
 
 @runtime_checkable
 class AsyncJudge(Judge, Protocol):
-    """A judge that can be awaited; other judges run in a thread."""
+    """A judge that can be awaited; a judge without ``ajudge`` runs in a thread."""
 
     async def ajudge(self, request: JudgeRequest) -> Verdicts:
         """Return the verdicts without blocking the event loop."""
@@ -138,10 +138,10 @@ def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
         return Verdicts(
             frozenset() if failed else frozenset(ids & set(relevant)),
             {id_: probability for id_, probability in pairs if 0 <= probability <= 1},
-            # A checkpoint cannot hold very large integers.
+            # A checkpoint of LangGraph cannot hold very large integers.
             {str(name): min(max(int(n), 0), MAX_TOKENS) for name, n in verdicts.tokens.items()},
-            note_line(str(verdicts.note)),
-            failed,
+            note=note_line(str(verdicts.note)),
+            failed=failed,
         )
     except Exception as error:  # noqa: BLE001 - a judge's objects may raise anything
         name = type(error).__name__

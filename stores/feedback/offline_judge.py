@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.feedback.features import FIRST, LATER, feature_rows
+from casewright.stores.feedback.features import FIRST_FEATURES, LATER_FEATURES, feature_rows
 from casewright.stores.feedback.judge import JudgeRequest, Verdicts
 
-FORMAT = 1
-FILE = "judge.json"
-#: Maximum of a logit, since the exponential of a larger logit may overflow.
+#: The version of the format of a judge's file, and the file of the shipped judge.
+FORMAT, SHIPPED_FILE = 1, "judge.json"
+#: Maximum of a logit and of its negative, since the exponential of a larger one may overflow.
 MAX_LOGIT = 500.0
 _ADVICE = "Train it anew: casewright finetune judge."
 
@@ -50,7 +50,7 @@ class Regression:
 
 @dataclass(frozen=True, slots=True)
 class JudgeModel:
-    """The weights of the offline judge.
+    """The two logistic regressions of the offline judge.
 
     Attributes:
         first: The regression for the first round, before any candidate was found relevant.
@@ -63,7 +63,7 @@ class JudgeModel:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     def save(self, file: Path) -> None:
-        """Write the model; equal models make equal files. Raise ``InputError`` if this fails."""
+        """Write the model; equal models make equal files. Raise ``InputError`` for a file error."""
         parts = {"first": self.first.to_json(), "later": self.later.to_json()}
         content = {"format": FORMAT, **parts, "training": self.training}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
@@ -101,8 +101,8 @@ class OfflineJudge:
 
     Args:
         model: ``None`` for the shipped model; ``JudgeModel.load(file)`` reads another.
-        always_one: If no candidate is relevant in a first round, the most probable one counts as
-            relevant, so that the search goes on.
+        always_one: If no candidate is relevant in the first round, the most probable one counts as
+            relevant, so that the feedback loop goes on.
 
     Raises:
         InputError: ``model`` is not a ``JudgeModel``, or the shipped model cannot be read.
@@ -125,8 +125,8 @@ class OfflineJudge:
             return Verdicts(frozenset())
         is_first = not request.relevant
         regression = self.model.first if is_first else self.model.later
-        features = FIRST if is_first else LATER
-        values = regression.probabilities(feature_rows(request), features).tolist()
+        names = FIRST_FEATURES if is_first else LATER_FEATURES
+        values = regression.probabilities(feature_rows(request), names).tolist()
         ids = [candidate.id for candidate in request.candidates]
         probabilities = dict(zip(ids, values, strict=True))
         relevant = {id_ for id_, p in probabilities.items() if p >= regression.threshold}
@@ -137,7 +137,8 @@ class OfflineJudge:
 
 @cache
 def _shipped_model() -> JudgeModel:
-    return _parse_model(files(__package__).joinpath(FILE).read_text(encoding="utf-8"), FILE)
+    text = files(__package__).joinpath(SHIPPED_FILE).read_text(encoding="utf-8")
+    return _parse_model(text, SHIPPED_FILE)
 
 
 def _parse_model(text: str, file: str) -> JudgeModel:
@@ -148,14 +149,14 @@ def _parse_model(text: str, file: str) -> JudgeModel:
             training = content.get("training", {})
             if not isinstance(training, dict):
                 raise TypeError("its training is not an object")
-            first = _parse_regression(content["first"], FIRST, file)
-            return JudgeModel(first, _parse_regression(content["later"], LATER, file), training)
+            first = _parse_regression(content["first"], FIRST_FEATURES, file)
+            return JudgeModel(first, _parse_regression(content["later"], LATER_FEATURES, file), training)
     except InputError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         problem = f"{file} holds no judge ({type(error).__name__}: {error!s:.200})."
         raise InputError(f"{problem} Give a file that casewright finetune judge wrote.") from error
-    problem = f"The judge in {file} has format {version!r:.80}; this version reads {FORMAT}."
+    problem = f"The judge in {file} has format {version!r:.80}; this version reads format {FORMAT}."
     raise InputError(f"{problem} {_ADVICE}")
 
 

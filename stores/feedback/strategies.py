@@ -1,7 +1,7 @@
 """Strategies that search again with the cases that a judge called relevant.
 
-A ``Hit`` has a case and its vector; ``Found`` has a hit and the score of the search; ``Candidate``
-has a hit and the text that the judge reads.
+A ``Hit`` has a case and its vector. ``Found`` has a hit and the score of the search that found it.
+``Candidate`` has a hit and the text that the judge reads.
 """
 
 # ruff: noqa: D102 - ``Strategy`` documents the methods.
@@ -41,24 +41,24 @@ class Feedback:
 
     @property
     def seen(self) -> set[str]:
-        """Ids of all judged candidates."""
+        """Ids of all candidates that were judged so far."""
         return {candidate.id for candidate in (*self.relevant, *self.irrelevant)}
 
 
 class Strategy(Protocol):
-    """A search with the relevant cases of earlier rounds."""
+    """A way to search again, based on the cases that a judge called relevant."""
 
     @property
     def name(self) -> str:
         """The strategy's name in results."""
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
-        """Return at most k unseen cases, the most promising first."""
+        """Return at most k cases that were not judged yet, the most promising first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextStrategy:
-    """A search for the question followed by all relevant texts, as one query.
+    """A search with one query: the question and, after it, all relevant texts.
 
     An encoder reads only the beginning of a long query (the packaged encoder reads 256 tokens), so
     texts that are found in later rounds have little effect.
@@ -75,10 +75,10 @@ class TextStrategy:
 
 @dataclass(frozen=True, slots=True)
 class SentenceStrategy:
-    """A batch of searches, each for the question followed by a sentence of the relevant texts.
+    """A batch of searches; each query is the question and one sentence of a relevant text.
 
     A sentence often names the subject of the next look-up, whereas a whole text as a query finds
-    similar texts. The score of a case is its score for the nearest query.
+    similar texts. A case that several queries find has the highest of its scores.
 
     Attributes:
         sentences: Maximum number of sentences of one text, from its beginning.
@@ -111,7 +111,7 @@ class RocchioStrategy:
     """A search by the question's vector, moved towards relevant and away from irrelevant cases.
 
     The query is α·q + β·mean(relevant) − γ·mean(irrelevant) in every facet (an embedding of one or
-    more parts of a case), with the question's weights of the facets. Nothing is encoded.
+    more parts of a case). The facets have the question's weights. No text is encoded.
 
     Source: Rocchio, "Relevance feedback in information retrieval" (1971); the defaults are those
     of Manning, Raghavan and Schütze, "Introduction to Information Retrieval", section 9.1.1.
@@ -140,19 +140,20 @@ class RocchioStrategy:
             )
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
-        query = self.alpha * question.units
-        query = query + self.beta * np.mean([case.hit.vector for case in feedback.relevant], axis=0)
+        mean_relevant = np.mean([candidate.hit.vector for candidate in feedback.relevant], axis=0)
+        vector = self.alpha * question.units + self.beta * mean_relevant
         if self.gamma and feedback.irrelevant:
-            irrelevant = np.mean([case.hit.vector for case in feedback.irrelevant], axis=0)
-            query = query - self.gamma * irrelevant
-        return question.nearest(query[np.newaxis].astype(np.float32), k, exclude=feedback.seen)
+            irrelevant_vectors = [candidate.hit.vector for candidate in feedback.irrelevant]
+            vector = vector - self.gamma * np.mean(irrelevant_vectors, axis=0)
+        return question.nearest(vector[np.newaxis].astype(np.float32), k, exclude=feedback.seen)
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourStrategy:
     """A look-up of the chunks before and after the relevant chunks of a document.
 
-    It needs chunks with positions, as ``ingest`` writes them; other cases have no neighbours.
+    The chunks need positions, as ``ingest`` writes them. A case without a position has no
+    neighbours.
 
     Attributes:
         reach: Number of chunks to fetch before, and after, each relevant chunk.
@@ -175,7 +176,7 @@ class NeighbourStrategy:
         adjacent: list[Found] = []
         if places:
             matches = question.matching(places_condition(places), exclude=feedback.seen)
-            # The condition also admits chunks with the source of one place and position of another.
+            # The condition also admits the source of one place with the position of another place.
             adjacent = [match for match in matches if chunk_place(match.hit.case) in places][:k]
         if len(adjacent) == k:
             return adjacent
@@ -185,7 +186,7 @@ class NeighbourStrategy:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return a text's sentences and lines; short sentences are joined with the next sentence."""
+    """Return a text's sentences, also split at line ends; a short one is joined with the next."""
     sentences: list[str] = []
     sentence = ""
     for piece in _SENTENCE_END.split(text.strip()):

@@ -1,13 +1,13 @@
-"""A judge of sufficiency: the probability that a search's passages answer the question.
+"""A judge that computes the probability that a search's passages answer the question.
 
 A passage on the question's subject has a high relevance even if it does not answer the question; a
 passage may also have the question's words by chance. The first feature is therefore a product: the
-share of the question's words in a passage, weighted by rarity, times the passage's relevance. This
-share is small if a long question uses other words than the passage; the second feature is therefore
-the number of the question's words in a passage. The third is the log-odds that one of the passages
-answers, by the cross-encoder (``stores/passages/search.py``). A logistic regression computes a
-probability from these features; ``casewright bench documents --fit`` trains it. Another regression
-has only the first two features, for encoders without a cross-encoder.
+share of the question's words that a passage has, weighted by rarity, times the passage's relevance.
+The share is small if the question is long and the passage puts it in other words. The second
+feature is therefore a number: how many of the question's words a passage has. The third feature is
+the cross-encoder's log-odds that a passage answers the question (``stores/passages/search.py``). A
+logistic regression, trained by ``casewright bench documents --fit``, computes the probability from
+these features. Encoders without a cross-encoder use a regression with the first two features.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from casewright.stores.feedback.features import STOPWORDS
 from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.hit import Hit
 
+#: The names of the three features in a judge's file.
 FEATURES = ("covered_relevance", "words", "answer")
 #: The shipped judges' files, by the number of features.
 FILES = {2: "sufficiency.json", 3: "sufficiency_answer.json"}
-#: A shorter question counts as so many words, since the training's questions are longer.
+#: A question of fewer words counts as this long, since the training's questions are longer.
 MIN_WORDS = 2
 #: Maximum of the second feature, since any passage has some words of a long question.
 MAX_WORDS = 3
@@ -43,14 +44,14 @@ _ENDING = re.compile(r"(?<=\w{3})(?:ing|ies|es|ed|e|s|y)$")
 
 @dataclass(frozen=True, slots=True)
 class SufficiencyJudge:
-    """A trained judge; ``training`` has the data and settings of the training."""
+    """A trained judge; ``training`` has figures about the training, for display."""
 
     regression: Regression
     training: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def shipped(cls, feature_count: int = len(FEATURES)) -> SufficiencyJudge:
-        """Return the judge that comes with the package for a number of features, read once."""
+        """Return the packaged judge that reads this number of features."""
         return _shipped(feature_count)
 
     def save(self, file: Path) -> None:
@@ -59,7 +60,7 @@ class SufficiencyJudge:
         file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def is_sufficient(self, features: Sequence[float]) -> bool:
-        """Return ``True`` if hits with these ``FEATURES`` probably answer the question."""
+        """Return ``True`` for features, not all 0, of hits that probably answer the question."""
         names = FEATURES[: len(features)]
         [probability] = self.regression.probabilities(np.array([features]), names)
         return any(features) and bool(probability >= self.regression.threshold)
@@ -68,9 +69,9 @@ class SufficiencyJudge:
 def hit_features(
     question: str, hits: Sequence[Hit], rarity: Callable[[str], float] | None = None
 ) -> tuple[float, float]:
-    """Return the judge's first two ``FEATURES`` of hits: from 0 to 1, and from 0 to ``MAX_WORDS``.
+    """Return the first two features of hits, from 0 to 1 and from 0 to ``MAX_WORDS``.
 
-    ``rarity`` weighs the question's words, by default equally; numbers do not count as words.
+    ``rarity`` returns a word's weight, by default 1. Numbers in the question are ignored.
     """
     plain_words = (word for word in content_words(question) if not word.isdigit())
     weights = {word: rarity(word) if rarity else 1.0 for word in plain_words}
@@ -81,21 +82,22 @@ def hit_features(
 
 
 def _coverage(weights: Mapping[str, float], hit: Hit) -> float:
-    """Return the weighted share of the words that a passage, its title or file name has."""
+    """Return the weighted share of these words that are in a passage, its title or file name."""
     problem, source = hit.case.problem, hit.case.metadata.get("source", "")
-    text = content_words(f"{problem.get('title', '')} {source} {hit.case.solution}")
+    passage_words = content_words(f"{problem.get('title', '')} {source} {hit.case.solution}")
     total = sum(weights.values())
-    # A passage has all words of a question without words.
-    return sum(weights[word] for word in weights.keys() & text) / total if total else 1.0
+    shared_words = weights.keys() & passage_words
+    # If the question has no words, only the relevance counts: the share is 1.
+    return sum(weights[word] for word in shared_words) / total if total else 1.0
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words of a text without stop words and endings, in lower case."""
+    """Return a text's words in lower case, without their endings; stop words are left out."""
     return frozenset(word_stems(text))
 
 
 def word_stems(text: str) -> list[str]:
-    """Return the ``content_words`` of a text in its order, with repetitions."""
+    """Return the ``content_words`` of a text in the text's order, with repetitions."""
     return [_stem(word) for word in _WORD.findall(text.lower()) if word not in _IGNORED]
 
 

@@ -13,15 +13,16 @@ UNSPECIFIC_HEADINGS = (
 
 
 def passage_markdown(case: Case) -> str:
-    """Return a passage as Markdown below its most specific heading; source code is fenced."""
+    """Return a passage as Markdown under its last specific heading; source code is fenced."""
     source = str(case.metadata.get("source", ""))
     title = str(case.problem.get("title", ""))
     headings = [part for part in title.split(HEADING_SEPARATOR) if part != source]
-    specific = [text for text in headings if text.strip("`").lower() not in UNSPECIFIC_HEADINGS]
+    specific = [part for part in headings if part.strip("`").lower() not in UNSPECIFIC_HEADINGS]
     text = str(case.solution)
     kind = kind_of(source)
     if kind is not None and kind.name == "code":
         text = f"```{kind.language}\n{text}\n```"
     elif headings and text.startswith("#"):
+        # The passage's own heading is left out, unless there is nothing below it.
         text = text.partition("\n")[2].strip() or text
     return f"# {(specific or headings)[-1]}\n\n{text}" if headings else text

@@ -1,6 +1,6 @@
 """A case store as a LangChain retriever, for chains, agents and tools.
 
-``casewright.stores`` does not import this module, so it can be imported without LangChain.
+``casewright.stores`` works without LangChain, since it does not import this module.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from casewright.stores.retrievers.retrieval import Retrieval, SearchedStore
 
 
 class CaseRetriever(Retrieval, BaseRetriever):
-    """A retriever of a store's cases as documents; see ``Retrieval`` for the settings.
+    """A retriever that returns a store's cases as documents; ``Retrieval`` has the settings.
 
-    A document has the case's text, its id, and its metadata with ``score``, ``relevance``,
-    ``facet_scores`` and ``case_id``; if the case has a field with such a name, the added field has
-    the prefix ``hit_``. A call may override every setting except the store:
+    A document has the text, the id and the metadata of a case. The fields ``score``, ``relevance``,
+    ``facet_scores`` and ``case_id`` are added to the metadata; a field whose name is taken has the
+    prefix ``hit_``. A call may override every setting except the store:
     ``retriever.invoke("…", k=2, where={"year": 2024})``.
 
     Raises:
@@ -37,7 +37,7 @@ class CaseRetriever(Retrieval, BaseRetriever):
     store: SearchedStore
 
     @model_validator(mode="after")
-    def _weights_name_facets(self) -> Self:
+    def _check_weights(self) -> Self:
         self.store.schema.weights(self.weights)
         return self
 
@@ -53,7 +53,7 @@ class CaseRetriever(Retrieval, BaseRetriever):
 
     def _documents(self, query: str, settings: dict[str, Any]) -> list[Document]:
         defaults = {name: getattr(self, name) for name in Retrieval.model_fields}
-        # LangChain itself passes ``verbose``.
+        # LangChain itself passes ``verbose``, which is not a setting.
         settings = {name: value for name, value in settings.items() if name != "verbose"}
         search = Retrieval(**defaults | settings)
         documents = []

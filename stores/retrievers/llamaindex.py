@@ -1,6 +1,6 @@
 """A case store as a LlamaIndex retriever, for query engines.
 
-``casewright.stores`` does not import this module, so it can be imported without LlamaIndex.
+``casewright.stores`` works without LlamaIndex, since it does not import this module.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ except ImportError as error:
     problem = "A LlamaIndex retriever needs llama-index-core."
     raise DependencyError(f"{problem} Run: pip install llama-index-core") from error
 
-#: A store's name of each operator of a range.
+#: LlamaIndex's operators for the bounds of a range, and the store's names for them.
 RANGE_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
-#: Operators with one value, which a list in the metadata matches by any element.
+#: Operators with one value. If the metadata have a list, one matching element is enough.
 ONE_VALUE = ("==", "contains", "!=")
 #: Operators with several values.
 MANY_VALUES = ("in", "any", "nin")
@@ -33,18 +33,18 @@ NEGATED = ("!=", "nin")
 
 
 class CaseNodeRetriever(BaseRetriever):
-    """A retriever of a store's cases as nodes with scores.
+    """A retriever that returns a store's cases as nodes with scores.
 
     A node has the case's text and id, and the metadata that LangChain's ``CaseRetriever`` gives
-    its documents. The added fields are excluded from prompts.
+    its documents. Fields that the retriever adds are left out of prompts and embeddings.
 
     A search uses the query's text; several texts, for example of ``HyDE``, are joined by line
     breaks. The query's embedding is not used, since a store embeds a query once for each facet.
+    Keyword arguments that are not described here are settings of ``Retrieval``.
 
     Args:
         filters: LlamaIndex's filters, in addition to ``where``.
         callback_manager: LlamaIndex's callback manager, for tracing.
-        k, weights, lambda_b, where, search_type, lambda_d, text: See ``Retrieval``.
 
     Raises:
         InputError: A setting is invalid, or a store does not support a filter.
@@ -102,14 +102,14 @@ def where_of(filters: MetadataFilters) -> dict[str, Any]:
 
     Raise ``InputError`` for an operator that a store does not support (``all``, ``text_match``,
     ``text_match_insensitive``, ``is_empty``), for filters joined by ``or`` or ``not``, and for two
-    conditions on a field that are not the bounds of one range.
+    conditions on one field, unless they are the two bounds of a range.
     """
     where: dict[str, Any] = {}
     for item in _flat_filters(filters):
         condition = _condition(item)
         if (earlier := where.get(item.key)) is None:
             where[item.key] = condition
-        elif _is_bound(earlier) and _is_bound(condition) and not set(earlier) & set(condition):
+        elif _is_range(earlier) and _is_range(condition) and not set(earlier) & set(condition):
             where[item.key] = earlier | condition
         else:
             problem = f"The filters ask twice for {item.key!r}: {earlier!r} and {condition!r}."
@@ -121,7 +121,7 @@ def where_of(filters: MetadataFilters) -> dict[str, Any]:
 
 def _flat_filters(filters: MetadataFilters) -> Iterator[MetadataFilter]:
     operator = filters.condition.value if filters.condition else "and"
-    # A single filter may be negated.
+    # A single filter may be joined by "or", but not negated.
     if operator == "not" or (operator == "or" and len(filters.filters) > 1):
         raise InputError(
             f"The filters are joined by {operator!r}. A store takes filters that all hold ('and'); "
@@ -149,5 +149,5 @@ def _condition(item: MetadataFilter) -> Any:
     return {"not": item.value} if operator in NEGATED else item.value
 
 
-def _is_bound(condition: Any) -> bool:
+def _is_range(condition: Any) -> bool:
     return isinstance(condition, dict) and "not" not in condition

@@ -1,4 +1,4 @@
-"""Searches of a store for the retrievers of other libraries, and the metadata of the hits."""
+"""Searches a store for the retrievers of other libraries, and makes the metadata of hits."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class SearchedStore(Protocol):
 
     @property
     def search(self) -> Callable[..., list[Hit]]:
-        """Return the best cases."""
+        """The method that returns the best cases."""
 
     @property
     def select(self) -> Callable[..., Selection]:
-        """Return cases that are relevant and unlike each other."""
+        """The method that selects cases that are relevant and unlike each other."""
 
 
 class Retrieval(BaseModel):
@@ -44,9 +44,9 @@ class Retrieval(BaseModel):
         weights: The weights of facets by name; ``None`` uses the facets' default weights.
         lambda_b: Share of the relevance in the score; see ``CaseStore.search``.
         where: A condition on the metadata; see ``CaseStore.search``.
-        search_type: ``"similarity"`` for the best by score, or ``"mmr"`` for relevant cases that
-            are unlike each other (RAGSys, Algorithm 1).
-        lambda_d: For ``"mmr"``, the share of the score, from 0 (only diversity) to 1.
+        search_type: ``"similarity"`` for the cases with the best scores, or ``"mmr"`` for relevant
+            cases that are unlike each other (RAGSys, Algorithm 1).
+        lambda_d: For ``"mmr"``, the score's share, from 0 (only diversity) to 1 (no diversity).
         text: A case's text: the schema's ``"support"`` or ``"full"``, or a function.
 
     Raises:
@@ -77,7 +77,7 @@ class Retrieval(BaseModel):
 
 
 def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit]:
-    """Return the cases for a text, in order; raise ``InputError`` for a query of another type."""
+    """Return cases, the best first; raise ``InputError`` if the query is not a text."""
     if not isinstance(query, str):
         raise InputError(
             f"A retriever was given the query {query!r:.200}. Give a text; "
@@ -90,24 +90,25 @@ def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit
     return store.select(query, retrieval.k, lambda_d=retrieval.lambda_d, **shared_settings).hits
 
 
-def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
-    """Return a case as text; raise ``InputError`` if a function returns another type."""
-    forms = {"support": schema.support, "full": schema.full}
-    content = (text if callable(text) else forms[text])(case)
-    if not isinstance(content, str):
+def case_text(case: Case, schema: CaseSchema, form: CaseText) -> str:
+    """Return a case as text; raise ``InputError`` if a function returns anything but a text."""
+    schema_forms = {"support": schema.support, "full": schema.full}
+    text = (form if callable(form) else schema_forms[form])(case)
+    if not isinstance(text, str):
         raise InputError(
-            f"The text of case {case.id} is {content!r:.200}. The function that makes it must "
+            f"The text of case {case.id} is {text!r:.200}. The function that makes it must "
             "return a str."
         )
-    return content
+    return text
 
 
 def hit_metadata(
     hit: Hit, extra: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a case's metadata with the hit's fields and ``extra``, and the added names.
+    """Return a case's metadata with added fields, and the names of the added fields.
 
-    If the case has a field with such a name, the added field has the prefix ``hit_``.
+    The hit's scores, the case's id and ``extra`` are added; a field whose name is taken has the
+    prefix ``hit_``.
     """
     hit_fields: dict[str, Any] = {
         "score": hit.score,
@@ -131,5 +132,5 @@ def _settings_message(error: ValidationError) -> str:
         setting = f"{name}={item['input']!r:.200}" if item["type"] != "missing" else name
         message = item["msg"].removeprefix("Value error, ").rstrip(".")
         reasons.setdefault(setting, []).append(message)
-    text = "; ".join(f"{name}: {', or '.join(messages)}" for name, messages in reasons.items())
+    text = "; ".join(f"{setting}: {', or '.join(texts)}" for setting, texts in reasons.items())
     return f"The retriever cannot be used as set up: {text}."

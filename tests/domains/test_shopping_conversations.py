@@ -29,7 +29,7 @@ def test_conversations_have_two_to_four_turns() -> None:
 
 
 def test_measuring_conversations_have_every_kind_of_follow_up() -> None:
-    measuring = [talk for talk in CONVERSATIONS if talk.measuring]
+    measuring = [talk for talk in CONVERSATIONS if talk.is_test_data]
     assert len(measuring) >= 23
     kinds = Counter(kind for talk in CONVERSATIONS for kind, _ in talk.follow_ups)
     measured_kinds = {kind for talk in measuring for kind, _ in talk.follow_ups}
@@ -68,7 +68,7 @@ def test_measuring_conversations_are_not_in_the_training_queries() -> None:
     # Files without a name here are in no store.
     assert "conversations" not in FILE_NAMES
     learned = {plain(query.query) for query in SHOP.queries()}
-    turns = [turn for talk in CONVERSATIONS if talk.measuring for turn in talk.turns[1:]]
+    turns = [turn for talk in CONVERSATIONS if talk.is_test_data for turn in talk.turns[1:]]
     shared = learned & {plain(turn.query) for turn in turns}
     assert not {question for question in shared if len(question.split()) > 5}
 

@@ -98,7 +98,7 @@ def test_tool_with_takes_context_false_ignores_a_context_from_the_model() -> Non
         ({"question": ""}, "The question is empty. Ask something."),
         ({"question": "x" * 9000}, "Shorten it"),
         ({"question": QUESTION, "context": {"a": float("nan")}}, "context is not a JSON object"),
-        ({}, "question: Field required. Give question, a text."),
+        ({}, "question: Field required. Give the question as a text."),
         ({"question": ["no", "text"]}, "question: Input should be a valid string"),
     ],
 )

@@ -106,7 +106,7 @@ def test_approved_plan_is_mended_without_another_approval() -> None:
 def test_added_steps_wait_when_their_price_exceeds_the_approval_limit() -> None:
     mending = MendingGraph(approve={"calls": 4})
     (pause,) = mending.ask()["__interrupt__"]
-    assert "exceeds the limit without approval: calls" in pause.value["why"]
+    assert "exceeds the limit for plans without approval: calls" in pause.value["why"]
     assert mending.calls == {"find": 1, "work": 1}
 
 

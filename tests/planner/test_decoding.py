@@ -204,7 +204,7 @@ def test_a_request_waits_for_a_busy_model_until_its_deadline(
 
 def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
     model = tiny_mistral(max_position_embeddings=64)
-    with pytest.raises(DecodingError, match="the model reads 64"):
+    with pytest.raises(DecodingError, match="the model reads at most 64"):
         write(Decoder(model), model, requests()[0])
 
 

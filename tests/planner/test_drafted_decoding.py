@@ -19,7 +19,7 @@ from casewright.planner import (
 )
 from casewright.planner.decoding import Choose, Decoder, DecodingLimits, Written, greedy
 from casewright.planner.decoding.draft import continuation
-from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
+from casewright.planner.decoding.free_matcher import FreeMatcher, text_and_end_tokens
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.language_model import LanguageModel
 from tests.planner.fixed_text_model import model_writing
@@ -92,7 +92,7 @@ def write_with_draft(question: str, draft: str, *, grammar: bool) -> Written:
     if grammar:
         matcher = PlanGrammar(model.grammar_tokenizer).plan_matcher(request(question))
         return decoder().write(prompt, matcher, draft=draft)
-    free = FreeMatcher(text_tokens(model))
+    free = FreeMatcher(text_and_end_tokens(model))
     return decoder().write(prompt, free, choose=limited_choice(), draft=draft)
 
 

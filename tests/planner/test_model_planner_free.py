@@ -11,7 +11,7 @@ import torch
 from casewright.errors import GrammarError
 from casewright.planner import ModelPlanner, PlanRequest, parse_plan, render_prompt
 from casewright.planner.decoding import Decoder, DecodingLimits, greedy
-from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
+from casewright.planner.decoding.free_matcher import FreeMatcher, text_and_end_tokens
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.request import MAX_WRITTEN_CHARACTERS
 from tests.planner.fixed_text_model import model_writing
@@ -39,7 +39,7 @@ def transformers_tokens(model: LanguageModel, request: PlanRequest) -> list[int]
     """Return the tokens that transformers' own greedy decoding writes."""
     prompt = model.encode(render_prompt(request))
     input_ids = torch.tensor([[*prompt.head, *prompt.tail]])
-    text_ids = set(text_tokens(model).tolist())
+    text_ids = set(text_and_end_tokens(model).tolist())
     network: Any = model.network
     sequences = network.generate(
         input_ids=input_ids,
@@ -63,7 +63,7 @@ def test_decoder_without_a_grammar_equals_greedy_decoding_of_transformers(
 ) -> None:
     decoder = Decoder(mistral)
     for question in QUESTIONS:
-        request, matcher = plan_request(question), FreeMatcher(text_tokens(mistral))
+        request, matcher = plan_request(question), FreeMatcher(text_and_end_tokens(mistral))
         prompt = mistral.encode(render_prompt(request))
         tokens: list[int] = []
 
@@ -161,7 +161,7 @@ def test_plan_many_without_a_grammar_writes_the_same_as_plan(mistral: LanguageMo
 
 
 def test_free_matcher_accepts_only_text_and_end_tokens(mistral: LanguageModel) -> None:
-    allowed = text_tokens(mistral)
+    allowed = text_and_end_tokens(mistral)
     assert set(mistral.ends) <= set(allowed.tolist())
     others = sorted(set(range(512)) - set(allowed.tolist()))
     assert mistral.tokenizer.bos_token_id in others
@@ -175,7 +175,7 @@ def test_free_matcher_accepts_only_text_and_end_tokens(mistral: LanguageModel) -
 def test_token_limit_applies_to_each_text_of_a_batch(mistral: LanguageModel) -> None:
     decoder = Decoder(mistral)
     prompts = [mistral.encode(render_prompt(plan_request(question))) for question in QUESTIONS]
-    matchers = [FreeMatcher(text_tokens(mistral)) for _ in QUESTIONS]
+    matchers = [FreeMatcher(text_and_end_tokens(mistral)) for _ in QUESTIONS]
     outputs = decoder.write_many(prompts, matchers, limits=DecodingLimits(tokens=5))
     assert [len(matcher.tokens) for matcher in matchers] == [6] * len(QUESTIONS)
     assert all(isinstance(output, Exception) for output in outputs)

@@ -104,7 +104,7 @@ def test_missing_or_damaged_weights_are_an_input_error(tmp_path: Path) -> None:
         (NORM_BIAS, np.full(768, np.nan, np.float32), f"{NORM_BIAS} is not finite"),
         (FACTORS, np.zeros(3072, np.float32), f"{FACTORS} is not positive"),
         ("encoder.layer.12.intermediate.dense.bias", np.zeros(3072, np.float32), "13 layers"),
-        ("other", np.zeros(5, np.float32), "the network has no other"),
+        ("other", np.zeros(5, np.float32), "the array other is unknown"),
     ],
 )
 def test_file_with_a_wrong_array_is_an_input_error_with_the_reason(

@@ -16,13 +16,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def walk_sources(folder: Path, **patterns: tuple[str, ...]) -> list[str]:
-    return [file.source for file in walk(folder, **patterns).files]
+    return [file.relative_path for file in walk(folder, **patterns).files]
 
 
 def test_walk_returns_files_in_path_order_with_sizes(folder: Path) -> None:
     assert walk_sources(folder) == sorted(FILES)
     assert {file.size for file in walk(folder).files} == {1}
-    assert all(file.path == folder / file.source for file in walk(folder).files)
+    assert all(file.path == folder / file.relative_path for file in walk(folder).files)
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def with_parameter(value: Any) -> list[dict[str, Any]]:
         (with_parameter({"sources": "context"}), ["town.sources", "list of texts"]),
         (with_parameter({"required": "no"}), ["town.required", "true or false"]),
         (with_parameter({"choices": [1, 2]}), ["town.choices.0", "Write a text."]),
-        (with_parameter(5), ["parameters.town", "Write its description."]),
+        (with_parameter(5), ["parameters.town", "Write a description."]),
         ([{"name": "ping"}, {**ROOM, "parameters": ["town"]}], ["parameters", "an object"]),
         ([{"name": "ping"}, {**ROOM, "descripton": "Finds."}], ["descripton", "description?"]),
         ([{"name": "ping"}, {**ROOM, "results": ["room id"]}], ["room id", "underscores"]),

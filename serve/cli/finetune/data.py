@@ -84,7 +84,7 @@ def training_inputs(data: DataSection) -> TrainingInputs:
         follow_ups=[
             query
             for conversation in conversations
-            if not conversation.measuring
+            if not conversation.is_test_data
             for _, query in conversation.follow_ups
         ],
     )
