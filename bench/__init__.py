@@ -1,1 +1,1 @@
-"""The benchmarks of Casewright. Each takes its command's options, and returns a report."""
+"""Casewright's benchmarks: for each command, a function takes the options and returns a report."""

@@ -1,4 +1,4 @@
-"""Measure the time of an answer in a running process, and in a process that starts for it."""
+"""Measures the time of an answer in a running process, and in a process started for the answer."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ COLD_START_COUNT = 5
 #: The stages of an answer; an answer's ``usage`` has the milliseconds of each stage.
 STAGES = ("planning", "execution", "generation")
 NOTES = (
-    "Medians in milliseconds by the number of a plan's steps. cpu: the CPU time of all threads of "
-    "the process.",
-    "vectors: for the same questions, tools encode all texts anew, or take vectors from the cache.",
-    "layers: shares of sampled stacks of the threads that do not wait. A stack counts for its "
-    "innermost layer, a package of Casewright or a library; NumPy counts for the layer that calls.",
+    "Medians in milliseconds by the number of steps in the plan. cpu: the CPU time of all threads "
+    "of the process.",
+    "vectors: the same questions, once with all texts encoded anew, once with cached vectors.",
+    "layers: shares of the sampled stacks; waiting threads are left out. A layer is a package of "
+    "Casewright or a library. A stack counts for its innermost layer; NumPy is no layer.",
 )
 
 
 def measure_answer(domain_name: str, count: int) -> Report:
-    """Time answers to new questions (planning, tool calls, generation), and cold starts.
+    """Time answers (planning, tool calls, generation) and cold starts.
 
     The planner is the case planner, with the domain's reader if there is one. Accuracy is not
-    measured, because the store of plan cases has the queries with their plans.
+    measured, because the asked queries are also plan cases.
     """
     rows: list[dict[str, Any]] = []
     sampler = LayerSampler()
@@ -56,18 +56,18 @@ def measure_answer(domain_name: str, count: int) -> Report:
         ask(inputs[0])  # the first answer loads the models
         for graph_input in tracked("Answering", inputs):
             rows.append(_row(ask, graph_input))
-        with open_domain(domain_name, cached=False) as without_cache:
-            generator = ExtractiveGenerator(without_cache.uncached_encoder)
-            graph = build_graph(without_cache.toolbox, planner, generator)
-            ask_anew = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
+        with open_domain(domain_name, cached=False) as uncached:
+            generator = ExtractiveGenerator(uncached.uncached_encoder)
+            uncached_graph = build_graph(uncached.toolbox, planner, generator)
+            ask_anew = partial(uncached_graph.invoke, context=RunContext(scope=first_scope(domain)))
             systems = {"encoded anew": partial(_row, ask_anew), "cached": partial(_row, ask)}
             rows_by_system = take_turns(systems, inputs, 1, "Answering with and without the cache")
         with sampler:
-            # The sampler slows the answers, so the answers to the same questions are not timed.
+            # The sampler slows the answers, so these answers are not timed.
             for graph_input in tracked("Sampling", inputs):
                 ask(graph_input)
     ask_command = ("ask", "--domain", domain_name, domain.questions[0])
-    # The first start is not counted: it may compile modules, which are compiled when installed.
+    # The first start is not counted: it may compile modules. An installation compiles them before.
     start_seconds = [_process_seconds(*ask_command) for _ in range(COLD_START_COUNT + 1)][1:]
     help_seconds = [_process_seconds("--help") for _ in range(COLD_START_COUNT)]
     times = [row["ms"] for row in rows]
@@ -98,7 +98,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
 
 
 def _row(ask: Callable[[Any], Any], graph_input: Any) -> dict[str, Any]:
-    """Ask a question; return the count of steps, and the wall, CPU and stages' milliseconds."""
+    """Ask a question; return the number of steps, and the wall, CPU and stage times in ms."""
     cpu_start = time.process_time()
     state, milliseconds = timed(partial(ask, graph_input))
     cpu_ms = (time.process_time() - cpu_start) * 1000

@@ -1,4 +1,4 @@
-"""Measure answers that are generated from numbered evidence: support, facts, length and time.
+"""Measures answers from numbered evidence: support by the evidence, facts, length and time.
 
 The questions are from HotpotQA, 2WikiMultihopQA and MuSiQue. The evidence is the paragraphs that
 support the answer, filled up with other paragraphs of the same question.
@@ -33,11 +33,11 @@ from casewright.stores.documents.quotable import quotables
 
 #: Number of paragraphs in the evidence of a question.
 EVIDENCE_COUNT = 4
-#: Minimum cosine of a sentence and a part of the evidence that supports the sentence by meaning.
+#: Minimum cosine at which a part of the evidence supports a sentence by meaning.
 MIN_COSINE = 0.6
-#: Limits of a chat model's answer.
+#: Maximum numbers of tokens and of seconds for a chat model's answer.
 MAX_TOKENS, MAX_SECONDS = 120, 900.0
-#: Suffix of the name of a local model that generates under ``CITATION_GRAMMAR``.
+#: Suffix of the name of a local model whose answers follow ``CITATION_GRAMMAR``.
 GRAMMAR_SUFFIX = "+grammar"
 CITATION_GRAMMAR = r"""
 start: sentence (" " sentence)?
@@ -48,9 +48,10 @@ TEXT: /([^\[\]\n.!?]|[.!?][^\[\]\s]){8,240}[.!?]/
 NOTES = (
     "quoted: number of answers that quote the evidence, because the model failed or was late. "
     "cited: share of the sentences with a citation. by_words, by_meaning: share of the sentences "
-    "that their cited evidence supports, or any evidence if they cite none; by_words is the check "
-    "of answers, by_meaning the encoder's cosine, which this check does not use. facts: share of "
-    "the answers that contain the right answer. letters, ms: medians.",
+    "that the cited evidence supports; without a citation, any evidence may do so. by_words is the "
+    "check that Casewright makes of an answer; by_meaning is a check by the encoder's cosine. "
+    "by_meaning_of_those_by_words: by_meaning for the sentences that by_words accepts. "
+    "facts: share of the answers that contain the right answer. letters, ms: medians.",
 )
 
 
@@ -66,10 +67,11 @@ class Question(NamedTuple):
 
 
 def read_questions(data: Path, limit: int) -> list[Question]:
-    """Return ``limit`` questions from the files in turn; ``InputError`` if a file is unreadable."""
+    """Return up to ``limit`` questions, from the files in turn; ``InputError`` for a bad file."""
     files = [data / file for file in FILES.values() if (data / file).is_file()]
     if not files:
-        raise InputError(f"{data} has none of {', '.join(FILES.values())}. Give their folder.")
+        raise InputError(f"{data} has none of {', '.join(FILES.values())}. Give the files' folder.")
+    # Questions of yes or no are left out: almost any text contains "no".
     sets = [
         [_question(item) for item in read_items(file) if item.record["answer"] not in ("yes", "no")]
         for file in files
@@ -91,21 +93,21 @@ def _question(item: Item) -> Question:
 
 
 class CitingChat(LocalChat):
-    """A local model that writes one or two sentences; each cites evidence that exists."""
+    """A local model that writes one or two sentences, each with citations of existing evidence."""
 
     def _call(self, messages: list[BaseMessage], *arguments: Any, **options: Any) -> str:
         tokenizer = self.model.grammar_tokenizer
         matcher = PlanMatcher(compile_grammar(tokenizer, CITATION_GRAMMAR), tokenizer)
-        prompt = self.model.encode(Prompt("", "\n\n".join(str(m.text) for m in messages)))
+        prompt = self.model.encode(Prompt(head="", tail="\n\n".join(str(m.text) for m in messages)))
         limits = DecodingLimits(tokens=self.max_tokens)
         written = Decoder(self.model).write(prompt, matcher, limits=limits)
         return str(self.model.decode(written.tokens))
 
 
 def find_generator(name: str, encoder: Encoder) -> Generator:
-    """Return the generator of a name; ``InputError`` if it does not exist.
+    """Return the generator with a name; ``InputError`` if there is none.
 
-    ``local:smollm2+grammar`` generates under ``CITATION_GRAMMAR``.
+    The answers of ``local:smollm2+grammar`` follow ``CITATION_GRAMMAR``.
     """
     if name == EXTRACTIVE:
         return make_generator(name, encoder)
@@ -127,16 +129,16 @@ def measure_answers(
     keep: Path | None = None,
     claims: Path | None = None,
 ) -> Report:
-    """Answer the same questions with each generator; ``claims`` is SciFact's folder.
+    """Answer the same questions with each generator.
 
-    ``keep`` is the file of a ``ResultCache``. In the file, a person may add a list
-    ``supported`` to an answer, with true or false for each sentence.
+    ``keep`` is the file of a ``ResultCache``. A person may add a list ``supported`` to an answer
+    in this file, with true or false for each sentence. ``claims`` is SciFact's folder.
     """
     questions, result_cache = read_questions(data, limit), ResultCache(keep)
     rows: list[dict[str, Any]] = []
     agreement_rows: list[dict[str, Any]] = []
     for name in generators:
-        # Cached answers need no generator, so it is loaded for the first new answer.
+        # Cached answers need no generator; the first new answer loads the generator.
         load_generator = cache(partial(find_generator, name, encoder))
         judged = []
         for question in tracked(name, questions):
@@ -157,9 +159,9 @@ def measure_answers(
 
 
 def measure_claims(folder: Path) -> list[dict[str, Any]]:
-    """Return the shares of SciFact's claims that the check of answers accepts, a row for each file.
+    """Return a row for each file of SciFact's claims: the shares that the check by words accepts.
 
-    The columns are labels of a cited abstract: it supports the claim, contradicts it, or neither.
+    There is a share for each label of a cited abstract: support, contradict, or none.
     """
     abstract_by_id = {item["doc_id"]: item["abstract"] for *_, item in read_values(folder / CORPUS)}
     rows = []
@@ -181,7 +183,7 @@ def _generate(question: Question, load_generator: Callable[[], Generator]) -> di
     generation, milliseconds = timed(lambda: load_generator().generate(question.request))
     text, _ = checked_citations(generation.text, question.request.evidence)
     answer = {"text": text, "ms": round(milliseconds)}
-    # A chat generator that quoted the evidence states why in ``generator``.
+    # If the model failed, the evidence is quoted, and the generator's name has the reason.
     return answer | ({"quoted": generation.generator} if "failed" in generation.generator else {})
 
 
@@ -203,18 +205,18 @@ def _sentence_verdicts(
 
 def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -> dict[str, Any]:
     texts = [answer["text"] for _, answer, _ in judged]
-    flag_pairs = [pair for *_, verdicts in judged for pair in verdicts]
+    verdicts = [verdict for *_, answer_verdicts in judged for verdict in answer_verdicts]
     sentences = [sentence for text in texts for sentence in groundedness.sentences(text)]
     return {
         "table": "answers",
         "generator": name,
         "answers": len(texts),
         "quoted": sum("quoted" in answer for _, answer, _ in judged),
-        "sentences": len(flag_pairs),
+        "sentences": len(verdicts),
         "cited": mean([bool(groundedness.CITATIONS.search(s)) for s in sentences]),
-        "by_words": mean([by_words for by_words, _ in flag_pairs]),
-        "by_meaning": mean([by_meaning for _, by_meaning in flag_pairs]),
-        "by_meaning_of_those_by_words": mean([meaning for words, meaning in flag_pairs if words]),
+        "by_words": mean([by_words for by_words, _ in verdicts]),
+        "by_meaning": mean([by_meaning for _, by_meaning in verdicts]),
+        "by_meaning_of_those_by_words": mean([meaning for words, meaning in verdicts if words]),
         "facts": mean([question.is_answered_by(a["text"]) for question, a, _ in judged]),
         "letters": p50([len(text) for text in texts]),
         "ms": p50([answer["ms"] for _, answer, _ in judged]),
@@ -224,15 +226,15 @@ def _row(name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]) -
 def _agreement_rows(
     name: str, judged: Sequence[tuple[Question, Mapping[str, Any], Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row about the sentences that a person has labelled, if there are any."""
+    """Yield a row that compares verdicts with a person's labels, if there are labels."""
     labelled = [
-        (label, *pair)
+        (label, *verdict)
         for _, answer, verdicts in judged
-        for label, pair in zip(answer.get("supported", ()), verdicts, strict=False)
+        for label, verdict in zip(answer.get("supported", ()), verdicts, strict=False)
     ]
     if labelled:
-        supported = [pair for label, *pair in labelled if label]
-        unsupported = [pair for label, *pair in labelled if not label]
+        supported = [verdict for label, *verdict in labelled if label]
+        unsupported = [verdict for label, *verdict in labelled if not label]
         yield {
             "table": "read",
             "generator": name,

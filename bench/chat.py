@@ -1,4 +1,4 @@
-"""A chat model over HTTP as planner, generator and judge; the case planner is the control."""
+"""Measures a chat model over HTTP as planner, generator and judge, beside the case planner."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from casewright.tools import Toolbox
 NEAREST_COUNT = 3
 #: Maximum number of tokens that the local model SmolLM2 generates: the length of a long plan.
 SMOLLM2_MAX_TOKENS = 64
-#: Numbers of timed completions of one token, and of untimed ones before (the first are slow).
+#: Numbers of timed completions of one token, and of slow, untimed completions before these.
 ROUND_TRIP_COUNT, WARM_UP_COUNT = 20, 2
 #: Number of streamed answers, and maximum number of tokens in each.
 STREAM_COUNT, MAX_STREAMED_TOKENS = 5, 8
 #: The packages that `transformers serve` needs besides transformers.
 SERVER_PACKAGES = ("fastapi", "openai", "uvicorn")
-#: The server's code. The server ends when its standard input closes: if the parent process dies.
+#: The server's code. If the parent process dies, standard input closes, and the server ends.
 SERVER = """\
 import os, sys, threading
 threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
@@ -58,11 +58,11 @@ main()
 """
 NOTE = (
     "calls, tokens_in, tokens_out: means per plan; the server counts the tokens. "
-    "Shares of all plans: valid_at_first, valid_repaired: by the chat model; fallback: by the case "
-    "planner; no_answer: by the case planner, because a call failed or was late; tools: with the "
-    "right tools; tools_own: with the right tools, by the chat model. "
-    "one_token_ms is a whole round trip with the same client; chat_ms_outside_calls is a plan's "
-    "time outside of its calls: plan cases, prompt, checks, fallback. Generator and judge read the "
+    "The other columns are shares of all plans. valid_at_first, valid_repaired: plans of the chat "
+    "model after one call, or after more. fallback: plans of the case planner. no_answer: plans of "
+    "the case planner after a failed or late call. tools: plans with the right tools. tools_own: "
+    "plans of the chat model with the right tools. one_token_ms: a whole call for one token. "
+    "chat_ms_outside_calls: a plan's time outside of the calls. Generator and judge read the "
     "nearest plan cases. cut: share of calls that the limit of tokens ended. usable: share of "
     "answers that cite evidence, or of judgements with a verdict on every candidate."
 )
@@ -119,27 +119,27 @@ class ServedModel(NamedTuple):
     url: str
     name: str
 
-    def client(self, tokens: int | None, **settings: Any) -> BaseChatModel:
-        """Return a LangChain client; ``tokens`` is the maximum length of an answer."""
-        options = {} if tokens is None else {"max_tokens": tokens}
+    def client(self, max_tokens: int | None, **settings: Any) -> BaseChatModel:
+        """Return a LangChain client, whose answers have at most ``max_tokens`` tokens."""
+        options = {} if max_tokens is None else {"max_tokens": max_tokens}
         return chat_model(f"openai:{self.name}", base_url=self.url, **options, **settings)
 
-    def round_trips(self, seconds: float) -> list[float]:
+    def round_trip_ms(self, seconds: float) -> list[float]:
         """Return the milliseconds of completions of one token; ``InputError`` if one fails."""
         client = self.client(1)
         call = partial(ask, client, [HumanMessage("Hello")], seconds)
-        return self._times(client, call, WARM_UP_COUNT + ROUND_TRIP_COUNT)[WARM_UP_COUNT:]
+        return self._call_ms(client, call, WARM_UP_COUNT + ROUND_TRIP_COUNT)[WARM_UP_COUNT:]
 
-    def first_tokens(self) -> list[float]:
+    def first_token_ms(self) -> list[float]:
         """Return the milliseconds to first tokens; ``InputError`` if the server does not stream."""
         client = self.client(MAX_STREAMED_TOKENS)
 
         def wait_for_token() -> None:
             next(chunk for chunk in client.stream("Count from 1 to 20.") if chunk.text)
 
-        return self._times(client, wait_for_token, STREAM_COUNT)
+        return self._call_ms(client, wait_for_token, STREAM_COUNT)
 
-    def _times(self, client: BaseChatModel, call: Callable[[], Any], count: int) -> list[float]:
+    def _call_ms(self, client: BaseChatModel, call: Callable[[], Any], count: int) -> list[float]:
         try:
             return timings(call, count)
         except Exception as error:  # a server may fail in any way
@@ -202,12 +202,12 @@ def measure_chat(
     *,
     url: str | None = None,
     model: str | None = None,
-    tokens: int | None = None,
-    seconds: float = 30.0,
+    tokens: int | None = None,  # maximum number of tokens of an answer of the chat model
+    seconds: float = 30.0,  # time limit of a call of the chat model
 ) -> Report:
     """Plan the same queries with a chat model over HTTP and with the case planner.
 
-    The chat model also answers each query from the nearest plan cases, and judges their relevance.
+    The chat model also answers each query from the nearest plan cases, and judges these cases.
     """
     tested = load_domain(domain_name)
     known_queries, held_out = tested.domain.queries(), tested.held_out_queries(query_count)
@@ -216,8 +216,8 @@ def measure_chat(
     max_tokens = SMOLLM2_MAX_TOKENS if tokens is None and url is None else tokens
     log = _CallLog()
     with served(url, model) as server:
-        chat, one_token_ms = server.client(max_tokens, callbacks=[log]), server.round_trips(seconds)
-        first_token_ms = server.first_tokens()
+        chat = server.client(max_tokens, callbacks=[log])
+        one_token_ms, first_token_ms = server.round_trip_ms(seconds), server.first_token_ms()
         with plan_store(known_queries, tested.uncached_encoder) as cases:
             case_planner = make_planner(CASE_PLANNER, cases, tested.domain.open_reader())
             planner = ChatPlanner(chat, fallback=case_planner, plan_cases=cases, seconds=seconds)
@@ -225,10 +225,11 @@ def measure_chat(
                 name: _plan_all(candidate, sample, tested.toolbox, log)
                 for name, candidate in (("chat", planner), ("case", case_planner))
             }
-            pairs = [(query.query, cases.search(query.query, NEAREST_COUNT)) for query in sample]
+            texts_with_hits = [(q.query, cases.search(q.query, NEAREST_COUNT)) for q in sample]
         role_rows = []
-        for name, run in (("generator", _generate), ("judge", _judge)):
-            results = (run(chat, query, hits, seconds) for query, hits in tracked(name, pairs))
+        for name, ask_role in (("generator", _generate), ("judge", _judge)):
+            pairs = tracked(name, texts_with_hits)
+            results = (ask_role(chat, text, hits, seconds) for text, hits in pairs)
             role_rows.append(_role_row(name, log, results))
     chat_outcomes = outcomes_of["chat"]
     unanswered = [o.fallback_reason for o in chat_outcomes if o.is_unanswered]
@@ -255,7 +256,7 @@ def measure_chat(
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: _CallLog
 ) -> list[ChatOutcome]:
-    """Plan each query, and return the outcomes; before, the first query is planned untimed."""
+    """Plan the first query untimed; then plan each query, and return the outcomes."""
     planner.plan(queries[0].record.request(toolbox))
     outcomes = []
     for query in queries:
@@ -273,9 +274,9 @@ def _plan_all(
 def _generate(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Answer from the hits; return has_replied, has_cited_a_hit, and the numbers of tokens."""
+    """Answer from the hits. Return flags (replied, cited a hit) and the numbers of tokens."""
     evidence = [
-        Evidence(f"E{number}", "s1", "cases", _hit_text(hit), "", {}, final=True)
+        Evidence(f"E{number}", "s1", "cases", _hit_text(hit), source="", row={}, final=True)
         for number, hit in enumerate(hits, 1)
     ]
     generator = ChatGenerator(chat, seconds=seconds)
@@ -288,9 +289,10 @@ def _generate(
 def _judge(
     chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
 ) -> tuple[bool, bool, Mapping[str, int]]:
-    """Judge the hits; return has_replied, has_judged_every_hit, and the numbers of tokens."""
-    candidates = [Candidate(hit, _hit_text(hit), 0.0, 1) for hit in hits]
-    verdicts = ChatJudge(chat, seconds=seconds).judge(JudgeRequest(query, (), candidates))
+    """Judge the hits. Return flags (replied, judged every hit) and the numbers of tokens."""
+    candidates = [Candidate(hit, _hit_text(hit), nearness=0.0, round=1) for hit in hits]
+    request = JudgeRequest(query, relevant=(), candidates=candidates)
+    verdicts = ChatJudge(chat, seconds=seconds).judge(request)
     return not verdicts.failed, not verdicts.note, verdicts.tokens
 
 
@@ -298,7 +300,7 @@ def _role_row(
     name: str, log: _CallLog, lazy_results: Iterable[tuple[bool, bool, Mapping[str, int]]]
 ) -> dict[str, Any]:
     earlier_count = len(log.calls)
-    replied, usable, tokens = zip(*lazy_results, strict=True)
+    replied, usable, tokens = zip(*lazy_results, strict=True)  # this calls the model
     calls = log.calls[earlier_count:]
     times = [(call.ended - call.started) * 1000 for call in calls if call.ended is not None]
     return {

@@ -1,4 +1,4 @@
-"""Measure planners on follow-up questions with their history, another history, or none."""
+"""Measures planners on follow-up questions with their history, another history, or none."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from casewright.planner.named import make_planner
 from casewright.tools import Toolbox
 
 NOTES = (
-    "Follow-ups are all turns but the first of conversations that took no part in training, tuning "
-    "or plan cases. tools, arguments: shares of right ones, as in bench frozen. another's history: "
-    "the history of the next conversation of the same length. share_unchanged: share of bench "
-    "frozen's queries, which need no history, whose plan an unrelated history does not change.",
+    "Follow-ups are the turns after the first in test conversations, which took no part in "
+    "training, tuning or plan cases. tools, arguments: shares of plans with right tools, and with "
+    "right arguments. another's history: the history of the next conversation of the same length. "
+    "share_unchanged: share of plans that an unrelated history does not change, for the queries of "
+    "bench frozen, which need no history.",
 )
 
 
@@ -49,7 +50,7 @@ def measure_conversations(domain_name: str) -> Report:
                 verdicts = verdicts_of(planner, queries, toolbox, f"{name}, {label}", histories)
                 rows += _kind_rows({"planner": name, "history": label}, kinds, verdicts)
                 suffix = f"{name}_{label}".replace(" ", "_").replace("'", "")
-                figures[f"tool_accuracy_{suffix}"] = rows[-1]["tools"]
+                figures[f"tool_accuracy_{suffix}"] = rows[-1]["tools"]  # of all kinds
                 figures[f"argument_accuracy_{suffix}"] = rows[-1]["arguments"]
                 figures[f"plan_ms_p50_{suffix}"] = p50([v.milliseconds for v in verdicts])
             unchanged_share = _share_unchanged(planner, standalone, toolbox, conversations)
@@ -58,14 +59,14 @@ def measure_conversations(domain_name: str) -> Report:
 
 
 def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence[Turn]]]:
-    """Return a history for each follow-up, by label: its own, none, and another conversation's."""
+    """Return, by label, a history of each follow-up: its own, none, and another conversation's."""
     own, unrelated = list[Sequence[Turn]](), list[Sequence[Turn]]()
     for number, conversation in enumerate(conversations):
         length = len(conversation.turns)
         following = [*conversations[number + 1 :], *conversations[:number]]
-        other = next(item for item in following if len(item.turns) == length)
+        other_conversation = next(item for item in following if len(item.turns) == length)
         own += [query.record.turns() for _, query in conversation.follow_ups]
-        unrelated += [query.record.turns() for _, query in other.follow_ups]
+        unrelated += [query.record.turns() for _, query in other_conversation.follow_ups]
     empty: list[Sequence[Turn]] = [()] * len(own)
     return {"own history": own, "no history": empty, "another's history": unrelated}
 
@@ -73,6 +74,7 @@ def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence
 def _kind_rows(
     labels: dict[str, str], kinds: Sequence[str], verdicts: Sequence[Verdict]
 ) -> Iterator[dict[str, Any]]:
+    """Yield a row for each kind of follow-up, such as ``pronoun``, and then a row for all kinds."""
     for kind in [*sorted(set(kinds)), "all"]:
         pairs = zip(verdicts, kinds, strict=True)
         subset = [v for v, verdict_kind in pairs if kind in (verdict_kind, "all")]

@@ -1,8 +1,8 @@
-"""Measure answers to questions about trees of documents: facts, citations and refusals.
+"""Measures answers to questions about folders of documents: facts, citations and refusals.
 
-The data folder has a subfolder for each tree and a file ``questions.jsonl``. Each line is an object
-with a ``tree`` and a ``question``. If the tree answers the question, the object also has a ``file``
-(a path in the tree) and the ``words`` that a right answer contains; else the question is off-topic.
+The data folder has subfolders of documents (trees) and a file ``questions.jsonl``. A line of this
+file is an object with a ``tree`` and a ``question``. A question that the tree answers also has a
+``file`` (a path in the tree) and the ``words`` of a right answer. Other questions are off-topic.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from casewright.stores.passages.search import PassageSearch
 from casewright.stores.paths import data_folder
 
 QUESTIONS_FILE = "questions.jsonl"
-#: Share of off-topic questions that the trained judge refuses; the kinds "near" (the tree's own
-#: off-topic questions) and "far" (questions about other trees) have equal weights.
+#: Share of off-topic questions that the trained judge refuses. Two kinds have equal weights: "near"
+#: (the tree's own off-topic questions) and "far" (questions about other trees).
 REFUSED_SHARE = 0.9
 NOTES = (
-    "right: share of the questions whose answer has all words. right_and_cited: share of those "
-    "whose answer also cites the file. refused: share of the off-topic questions. letters, ms: "
-    "medians over the answered questions. Figures are means over the trees.",
+    "right: share of the questions whose answer has all words. right_and_cited: share of the "
+    "questions whose answer has all words and cites the file. refused: share of the off-topic "
+    "questions that are refused. letters, ms: medians over the answered questions. Figures are "
+    "means over the trees.",
 )
 
 
@@ -69,8 +70,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
     """Answer every question as ``casewright ask`` does, with each generator."""
     rows: list[dict[str, Any]] = []
     misses: list[dict[str, Any]] = []
-    for tree, store, questions in _ingested(data, encoder):
-        opened = open_documents(store, encoder)
+    for tree, location, questions in _ingested(data, encoder):
+        opened = open_documents(location, encoder)
         planner = make_planner(
             CASE_PLANNER, opened.plan_cases, queries=DOMAIN.queries, encoder=encoder
         )
@@ -98,8 +99,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of sufficient evidence on all questions of a folder.
 
-    Each tree's questions are joined by as many off-topic ones about other trees. The kinds of a
-    tree's questions have equal weights. The threshold refuses ``REFUSED_SHARE`` of off-topic ones.
+    Each tree gets as many off-topic questions, about other trees, as the tree has questions. Each
+    kind of a tree's questions has the same total weight. ``REFUSED_SHARE`` sets the threshold.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -117,31 +118,32 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
                 feature_rows.append(search.features(question.question, hits))
                 kind = "answerable" if question.file else "near"
                 labels.append((tree, kind if question.tree == tree else "far"))
-    rows, kinds = np.array(feature_rows), np.array([kind for _, kind in labels])
+    features, kinds = np.array(feature_rows), np.array([kind for _, kind in labels])
     counts = Counter(labels)
     weights = np.array([1 / counts[label] for label in labels])
-    model = LogisticRegression(C=10_000.0).fit(rows, kinds == "answerable", sample_weight=weights)
+    is_answerable = kinds == "answerable"
+    model = LogisticRegression(C=10_000.0).fit(features, is_answerable, sample_weight=weights)
     feature_weights = [round(float(weight), 3) for weight in model.coef_[0]]
-    names = FEATURES[: rows.shape[1]]
+    names = FEATURES[: features.shape[1]]
     coefficients = dict(zip(names, feature_weights, strict=True))
-    regression = Regression(coefficients, round(float(model.intercept_[0]), 3), 0.5)
-    probabilities = regression.probabilities(rows, names)
-    off_topic = kinds != "answerable"
+    bias = round(float(model.intercept_[0]), 3)
+    probabilities = Regression(coefficients, bias, threshold=0.5).probabilities(features, names)
+    off_topic = ~is_answerable
     highest_refused = np.quantile(
         probabilities[off_topic], REFUSED_SHARE, weights=weights[off_topic], method="inverted_cdf"
     )
     # Half a unit of the last decimal is added, since an equal probability is not refused.
     threshold = round(float(highest_refused) + 0.0005, 3)
-    shares = {
+    kept_shares = {
         kind: float(np.average(probabilities[chosen] >= threshold, weights=weights[chosen]))
         for kind in ("answerable", "near", "far")
         if (chosen := kinds == kind).any()
     }
     trees = sorted({question.tree for question in questions})
-    kept = round(shares.pop("answerable"), 3)
+    kept = round(kept_shares.pop("answerable"), 3)
     training = {"trees": trees, "answerable": len(answerable), "kept": kept}
-    training |= {f"{kind} off-topic, refused": round(1 - s, 3) for kind, s in shares.items()}
-    return SufficiencyJudge(Regression(coefficients, regression.bias, threshold), training)
+    training |= {f"{kind} off-topic, refused": round(1 - s, 3) for kind, s in kept_shares.items()}
+    return SufficiencyJudge(Regression(coefficients, bias, threshold), training)
 
 
 def _ingested(data: Path, encoder: Encoder) -> Iterator[tuple[str, Path, list[DocumentQuestion]]]:
@@ -196,5 +198,5 @@ def _is_right(question: DocumentQuestion, answer: Answer) -> bool:
 
 def _cites_file(question: DocumentQuestion, answer: Answer) -> bool:
     cited = [item["source"] for item in answer.evidence if item["id"] in answer.citations]
-    # A source is the file's path, and then lines, a page or headings.
+    # A source ends with the file's path, or the path and ", page …", ", lines …" or " (headings)".
     return any(f"/{question.file}{end}" in f"{source}," for source in cited for end in (",", " ("))

@@ -1,4 +1,4 @@
-"""Measure run times of plans over their critical paths: our executor and LangGraph's ``Send``."""
+"""Measures plans' run times divided by critical paths, with our executor and with ``Send``."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from casewright.graph.random_plans import Dag, random_dag, work_toolbox
 from casewright.planner.fixed import FixedPlanner
 
 NOTES = (
-    "The three systems ran each plan in turn, in one process. Columns: median of wall time over "
-    "critical path, with the async executor, the blocking executor, and waves of Send.",
+    "The three systems ran each plan in turn, in one process. casewright, blocking, send_waves: "
+    "median of wall time divided by critical path, with Casewright's async executor, Casewright's "
+    "blocking executor, and waves of LangGraph's Send.",
 )
 
 
 def measure_executor(plan_count: int, seed: int) -> Report:
     """Time random plans of 1 to 12 steps of 50 to 150 ms in three systems.
 
-    These are the async executor, the blocking executor, and ``send_waves``. The whole graph is
-    timed, with LangGraph's overhead and without planning.
+    The systems are the async executor, the blocking executor, and ``send_waves``. The whole graph
+    is timed, with LangGraph's overhead and without planning.
     """
     rng = random.Random(seed)
     dags = [random_dag(rng) for _ in range(plan_count)]
@@ -58,24 +59,24 @@ def measure_executor(plan_count: int, seed: int) -> Report:
         "ratio_casewright_blocking_over_critical_path_p50": p50(blocking_ratios),
         "ratio_send_waves_over_critical_path_p50": p50(wave_ratios),
         "ratio_send_waves_over_casewright_p50": p50(wave_ratios / async_ratios),
-        "share_of_plans_with_a_costly_barrier": mean([_is_costly(dag) for dag in dags]),
+        "share_of_plans_with_a_costly_barrier": mean([_has_costly_barrier(dag) for dag in dags]),
     }
     settings = {"dags": plan_count, "seed": seed, "step_ms": [50, 150], "steps": [1, 12]}
     return Report("executor", settings, figures, rows, NOTES, partial(_draw, ratios=ratios))
 
 
 async def _time_all(dags: Sequence[Dag]) -> list[NDArray[np.float64]]:
-    """Return the seconds of each plan with the three systems, in the order of the columns."""
+    """Return each plan's seconds: async executor, blocking executor, and ``send_waves``."""
     seconds = []
     for dag in tracked("Running plans", dags):
         limits = Limits(steps=len(dag.seconds), concurrency=len(dag.seconds))
         graph = build_graph(work_toolbox(), FixedPlanner(dag.plan()), limits=limits)
-        question: Any = {"question": "how long"}
+        graph_input: Any = {"question": "how long"}
         waves = send_waves(dag)
         stamps = [time.perf_counter()]
-        await graph.ainvoke(question, context=RunContext())
+        await graph.ainvoke(graph_input, context=RunContext())
         stamps.append(time.perf_counter())
-        graph.invoke(question, context=RunContext())
+        graph.invoke(graph_input, context=RunContext())
         stamps.append(time.perf_counter())
         await waves.ainvoke({})
         stamps.append(time.perf_counter())
@@ -83,7 +84,7 @@ async def _time_all(dags: Sequence[Dag]) -> list[NDArray[np.float64]]:
     return seconds
 
 
-def _is_costly(dag: Dag) -> bool:
+def _has_costly_barrier(dag: Dag) -> bool:
     """Return true if the waves, each as long as its slowest step, outlast the critical path."""
     wave_seconds = sum(max(dag.seconds[step] for step in wave) for wave in dag.waves())
     return wave_seconds > dag.critical_path() + 1e-9
@@ -91,7 +92,7 @@ def _is_costly(dag: Dag) -> bool:
 
 class _State(TypedDict, total=False):
     wave: int  # the index of the running wave
-    done: Annotated[list[int], operator.add]
+    done: Annotated[list[int], operator.add]  # the indices of the finished steps
 
 
 def send_waves(dag: Dag) -> Any:

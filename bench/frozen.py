@@ -1,4 +1,4 @@
-"""The accuracy of the shipped planners on the test queries."""
+"""Measures the accuracy of the shipped planners on the test queries."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from casewright.tools import Toolbox
 FROZEN, ADDED = "frozen", "added tools"
 
 NOTES = (
-    "The queries took no part in training, tuning or plan cases. A neighbour is a training query "
-    f"with a similarity above {NEAR_DUPLICATE_SIMILARITY}.",
+    "The queries took no part in training, tuning or plan cases. A query's neighbour is a training "
+    f"query whose similarity to the query is above {NEAR_DUPLICATE_SIMILARITY}.",
 )
 ADDED_NOTE = (
-    "added tools: messages of the corpus's measuring toolboxes; each adds the tools of its plan to "
-    "the domain's tools. beside added tools: the test queries, with the same tools added."
+    "added tools: messages of the corpus's test toolboxes; the tools of a message's plan are added "
+    "to the domain's tools. beside added tools: the test queries, with such tools added."
 )
 
 
 def shipped_planners() -> tuple[str, ...]:
-    """Return the names of the shipped planners; two of them need the packaged language model."""
+    """Return the shipped planners' names: two without the packaged language model, else four."""
     return (CASE_PLANNER, PARSER, *((SHIPPED, ENSEMBLE) if has_adapter() else ()))
 
 
@@ -49,7 +49,7 @@ def measure_frozen(domain_name: str, message_count: int = 0, seed: int = 0) -> R
     groups = similarity_groups([query.query for query in (*known_queries, *test_queries)], encoder)
     known_groups = set(groups[: len(known_queries)])
     has_neighbour = [group in known_groups for group in groups[len(known_queries) :]]
-    added_sets = _with_added_tools(tested.toolbox, test_queries, message_count, seed)
+    queries_by_kind = _with_added_tools(tested.toolbox, test_queries, message_count, seed)
     rows: list[dict[str, Any]] = []
     figures = {"queries": float(len(test_queries))}
     figures["queries_with_a_neighbour"] = float(sum(has_neighbour))
@@ -63,15 +63,15 @@ def measure_frozen(domain_name: str, message_count: int = 0, seed: int = 0) -> R
             verdicts = verdicts_of(planner, test_queries, tested.toolbox, name)
             scores = [as_row(score) for score in score_classes(verdicts)]
             rows += [{"table": FROZEN, "planner": name, **score} for score in scores]
-            distant = [v for v, has in zip(verdicts, has_neighbour, strict=True) if not has]
+            distant = [v for v, is_near in zip(verdicts, has_neighbour, strict=True) if not is_near]
             figures |= planner_figures(f"_{name}", verdicts)
             figures[f"tool_accuracy_{name}_without_neighbours"] = share_right(distant)
             figures[f"plan_ms_p50_{name}"] = p50([v.milliseconds for v in verdicts])
-            for kind, queries in added_sets.items():
-                verdicts = verdicts_of(planner, queries, tested.toolbox, f"{name}, {kind}")
-                accuracy = mean([v.right_arguments for v in verdicts])
+            for kind, queries in queries_by_kind.items():
+                kind_verdicts = verdicts_of(planner, queries, tested.toolbox, f"{name}, {kind}")
+                accuracy = mean([v.right_arguments for v in kind_verdicts])
                 row = {"planner": name, "messages": kind, "count": len(queries)}
-                row |= {"tools": share_right(verdicts), "arguments": accuracy}
+                row |= {"tools": share_right(kind_verdicts), "arguments": accuracy}
                 rows.append({"table": ADDED, **row})
     settings = {"domain": domain.name, "same_group_above": NEAR_DUPLICATE_SIMILARITY}
     settings |= {"guests": message_count, "seed": seed}
@@ -82,15 +82,15 @@ def measure_frozen(domain_name: str, message_count: int = 0, seed: int = 0) -> R
 def _with_added_tools(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery], count: int, seed: int
 ) -> dict[str, list[AnnotatedQuery]]:
-    """Return ``count`` messages that add the tools they need, and the queries with these tools."""
+    """Return, by kind, ``count`` messages that add their tools, and queries with added tools."""
     if not count:
         return {}
     rng = random.Random(seed)
-    added = guest_queries(toolbox, read_corpus("measuring"), count, rng)
+    messages = guest_queries(toolbox, read_corpus("measuring"), count, rng)
     with_tools = [
         replace(query, record=query.record.model_copy(update={"tools_extra": tools}))
         for query in queries
         if not query.record.tools_extra
-        for tools in [rng.choice(added).record.tools_extra]
+        for tools in [rng.choice(messages).record.tools_extra]
     ]
-    return {ADDED: added, f"beside {ADDED}": with_tools}
+    return {ADDED: messages, f"beside {ADDED}": with_tools}

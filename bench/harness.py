@@ -1,4 +1,4 @@
-"""Functions that benchmarks share: to open domains, time calls, draw plots and run servers."""
+"""Functions for several benchmarks: they open domains, time calls, draw plots and run servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-#: Number of printed lines of a failed server's log; time between a server's SIGTERM and SIGKILL.
+#: Maximum number of printed lines of a server's log; time between its SIGTERM and SIGKILL.
 LOG_LINE_COUNT, GRACE_SECONDS = 30, 5.0
 
 
@@ -48,11 +48,11 @@ class TestedDomain(NamedTuple):
 
     @property
     def uncached_encoder(self) -> UncachedQuestions:
-        """The encoder without its cache of questions."""
+        """The encoder without its cache of questions' vectors."""
         return UncachedQuestions(self.encoder)
 
     def held_out_queries(self, count: int = 1) -> list[AnnotatedQuery]:
-        """Return the test queries; ``InputError`` if there are fewer than ``count``."""
+        """Return all test queries; raise ``InputError`` if there are fewer than ``count``."""
         queries = self.domain.measuring_queries()
         if len(queries) < count:
             raise InputError(
@@ -69,7 +69,8 @@ def open_domain(name: str, *, cached: bool = True) -> Iterator[TestedDomain]:
 
     domain, encoder = find_domain(name), default_encoder()
     store_encoder = encoder if cached else UncachedQuestions(encoder)
-    opened = domain.open(data_folder() / domain.name, store_encoder, False)
+    rebuild = False
+    opened = domain.open(data_folder() / domain.name, store_encoder, rebuild)
     try:
         yield TestedDomain(domain, opened, encoder)
     finally:
@@ -77,13 +78,13 @@ def open_domain(name: str, *, cached: bool = True) -> Iterator[TestedDomain]:
 
 
 def load_domain(name: str) -> TestedDomain:
-    """Return a domain whose stores are closed: its planners work, but its tools do not."""
+    """Return a domain with closed stores: planners can plan with its tools, but not call them."""
     with open_domain(name) as tested:
         return tested
 
 
 def first_scope(domain: Domain) -> dict[str, str]:
-    """Return the first value of each scope field of a domain."""
+    """Return a domain's default scope: the first value of each scope field."""
     return {field: values[0] for field, values in domain.scopes.items() if values}
 
 
@@ -118,10 +119,10 @@ def take_turns(
     description: str,
     fully_warmed: Collection[str] = (),
 ) -> dict[str, list[Result]]:
-    """Return each system's results on all items, in the order of ``items``, ``repeats`` times.
+    """Run each system on all items in order, ``repeats`` times; return the results by system.
 
-    All systems run on one item, in rotating order, and then on the next, so that other load affects
-    all alike. To warm up, each runs on the first item, and those in ``fully_warmed`` on all items.
+    The systems take turns at each item, in rotating order, so that other load affects them equally.
+    To warm up, each system runs on the first item, and a system in ``fully_warmed`` on all items.
     """
     names = list(systems)
     results: dict[str, list[Result]] = {name: [] for name in names}
@@ -134,15 +135,15 @@ def take_turns(
             advance(1)
         for repeat in range(repeats):
             for number, item in enumerate(items):
-                first = (repeat + number) % len(names)
-                for name in (*names[first:], *names[:first]):
+                offset = (repeat + number) % len(names)
+                for name in (*names[offset:], *names[:offset]):
                     results[name].append(systems[name](item))
                     advance(1)
     return results
 
 
 def timed(call: Callable[[], Result], device: torch.device | None = None) -> tuple[Result, float]:
-    """Return a call's result and its milliseconds, with the work that the call queues on a GPU."""
+    """Return a call's result, and the milliseconds until its work is done, also on a GPU."""
     synchronize(device)
     started = time.perf_counter()
     result = call()
@@ -165,19 +166,19 @@ def resident_bytes(pid: int | str = "self") -> int | None:
 
 
 def grouped_bars(
-    axes: Any, labels: Sequence[str], bars: Mapping[str, Sequence[float]], **style: Any
+    axes: Any, labels: Sequence[str], bars: Mapping[str, Sequence[float]], **label_style: Any
 ) -> None:
     """Draw a group of bars at each label, with one bar for each name in ``bars``."""
     positions, width = np.arange(len(labels)), 0.8 / len(bars)
     for number, (name, heights) in enumerate(bars.items()):
         shift = width * (number - (len(bars) - 1) / 2)
         axes.bar(positions + shift, heights, width, label=name)
-    axes.set_xticks(positions, labels, **style)
+    axes.set_xticks(positions, labels, **label_style)
     axes.legend()
 
 
 def finish(axes: Any, title: str, **settings: Any) -> None:
-    """Add a title, a grid, a legend and other settings of matplotlib to a line plot."""
+    """Add a title, a grid and a legend to a line plot; ``settings`` are those of ``axes.set``."""
     axes.set(title=title, **settings)
     axes.grid(alpha=0.3)
     axes.legend()
@@ -198,16 +199,16 @@ def running(
     *,
     seconds: float = 120.0,
     may_end: bool = False,
-    **options: Any,
+    **popen_options: Any,
 ) -> Iterator[tuple[str, int]]:
     """Run a server for a ``with`` block; yield the server's address and process id.
 
-    The server's standard input is a pipe that closes when this process ends. If the server fails,
-    the end of its log is printed to stderr.
+    The server's standard input is a pipe that closes when this process ends, so a server that reads
+    the pipe can end, too. After a ``CasewrightError``, the end of the log is printed to stderr.
 
     Args:
-        find_address: Reads the server's address from its log; ``None`` until the server is up.
-        may_end: True if the server may end during the block without an error.
+        find_address: Returns the address from the log's text; ``None`` if the server is not up.
+        may_end: True if it is no error that the server ends during the block.
 
     Raises:
         CasewrightError: The server does not start within ``seconds``, or ends by itself.
@@ -215,9 +216,9 @@ def running(
     with TemporaryDirectory(prefix="casewright-server-") as folder:
         log = Path(folder) / "log"
         with log.open("wb") as output:
-            options |= {"stdin": subprocess.PIPE, "stdout": output, "stderr": output}
-            process = subprocess.Popen(command, **options)
-        # At the end of this block, Popen closes the pipe to the process, and waits for its end.
+            popen_options |= {"stdin": subprocess.PIPE, "stdout": output, "stderr": output}
+            process = subprocess.Popen(command, **popen_options)
+        # At the end of this block, Popen closes the pipe, and waits for the process to end.
         with process:
             try:
                 yield _wait_for_address(process, log, find_address, seconds), process.pid
@@ -232,7 +233,7 @@ def running(
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(GRACE_SECONDS)
                 process.kill()
-                # After Ctrl-C, Popen waits only for a moment.
+                # After Ctrl-C, the end of Popen's block would wait only for a moment.
                 process.wait()
 
 
@@ -242,9 +243,10 @@ def serving(
     """Run ``casewright serve`` for a domain on a free port; see ``running``."""
     command = [sys.executable, "-P", "-m", "casewright", "serve", "--without-tokens"]
     command += ["--host", "127.0.0.1", "--port", "0", "--domain", domain, *options]
-    # The user's settings of a service must not change the figures.
-    fixed = {"LOG_LEVEL": "warning", "RETAIN": "off", "SHARED_RUNS": "true", "COMPUTE_THREADS": "8"}
-    environment = os.environ | {f"CASEWRIGHT_{name}": value for name, value in fixed.items()}
+    # These replace the user's settings, which must not change the figures.
+    settings = {"LOG_LEVEL": "warning", "RETAIN": "off", "SHARED_RUNS": "true"}
+    settings["COMPUTE_THREADS"] = "8"
+    environment = os.environ | {f"CASEWRIGHT_{name}": value for name, value in settings.items()}
 
     def find_address(log: str) -> str | None:
         match = re.search(r"Serving on (http://\S+)", log)

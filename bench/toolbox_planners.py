@@ -98,7 +98,7 @@ def planner_factory(name: str, settings: named.ModelSettings) -> PlannerFactory:
             f"{name!r} calls the tools that it plans with, and these cannot be called. Leave it "
             "out."
         )
-    if not named.writes_locally(name):
+    if not named.has_whole_plan_model(name):
         example_settings = named.ModelSettings(examples=settings.examples if ":" in name else None)
         return lambda store: named.make_planner(name, store, settings=example_settings)
     model = named.local_model(name, settings)

@@ -1,4 +1,4 @@
-"""Opens a domain's stores; builds them if they are missing, or if data or schemas changed."""
+"""Opens a domain's stores; builds them if they are missing, or if data files or schemas changed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def open_built(
     that use the same folder wait for each other.
 
     Args:
-        expected_digest: The stores are rebuilt if their mark file has another digest.
+        expected_digest: The current digest. The stores are rebuilt if the mark file has another.
         schemas: Maps a store's name to its schema and the function that returns its cases.
         rebuild: True to build the stores again, even if the files are current or damaged.
 
@@ -60,7 +60,7 @@ def open_built(
             f"The stores' folder {folder} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to "
             "a folder that you may write to."
         ) from error
-    key, engine = _acquire(cases_folder, domain, rebuild=rebuild)
+    connection_key, engine = _acquire(cases_folder, domain, rebuild=rebuild)
     try:
         is_current = _built_digest(mark_file) == expected_digest and not rebuild
         cases_by_store: dict[str, Sequence[Case]] = {}
@@ -81,7 +81,7 @@ def open_built(
         return stores
     finally:
         # The open stores keep the folder locked.
-        connections.release(key, engine)
+        connections.release(connection_key, engine)
 
 
 def _open(schema: CaseSchema, folder: Path, domain: str) -> CaseStore:
@@ -100,7 +100,8 @@ def _open(schema: CaseSchema, folder: Path, domain: str) -> CaseStore:
 
 def _with_rebuild_advice(error: StoreDamagedError, domain: str) -> StoreDamagedError:
     return StoreDamagedError(
-        f"{error} For this domain's own stores: casewright domains --build {domain}"
+        f"{error} If these are the domain's own stores, rebuild them: casewright domains --build "
+        f"{domain}"
     )
 
 
@@ -113,11 +114,12 @@ def _acquire(folder: Path, domain: str, *, rebuild: bool) -> tuple[str, Engine]:
     except StoreDamagedError as error:
         if not rebuild:
             raise _with_rebuild_advice(error, domain) from error
-        shutil.rmtree(folder)
+        shutil.rmtree(folder)  # the files are damaged, and will be built again
         return wait_for_folder(acquire, f"the {domain} stores")
 
 
 def _built_digest(mark_file: Path) -> str:
+    """Return the digest in a mark file; empty if the file is missing or damaged."""
     try:
         return str(json.loads(mark_file.read_text(encoding="utf-8"))["digest"])
     except (OSError, ValueError, KeyError, TypeError):

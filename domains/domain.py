@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from casewright.graph import Generator
 
 
-#: A function from a store, a strategy and facet weights (by default the schema's) to a search by
-#: relevance feedback. The search returns only hits that the judge marked as relevant.
+#: Makes a search by relevance feedback with a store, a strategy and facet weights (``None``: the
+#: schema's). The search returns only hits that the judge marked as relevant.
 MakeSearch = Callable[[CaseStore, Strategy, Mapping[str, float] | None], Search]
 
 
@@ -39,7 +39,7 @@ class OpenDomain:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain, which can be opened.
+    """A kind of question, and the functions that open its stores and tools.
 
     Attributes:
         name: The domain's name on the command line.
@@ -52,19 +52,20 @@ class Domain:
         conversations: Reads the annotated conversations, some of which are only for tests.
         scopes: Scope fields with allowed values, the default first. A field without values allows
             any value, and is required.
-        reader: The folder of a reader that is trained on the annotated queries.
+        reader: The folder of a reader, a small model that is trained on the annotated queries.
         planner: The default planner's name. If this planner cannot run, ``parser`` replaces
             ``ensemble``, and ``case`` replaces any other planner.
         options: The options that the domain adds to ``ask``, besides those of its scope fields.
         openers: Maps an option's name to a function that opens the stores for the option's value.
-        mark: The name of a file in the domain's folder that exists if the stores are built.
+        mark: The name of a file that exists in the domain's folder once the stores are built.
         looping: Returns the open domain with tools that search by relevance feedback. It is
             ``None`` if feedback brings no gain.
         reads_passages: True if the results are passages of documents. The quoting generator then
             uses the encoder's cross-encoder, which was trained on such passages.
-        generator: Returns the generator for answers without a language model.
-        tool_pools: A file with other names and descriptions of the tools, for training prompts.
-        answer: Answers a request without a question, by an option that is not in ``openers``.
+        generator: Returns the generator for answers without a language model, by default
+            ``ExtractiveGenerator``.
+        tool_pools: A file of alternative names and descriptions of the tools, for training prompts.
+        answer: Answers a request that gives an option such as ``image`` instead of a question.
     """
 
     name: str

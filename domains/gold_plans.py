@@ -1,4 +1,4 @@
-"""Runs the gold plans of a domain's annotated queries, to count the steps that have results."""
+"""Runs the annotated (gold) plans of a domain's queries, to count the steps that have results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GoldRun:
 
 
 class _WatchedScope(Mapping[str, str]):
-    """A scope that records if it is read: a plan that does not read scopes needs only one run."""
+    """A scope that records whether it is read. A plan that reads no scope needs only one run."""
 
     def __init__(self, scope: Mapping[str, str]) -> None:
         self._scope, self.is_read = scope, False
@@ -60,26 +60,28 @@ def scope_combinations(domain: Domain) -> list[dict[str, str]]:
 
 def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) -> list[Outcome]:
     """Run the steps of a gold plan in order, without time limits; return the outcomes."""
+    context = CallContext(question=query.query, scope=scope)
     outcomes: dict[int, Outcome] = {}
     for number, step in enumerate(query.plan.steps, 1):
         inputs = StepInputs(query.query, query.record.context, outcomes)
         tool = toolbox[step.tool]
         try:
             assert tool.run is not None
-            returned = tool.run(inputs.arguments(step), CallContext("", "", "", query.query, scope))
-            results = rows(tool, returned)
-            status: Status = "done" if results or not tool.results else "empty"
+            result_rows = rows(tool, tool.run(inputs.arguments(step), context))
+            # A tool that declares no fields of results returns no rows.
+            status: Status = "done" if result_rows or not tool.results else "empty"
         except MissingReferenceError:
-            results, status = [], "skipped"
-        outcomes[number] = Outcome(f"s{number}", step.tool, status, rows=results)
+            result_rows, status = [], "skipped"
+        outcomes[number] = Outcome(f"s{number}", step.tool, status, rows=result_rows)
     return list(outcomes.values())
 
 
 def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list[GoldRun]:
     """Run the gold plans of the domain's queries, except of queries that declare tools.
 
-    A plan runs in one scope after another until all its steps end ``done``; of these runs, the one
-    with the most ``done`` steps is returned. ``encoder`` is the stores' encoder.
+    A plan runs in one scope after another until all its steps end ``done``, or once if it reads no
+    scope. Of these runs, the one with the most ``done`` steps is returned. ``encoder`` is the
+    stores' encoder.
     """
     queries = [query for query in domain.queries() if not query.record.tools_extra]
     # One batch for all texts is faster; the encoder's cache keeps the vectors for the runs.
@@ -115,7 +117,7 @@ def _texts_to_encode(query: AnnotatedQuery) -> Iterator[str]:
 
 
 def step_counts_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
-    """Return a row for each tool and one for all tools, with the numbers of steps by status."""
+    """Return a row of step counts for each tool and for all; see ``GoldRun.done_elsewhere``."""
     counts: Counter[tuple[str, str]] = Counter(
         (name, "elsewhere" if outcome.step in run.done_elsewhere else outcome.status)
         for run in runs

@@ -1,4 +1,4 @@
-"""A user's own domain: tools, and annotated queries that show their use."""
+"""Makes a domain of a user's own tools, with annotated queries that show the use of the tools."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def own_domain(
     Args:
         name: At most 64 lower-case letters, digits, ``_`` and ``-``, beginning with a letter; not
             the name of a packaged domain.
-        toolbox: The toolbox, or a function that returns it, if opening the tools is slow.
+        toolbox: The toolbox, or a function that returns it when the domain is opened.
         queries: Annotated queries for the planner, a mapping of questions to plans, or a JSON Lines
             file. Without queries, the planner has only the tools' examples.
         description: One sentence about the domain.
@@ -47,13 +47,13 @@ def own_domain(
         scopes: Scope fields with allowed values, the default first. A field without values allows
             any value, and is required. ``tenant`` is reserved.
         reader: The folder of a reader that ``casewright finetune reader`` wrote.
-        stores: Stores that the tools search. The service reports that it is ready when the stores
-            answer; they are closed with the domain.
+        stores: Stores that the tools search. The service reports that it is ready only while the
+            stores answer. The stores are closed with the domain.
 
     Raises:
         InputError: The name is not allowed, an argument has a wrong type, the queries' file cannot
-            be read, or the reader's folder does not exist. Opening the domain raises it if the
-            toolbox cannot be made, or an annotated query's plan is not valid for the toolbox.
+            be read, or the reader's folder does not exist. Opening the domain raises the error if
+            the toolbox cannot be made, or an annotated query's plan is not valid for the toolbox.
     """
     if not _NAME.fullmatch(name):
         raise InputError(
@@ -74,12 +74,12 @@ def own_domain(
             f"The reader {reader_folder} is not a folder. Give the folder that casewright finetune "
             "reader wrote."
         )
-    opened_stores = dict(stores or {})
+    stores_by_name = dict(stores or {})
 
     def open_domain(folder: Path, encoder: Encoder, rebuild: bool) -> OpenDomain:
         tools = toolbox if isinstance(toolbox, Toolbox) else _make_toolbox(name, toolbox)
         _check_plans(name, annotated, tools)
-        return OpenDomain(tools, plan_store(annotated, encoder), opened_stores)
+        return OpenDomain(tools, plan_store(annotated, encoder), stores_by_name)
 
     return Domain(
         name=name,
@@ -127,7 +127,7 @@ def _checked_scopes(name: str, scopes: Mapping[str, Sequence[str]]) -> dict[str,
 
 
 def _checked_texts(texts: Sequence[str], label: str) -> tuple[str, ...]:
-    # A string is a sequence of strings, too.
+    # A string is a sequence of strings, but no list of texts.
     if not isinstance(texts, Sequence) or isinstance(texts, str | bytes):
         raise InputError(f"{label} are a {type(texts).__name__}. Give a list of texts.")
     if wrong := [text for text in texts if not isinstance(text, str)]:

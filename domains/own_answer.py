@@ -1,4 +1,4 @@
-"""Options that a domain adds to ``casewright ask``, and answers to requests by these options."""
+"""Options that a domain adds to ``casewright ask``, and answers to requests with these options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.planner.chat_call import Chat
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option that a domain adds to ``casewright ask``; a flag has no ``metavar``."""
+    """An option that a domain adds to ``casewright ask``; without a ``metavar``, it is a flag."""
 
     name: str
     help: str
@@ -23,7 +23,10 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OwnRequest:
-    """A request by options (a flag is ``True``); ``name`` names the chat model, or is ``reuse``."""
+    """A request by options instead of a question; the value of a flag is ``True``.
+
+    ``name`` is the name of the chat model, or ``reuse`` if there is no chat model.
+    """
 
     options: Mapping[str, Any]
     chat: Chat | None = None
@@ -43,9 +46,8 @@ class OwnAnswer:
     """An answer, ready to be shown.
 
     Attributes:
-        lines: The lines of text to print: the input that was read, the cases used, the answer, and
-            the result of the answer's check.
-        record: The answer as a JSON-plain mapping.
+        lines: The text to print: the input as it was read, the cases used, the answer, its check.
+        record: The answer as a mapping of JSON values.
         page: The answer as one HTML document with its images.
         right: True if the answer is proved to be right.
     """
@@ -77,5 +79,5 @@ class OwnAnswer:
 IMAGE_OPTIONS = (
     Option("image", "An image to ask about, without a question.", "FILE"),
     Option("html", "With --image, also write the answer as a page.", "FILE"),
-    Option("retain", "With --image, keep an answer that is proved."),
+    Option("retain", "With --image, keep the answer as a case if it is proved."),
 )

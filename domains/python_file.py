@@ -24,7 +24,7 @@ def is_file_reference(text: str) -> bool:
 
 
 def load_object(reference: str, option: str, expected: str) -> Any:
-    """Return the object that ``FILE.py:NAME`` names; a process runs the file only once.
+    """Return the object that ``FILE.py:NAME`` names; the file runs only once in a process.
 
     Errors name the ``option`` and the ``expected`` kind of object, such as ``a CaseStore``. Raise
     ``InputError`` if the file does not exist, raises an exception, or does not define the name.
@@ -37,7 +37,7 @@ def load_object(reference: str, option: str, expected: str) -> Any:
         )
     file = Path(parts["file"]).resolve()
     with running_user_code(f"{option} {reference}"):
-        value = vars(_module(file)).get(parts["name"])
+        value = vars(_run_file(file)).get(parts["name"])
     if value is None:
         raise InputError(
             f"{option} {reference}: {file.name} has no {parts['name']}. Define {expected} there."
@@ -68,14 +68,14 @@ def running_user_code(source: str) -> Iterator[None]:
 
 
 @cache
-def _module(file: Path) -> Any:
+def _run_file(file: Path) -> Any:
     # The name is unique, since an installed module may have the file's name.
     name = f"casewright_file_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Python looks up annotations by the module's name.
+    # To evaluate annotations, Python looks the module up by its name.
     sys.modules[name] = module
     # The file may import modules from its folder, as a script does.
     folder = str(file.parent)

@@ -1,4 +1,4 @@
-"""The lookup of domains by name."""
+"""Finds domains by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def domain_names() -> list[str]:
 
 
 def check_domain(name: str) -> None:
-    """Raise ``InputError`` for an unknown name; this imports no domain, and runs no file."""
+    """Raise ``InputError`` for an unknown name, without importing a domain or running a file."""
     if not is_file_reference(name) and name not in extensions("domain"):
         raise InputError(
             f"There is no domain {name!r}. Domains are: {listed('domain')}; name your own as "
@@ -27,7 +27,7 @@ def check_domain(name: str) -> None:
 
 
 def find_domain(name: str) -> Domain:
-    """Return the domain with a name or ``FILE.py:NAME``; ``InputError`` if there is none."""
+    """Return the domain with a name or ``FILE.py:NAME``; raise ``InputError`` if there is none."""
     if not is_file_reference(name):
         check_domain(name)
         return _require_domain(extension("domain", name), f"The domain {name}")

@@ -20,10 +20,10 @@ def merge_hits(first: Sequence[Hit], second: Sequence[Hit]) -> list[Hit]:
 def search_arguments(
     store: CaseStore, k: int, min_relevance: float, share_of_best: float, loop: Search | None
 ) -> dict[str, Any]:
-    """Return arguments for ``tool_from_store``: a search with or without relevance feedback.
+    """Return arguments for ``tool_from_store``; ``loop`` is a search by relevance feedback, if any.
 
-    A single search returns at most ``k`` hits. A feedback loop adds at most ``2 * k``
-    relevant hits, which come first.
+    A search without feedback returns at most ``k`` hits. The loop adds at most ``2 * k`` relevant
+    hits, which come first.
     """
     if loop is None:
         return {"k": k, "min_relevance": min_relevance, "near_best": share_of_best}
@@ -38,14 +38,14 @@ def search_arguments(
 
 
 def search_toolbox(search: Callable[..., Sequence[dict[str, Any]]], question: str) -> Toolbox:
-    """Return a toolbox whose only tool is ``search``; ``question`` is the tool's example."""
+    """Return a toolbox whose only tool is ``search``; its example is a call for ``question``."""
     example = ToolExample(question, f"s1 = {search.__name__}(query=question)")
-    sources = {"query": ("question", "literal")}
+    sources = {"query": ("question", "literal")}  # the whole question, or a text of the plan
     return Toolbox([tool_from_function(search, sources=sources, example=example)])
 
 
 def search_queries(prefix: str, tool: str, questions: Sequence[str]) -> list[AnnotatedQuery]:
-    """Return the questions as annotated queries, whose plans are one call of a search tool."""
+    """Return annotated queries that call a search tool once; their ids begin with ``prefix``."""
     plan = f"s1 = {tool}(query=question)"
     return [
         AnnotatedQuery.read({"id": f"{prefix}{number}", "query": query, "plan": plan})

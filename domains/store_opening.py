@@ -1,4 +1,4 @@
-"""Stores that wait for another process to free their folder, or that open at the first use."""
+"""Opens stores: waits while another process uses their folder, or opens them at first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casewright.stores import CaseSchema, CaseStore
 from casewright.stores.progress import note
 
 Opened = TypeVar("Opened")
-#: Seconds to wait for another process that uses the same folder.
+#: Seconds to wait for another process that uses a store's folder.
 LOCK_SECONDS = 60.0
 #: Seconds until the user is told that the command waits.
 SECONDS_BEFORE_NOTE = 2.0
@@ -26,9 +26,10 @@ def open_waiting(schema: CaseSchema, location: str | Path) -> CaseStore:
 
 
 def wait_for_folder(open_within: Callable[[float], Opened], name: str) -> Opened:
-    """Return the result of ``open_within(seconds)``; tell the user about a long wait for ``name``.
+    """Open a folder with ``open_within(seconds)``, and return the result.
 
-    Raise ``StoreLockedError`` if another process locks the folder for longer than a minute.
+    If the wait is long, a note tells the user that another process uses ``name``. Raise
+    ``StoreLockedError`` if another process locks the folder for longer than a minute.
     """
     try:
         return open_within(SECONDS_BEFORE_NOTE)
@@ -38,7 +39,7 @@ def wait_for_folder(open_within: Callable[[float], Opened], name: str) -> Opened
 
 
 class _LazyStore:
-    """A thread-safe proxy of a store, which opens the store at the first use."""
+    """A thread-safe proxy that opens its store at the first use."""
 
     def __init__(self, open_store: Callable[[], CaseStore]) -> None:
         self._open_store = open_store

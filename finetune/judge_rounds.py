@@ -21,7 +21,7 @@ from casewright.stores.feedback import (
     Strategy,
     case_text,
 )
-from casewright.stores.feedback.features import FIRST_FEATURES, LATER_FEATURES, feature_rows
+from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 
 #: The defaults of a feedback loop: numbers of cases in the first round and in a later round.
 FIRST_K, MORE_K = 10, 5
@@ -109,7 +109,7 @@ class LoopRunner:
 
 def probabilities(model: JudgeModel, round_: Round) -> NDArray[np.float64]:
     """Return a model's probabilities (n,) that the candidates of a round are relevant."""
-    regression, names = (model.later, LATER_FEATURES) if round_.is_later else (model.first, FIRST_FEATURES)
+    regression, names = (model.later, LATER) if round_.is_later else (model.first, FIRST)
     return regression.probabilities(round_.features, names)
 
 

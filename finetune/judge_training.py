@@ -17,7 +17,7 @@ from casewright.finetune import judge_rounds
 from casewright.finetune.judge_rounds import LoopRunner, Marker, Round, model_marker
 from casewright.finetune.judge_sets.sets import LabelledSet
 from casewright.stores.feedback import JudgeModel
-from casewright.stores.feedback.features import FIRST_FEATURES, LATER_FEATURES
+from casewright.stores.feedback.features import FIRST, LATER
 from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.progress import progress_bar
 
@@ -121,7 +121,7 @@ def _training_rounds(runners: Sequence[LoopRunner], marker: Marker) -> list[_Que
 def _fit_judge(rounds: Sequence[_QuestionRound]) -> JudgeModel:
     first = [item for item in rounds if not item.round.is_later]
     later = [item for item in rounds if item.round.is_later]
-    return JudgeModel(_regression(first, FIRST_FEATURES, "first"), _regression(later, LATER_FEATURES, "later"))
+    return JudgeModel(_regression(first, FIRST, "first"), _regression(later, LATER, "later"))
 
 
 def _regression(rounds: Sequence[_QuestionRound], names: Sequence[str], kind: str) -> Regression:
@@ -211,8 +211,8 @@ def _fit_control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int)
         marked_share = float(np.mean(judge.probabilities(features, names) >= judge.threshold))
         return float(np.quantile(other.probabilities(features, names), 1 - marked_share))
 
-    first = threshold(False, FIRST_FEATURES, model.first, control.first)
-    return _with_thresholds(control, first, threshold(True, LATER_FEATURES, model.later, control.later))
+    first = threshold(False, FIRST, model.first, control.first)
+    return _with_thresholds(control, first, threshold(True, LATER, model.later, control.later))
 
 
 def _shuffle_labels(rounds: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:

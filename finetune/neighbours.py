@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from casewright.finetune.plan_shape import plan_class
 from casewright.planner import AnnotatedQuery, PlanRequest
 from casewright.planner.plan import context_fields
-from casewright.planner.spans import RUNS, normalized
+from casewright.planner.spans import WORD_RUNS, normalized
 from casewright.stores import Encoder
 from casewright.tools import Toolbox, ToolSpec
 
@@ -28,7 +28,7 @@ BLOCK_ROWS = 1024
 @lru_cache(maxsize=1 << 16)
 def question_key(text: str) -> str:
     """Return a question's words in lower case; repetitions of a question have the same key."""
-    return " ".join(RUNS.findall(normalized(text)))
+    return " ".join(WORD_RUNS.findall(normalized(text)))
 
 
 def present_fields(context: Mapping[str, Any]) -> dict[str, Any]:

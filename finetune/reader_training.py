@@ -225,7 +225,7 @@ def _loss(
                 options[row, index] = classes[row, index] = template
             hidden = rng.random() < settings.hidden
             previous[row, index + 1] = network.unknown if hidden or template is None else template
-            weights = query.input.coverage(query.spans[index], width)
+            weights = query.input.token_weights(query.spans[index], width)
             literal_weights[row, index + 1] = torch.from_numpy(weights)
         options[row, len(query.templates)] = classes[row, len(query.templates)] = 0
     decoded = network.decode(states, mask, previous, literal_weights)

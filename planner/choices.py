@@ -12,7 +12,7 @@ from casewright.errors import PlanError
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import ContextRef, ListValue, Literal, QuestionRef, Step
 from casewright.planner.request import PlanRequest
-from casewright.planner.spans import RUNS
+from casewright.planner.spans import WORD_RUNS
 from casewright.tools import Parameter, Source, ToolSpec
 from casewright.tools.alias import NAME
 
@@ -28,7 +28,7 @@ def plan_choices(request: PlanRequest) -> dict[str, Any]:
     ``text`` any text, ``span`` a span of the question, ``number`` any number.
     """
     question = " ".join(request.question.split())
-    matches = [*RUNS.finditer(question)]
+    matches = [*WORD_RUNS.finditer(question)]
     ends = [match.start() for match in matches[1:]] + [len(question)]
     return {
         "most_steps": request.max_steps,

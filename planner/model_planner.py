@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _PromptedRequest:
-    """A request, its prompt, and the seconds that rendering the prompt took."""
+    """A request with its prompt, and the time that it took to render the prompt."""
 
     request: PlanRequest
     prompt: PromptTokens
-    seconds: float
+    prompt_seconds: float
 
 
 class ModelPlanner:
@@ -50,27 +50,28 @@ class ModelPlanner:
     as the paper's planner does; lines before and after the plan are ignored. If the plan is not
     valid, the result has the fallback planner's plan, and the model's text as ``written``.
 
-    With a draft planner, the model scores that planner's plan in one forward pass, and decodes from
-    the first token that it would not choose itself (speculative decoding). The plan is the same as
-    without a draft (see ``Decoder.write``). ``tokens["model_steps"]`` of the result counts the
-    decoding steps, and ``tokens["drafted"]`` counts the steps that the draft saved.
+    With a draft planner, the model reads the draft planner's plan in one forward pass, and keeps
+    the tokens up to the first one that the model would not choose (speculative decoding). The plan
+    is the same as without a draft (see ``Decoder.write``). In the result,
+    ``tokens["model_steps"]`` is the number of decoding steps, and ``tokens["drafted"]`` is the
+    number of steps that the draft saved.
 
     Args:
         model: The language model; see ``load_language_model``.
         fallback: Planner for requests on which the model fails; by default ``FallbackPlanner``.
         plan_cases: Store of the plan cases that the prompt shows as examples.
         examples: Maximum number of plan cases in a prompt.
-        selection: Selection of the plan cases.
-        seconds: Deadline of a plan, or of a batch of plans.
+        selection: Selects the plan cases for a prompt.
+        seconds: Time limit for a plan, or for a batch of plans.
         tokens: Maximum number of tokens of a plan; by default ``MAX_TOKENS``, or ``FREE_TOKENS``
             without a grammar.
         batch: Maximum number of questions that ``plan_many`` decodes together.
         constrained: True if the model writes under the grammar.
-        draft: Quick planner, such as the case planner, whose plans are drafts for questions that
-            are decoded alone.
-        head_folder: Folder in which processes share the cached prompt prefixes ("heads") of a model
-            that was loaded from files; by default ``heads`` in the cache folder. With ``None``, the
-            prefixes are only in memory.
+        draft: Quick planner that writes drafts, such as the case planner. It is used for a question
+            that is decoded alone, not in a batch.
+        head_folder: Folder with cached prompt prefixes ("heads"), which processes share if the
+            model was loaded from files; by default ``heads`` in the cache folder. With ``None``,
+            prefixes are cached only in memory.
     """
 
     def __init__(
@@ -100,9 +101,9 @@ class ModelPlanner:
         self._plan_cases = plan_cases
         self._examples = examples
         self._selection = selection
-        self._seconds = seconds
+        self._max_seconds = seconds
         default_tokens = MAX_TOKENS if constrained else FREE_TOKENS
-        self._tokens = default_tokens if tokens is None else tokens
+        self._max_tokens = default_tokens if tokens is None else tokens
         self.batch = batch
         self.name = f"model:{model.name}{'' if constrained else ', grammar off'}"
 
@@ -111,34 +112,34 @@ class ModelPlanner:
         return self.plan_many([request])[0]
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the same as ``plan``, which runs in a daemon thread."""
+        """Run ``plan`` in a daemon thread and return its result."""
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
         """Return a plan for each request, in order.
 
         Requests with the same prompt prefix are decoded together, in batches. A result's time is
-        its share of the batch's time.
+        the time for its prompt and an equal share of its batch's time.
         """
         results: dict[int, PlanResult] = {}
         groups: dict[tuple[int, ...], list[tuple[int, _PromptedRequest]]] = defaultdict(list)
-        for number, request in enumerate(requests):
+        for index, request in enumerate(requests):
             started = time.perf_counter()
             try:
                 prompt = self._prompt(request)
-            except Exception as error:  # noqa: BLE001 - a planner never raises for its model
+            except Exception as error:  # noqa: BLE001 - a planner must not raise a model's error
                 seconds = time.perf_counter() - started
-                results[number] = self._fallback_result(request, error, seconds)
+                results[index] = self._fallback_result(request, error, seconds)
             else:
                 prompted = _PromptedRequest(request, prompt, time.perf_counter() - started)
-                groups[prompt.head].append((number, prompted))
+                groups[prompt.head].append((index, prompted))
         for group in groups.values():
-            # Shorter prompts are padded to the longest of their batch.
-            group.sort(key=lambda numbered: len(numbered[1].prompt.tail))
+            # Sorted by length, since a batch pads its prompts to the length of the longest one.
+            group.sort(key=lambda indexed: len(indexed[1].prompt.tail))
             for start in range(0, len(group), self.batch):
-                numbers, batch = zip(*group[start : start + self.batch], strict=True)
-                results.update(zip(numbers, self._batch_results(batch), strict=True))
-        return [results[number] for number in range(len(requests))]
+                indices, batch = zip(*group[start : start + self.batch], strict=True)
+                results.update(zip(indices, self._batch_results(batch), strict=True))
+        return [results[index] for index in range(len(requests))]
 
     def prompt_tokens(self, request: PlanRequest) -> int:
         """Return the length of the prompt for a request, in tokens."""
@@ -146,9 +147,9 @@ class ModelPlanner:
         return len(prompt.head) + len(prompt.tail)
 
     def ranked(self, request: PlanRequest, plans: Sequence[Plan]) -> Mapping[Plan, float]:
-        """Return the model's log-probabilities of these plans and of its own plan.
+        """Return log-probabilities: of these plans, and of the plan that the model writes.
 
-        The given plan with the highest log-probability is the draft of the model's own plan.
+        The most probable of the given plans is the draft of the plan that the model writes.
 
         Raises:
             DecodingError: The model runs out of time or tokens, or the prompt is too long.
@@ -157,15 +158,16 @@ class ModelPlanner:
         """
         from casewright.planner.decoding import DecodingLimits
 
-        limits = DecodingLimits(self._tokens, time.perf_counter() + self._seconds)
+        limits = DecodingLimits(self._max_tokens, time.perf_counter() + self._max_seconds)
         prompt = self._prompt(request)
         answer_by_plan = {plan: self._answer_tokens(plan) for plan in plans}
         with self._decoder.session(prompt.head, limits) as session:
             session.feed(prompt.tail)
             tree = session.read_tree([*answer_by_plan.values()], limits)
             scores = {p: tree.log_probability(answer) for p, answer in answer_by_plan.items()}
-            matcher, ends = self._new_matcher(request), self._model.ends
-            tokens: Sequence[int] | None = tree.greedy_tokens(matcher, ends)
+            matcher, end_tokens = self._new_matcher(request), self._model.ends
+            tokens: Sequence[int] | None = tree.greedy_tokens(matcher, end_tokens)
+            # ``None``: the plan that the model writes is none of the given plans.
             if tokens is None:
                 draft = str(max(scores, key=lambda plan: scores[plan])) if scores else ""
                 matcher = self._new_matcher(request)
@@ -186,18 +188,18 @@ class ModelPlanner:
         examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
         context_length = self._model.context_length
         while True:
-            tokens = self._model.encode(render_prompt(request, examples))
-            tokens = replace(tokens, tail=(*tokens.tail, *self._fixed_tokens(request)))
-            length = len(tokens.head) + len(tokens.tail)
-            if not examples or context_length is None or length + self._tokens <= context_length:
-                return tokens
+            prompt = self._model.encode(render_prompt(request, examples))
+            prompt = replace(prompt, tail=(*prompt.tail, *self._fixed_tokens(request)))
+            needed = len(prompt.head) + len(prompt.tail) + self._max_tokens
+            if not examples or context_length is None or needed <= context_length:
+                return prompt
             examples.pop()
 
     def _batch_results(self, batch: Sequence[_PromptedRequest]) -> list[PlanResult]:
         from casewright.planner.decoding import DecodingLimits
 
         started = time.perf_counter()
-        limits = DecodingLimits(self._tokens, started + self._seconds)
+        limits = DecodingLimits(self._max_tokens, started + self._max_seconds)
         prompts = [item.prompt for item in batch]
         matchers: list[Matcher] = []
         outcomes: Sequence[Written | Exception]
@@ -212,12 +214,12 @@ class ModelPlanner:
                 outcomes = [written]
             else:
                 outcomes = self._decoder.write_many(prompts, matchers, limits=limits)
-        except Exception as error:  # noqa: BLE001 - a planner never raises for its model
+        except Exception as error:  # noqa: BLE001 - a planner must not raise a model's error
             outcomes = [error] * len(batch)
         seconds_each = (time.perf_counter() - started) / len(batch)
         texts = [self._text_so_far(matcher) for matcher in matchers] or [""] * len(batch)
         return [
-            self._result(item.request, outcome, text, item.seconds + seconds_each)
+            self._result(item.request, outcome, text, item.prompt_seconds + seconds_each)
             for item, outcome, text in zip(batch, outcomes, texts, strict=True)
         ]
 
@@ -227,7 +229,7 @@ class ModelPlanner:
         try:
             plan = self._draft.plan(request).plan
             request.validate(plan)
-        except Exception:  # noqa: BLE001 - a plan is the same without a draft
+        except Exception:  # noqa: BLE001 - the plan is the same without a draft
             return ""
         return str(plan)
 
@@ -236,16 +238,16 @@ class ModelPlanner:
         return self._model.encode_plan(text) if text else []
 
     def _text_so_far(self, matcher: Matcher) -> str:
-        """Return the text that was written, even if decoding was stopped; empty under a grammar."""
+        """Return the text that the model has written so far; empty under a grammar."""
         from casewright.planner.decoding.free_matcher import FreeMatcher
 
         return self._model.decode(matcher.tokens) if isinstance(matcher, FreeMatcher) else ""
 
     def _result(
-        self, request: PlanRequest, outcome: Written | Exception, text: str, seconds: float
+        self, request: PlanRequest, outcome: Written | Exception, text_so_far: str, seconds: float
     ) -> PlanResult:
         if isinstance(outcome, Exception):
-            return self._fallback_result(request, outcome, seconds, text)
+            return self._fallback_result(request, outcome, seconds, text_so_far)
         tokens = {
             "input": outcome.prompt_tokens,
             "output": len(outcome.tokens),
@@ -276,7 +278,7 @@ class ModelPlanner:
 
 
 def _fixed_steps_text(request: PlanRequest) -> str:
-    """Return the text of the fixed steps and the beginning of the model's first step."""
+    """Return the fixed steps and the beginning of the next step as text; empty if none is fixed."""
     fixed = request.fixed
     return f"{fixed}\ns{len(fixed.steps) + 1} = " if fixed.steps else ""
 

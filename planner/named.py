@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 #: Names of the case planner, the classifiers (a baseline), the plan parser, and the ensemble.
 CASE_PLANNER, CLASSIFIERS, PARSER, ENSEMBLE = "case", "classifiers", "parser", "ensemble"
-#: Prefix of the name of a planner with a local language model; its folder or name follows.
+#: Prefix of the name of a planner with a local language model; the model's folder or name follows.
 LOCAL = "local:"
-#: Prefix of the name of a local model that writes one step at a time.
+#: Prefix of the name of a planner whose local language model writes one step at a time.
 AGENT = "agent:"
 
 
@@ -38,7 +38,7 @@ class ModelSettings:
         adapter: Folder or name of a PEFT adapter.
         device: Device of the model; by default a GPU if there is one.
         dtype: Type of the weights; by default bfloat16 on a GPU, else float32.
-        examples: Number of plan cases in the prompt; by default the planner's own.
+        examples: Number of plan cases in the prompt; by default the planner's own number.
         constrained: True for decoding under the request's grammar.
     """
 
@@ -56,7 +56,8 @@ class PlannerParts:
     Attributes:
         name: The planner's name, including the part after the colon.
         reader: The domain's reader, if there is one and ``NamedPlanner.reads`` is true.
-        queries: Function that returns the domain's annotated queries.
+        queries: Function that returns the domain's annotated queries; by default ``list``, which
+            returns none.
         encoder: Encoder of the queries; ``None`` for the packaged encoder.
         scope: The user's scope, for a planner that calls tools.
     """
@@ -76,15 +77,15 @@ class NamedPlanner:
 
     Attributes:
         make: Makes the planner; raises ``InputError`` if its arguments are not sufficient.
-        argument: Placeholder, such as ``FOLDER``, of the part after the planner's name and a colon;
-            empty if the name has no such part.
-        bare: True if the part after the colon may be left out.
-        takes: Names of the ``ModelSettings`` that the planner takes; a planner that takes
+        argument: Placeholder, such as ``FOLDER``, for what follows the planner's name and a colon;
+            empty if nothing follows.
+        bare: True if the planner's name may also stand alone, without a colon and an argument.
+        takes: Names of the fields of ``ModelSettings`` that the planner uses. A planner that uses
             ``device`` has a language model in this process.
         reads: True if the planner uses the domain's reader (``PlannerParts.reader``).
         shared: True if the planner can serve several users: it calls no tools while it plans.
-        model: Loads the planner's language model in this process from a name and settings, or
-            raises ``InputError``; ``None`` if the planner has no such model.
+        model: Loads the language model of a planner with this name and these settings; raises
+            ``InputError`` if it cannot. ``None`` if the planner has none, or loads it when needed.
     """
 
     make: Callable[[PlannerParts], Planner]
@@ -96,7 +97,7 @@ class NamedPlanner:
     model: Callable[[str, ModelSettings], LanguageModel] | None = None
 
     def settings(self, settings: ModelSettings) -> ModelSettings:
-        """Return the settings with defaults for those that this planner does not take."""
+        """Return the settings; those that this planner does not use have their defaults."""
         return ModelSettings(**{name: getattr(settings, name) for name in self.takes})
 
 
@@ -139,7 +140,7 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
             problem, usable_with = "has no prompt", "a language model"
         elif setting.name == "constrained":
             problem, usable_with = "has no grammar to switch off", local_option
-        elif "device" in planner.takes:
+        elif "device" in planner.takes:  # The packaged adapter, alone or in the ensemble.
             problem, usable_with = "is an adapter itself", f"{local_option}, or without --planner"
         else:
             problem, usable_with = "is no local model", local_option
@@ -157,13 +158,13 @@ def refuse_single_user_planner(name: str | None) -> None:
         )
 
 
-def is_local(name: str) -> bool:
-    """Return True if a planner of this name has a language model in this process."""
+def has_local_model(name: str) -> bool:
+    """Return True if ``local_model`` can load the language model of this planner."""
     return named_planner(name).model is not None
 
 
-def writes_locally(name: str) -> bool:
-    """Return True if a planner of this name has a local model that writes a whole plan at once."""
+def has_whole_plan_model(name: str) -> bool:
+    """Return True if this planner has a local model that writes a whole plan at once."""
     return "constrained" in named_planner(name).takes
 
 
@@ -172,7 +173,7 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 
     Raises:
         InputError: The model does not exist or cannot be used.
-        DependencyError: A package that the model needs, or the packaged base, is not installed.
+        DependencyError: A package that the model needs, or its packaged base, is not installed.
     """
     model = named_planner(name).model
     if model is None:
@@ -181,10 +182,10 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 
 
 def planner_for_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
-    """Return a planner's name and adapter; without a name, choose a planner for the adapter.
+    """Return a planner's name and its adapter; choose a planner if only an adapter is given.
 
-    A given name and the adapter are returned unchanged. A chosen name contains the adapter:
-    an adapted plan parser gets the ensemble if its model can run, or else the plan parser.
+    The chosen planner's name contains the adapter, so the returned adapter is ``None``. For an
+    adapted plan parser, the ensemble is chosen if the packaged adapter can run, or else the parser.
     """
     if adapter is None or name is not None:
         return name, adapter
@@ -221,7 +222,7 @@ def _usage(name: str) -> str:
     try:
         argument = extension("planner", name).argument
     except CasewrightError:
-        # The planner's package cannot be imported; making the planner raises this error too.
+        # The planner's package cannot be imported. ``make_planner`` raises the same error.
         argument = ""
     return f"{name}:{argument}" if argument else name
 
@@ -241,5 +242,5 @@ def _chat_planner(parts: PlannerParts) -> Planner:
     )
 
 
-#: Factory for names without an entry point: a LangChain chat model, ``provider:model``.
+#: Factory of planners with a LangChain chat model, for names ``provider:model`` (no entry point).
 CHAT = NamedPlanner(_chat_planner, takes=frozenset({"examples"}), reads=True)

@@ -1,13 +1,12 @@
-"""Factories of Casewright's own planners, which entry points name."""
+"""Factories of Casewright's own planners; the package's entry points refer to them."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from casewright.planner.case_planner import CasePlanner
-from casewright.planner.ensemble import EnsemblePlanner
+from casewright.planner.ensemble import MAX_PARSER_CANDIDATES, EnsemblePlanner
 from casewright.planner.history import HistoryReuse
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.model_planner import ModelPlanner
@@ -38,9 +37,9 @@ from casewright.stores import CaseStore
 def _case(parts: PlannerParts) -> Planner:
     if not (parts.reader and is_runnable()):
         return CasePlanner(parts.plan_cases, parts.reader)
-    # The ensemble plans for tools that a request adds, from their descriptions. It ranks six
-    # candidates: the best plan with such a tool is often not among the parser's first three.
-    untrained = _new_ensemble(ParserReuse(None), plan_cases=None, parser_candidates=6)
+    # A request may add tools on which the reader was not trained. The ensemble reads their
+    # descriptions. The best plan with such a tool is often not among the parser's first three.
+    untrained = _new_ensemble(ParserReuse(store=None), plan_cases=None, parser_candidates=6)
     return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
 
 
@@ -60,13 +59,13 @@ def _new_ensemble(
     plan_cases: CaseStore | None,
     settings: ModelSettings | None = None,
     name: str = ENSEMBLE,
-    **options: Any,
+    parser_candidates: int = MAX_PARSER_CANDIDATES,
 ) -> EnsemblePlanner:
     def load() -> ModelPlanner:
         model = local_model(SHIPPED, settings or ModelSettings())
         return ModelPlanner(model, plan_cases=plan_cases, examples=example_count(SHIPPED))
 
-    return EnsemblePlanner(parser, load, name=name, **options)
+    return EnsemblePlanner(parser, load, name=name, parser_candidates=parser_candidates)
 
 
 def _model_planner(parts: PlannerParts) -> Planner:
@@ -83,9 +82,9 @@ def _model_planner(parts: PlannerParts) -> Planner:
 
 
 def example_count(name: str) -> int:
-    """Return the number of plan cases in a model's prompt; for a tuned model, as in its training.
+    """Return the number of plan cases in prompts for a planner, a local model or a chat model.
 
-    The name belongs to a planner, a local model or a chat model.
+    For a tuned model, it is the number in the training prompts.
     """
     if name == SHIPPED:
         return adapter_example_count()
@@ -104,7 +103,7 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
     return _load(folder, settings.adapter, settings.device, settings.dtype)
 
 
-# These arguments alone determine the model; the grammar and an agent do not change it.
+# The arguments are the cache key, so agents and planners with or without a grammar share a model.
 @lru_cache(maxsize=1)
 def _load(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
     from casewright.planner.language_model import load_language_model
@@ -115,9 +114,10 @@ def _load(name: str, adapter: str | None, device: str | None, dtype: str | None)
 _load_shipped = lru_cache(maxsize=1)(load_shipped)
 
 
+#: Names of all model settings.
 _SETTINGS = frozenset({"adapter", "device", "dtype", "examples", "constrained"})
 CASE = NamedPlanner(_case, reads=True)
-#: The packaged plan parser, or a parser of ``finetune adapt`` or ``finetune parser``.
+#: The packaged plan parser, or one that ``finetune adapt`` or ``finetune parser`` wrote.
 PARSER = NamedPlanner(_parser, "FOLDER", bare=True)
 #: Any causal language model, by its folder or name.
 LOCAL_MODEL = NamedPlanner(_model_planner, "FOLDER", takes=_SETTINGS, reads=True, model=local_model)
@@ -125,6 +125,6 @@ LOCAL_MODEL = NamedPlanner(_model_planner, "FOLDER", takes=_SETTINGS, reads=True
 BASE = NamedPlanner(_model_planner, takes=_SETTINGS, reads=True, model=local_model)
 #: The packaged adapter.
 ADAPTER = NamedPlanner(_model_planner, takes=_SETTINGS - {"adapter"}, reads=True, model=local_model)
-#: The ensemble of a plan parser, by default the packaged parser, and the packaged adapter, which
+#: The ensemble: the packaged adapter and a plan parser, by default the packaged parser. The adapter
 #: is loaded when the parser is unsure for the first time.
 TOGETHER = NamedPlanner(_ensemble, "FOLDER", bare=True, takes=frozenset({"device", "dtype"}))

@@ -1,9 +1,10 @@
 """Tool retrieval: reduction of large toolboxes to the tools that a question may need.
 
-A planner reads all tools of a request; hundreds of tools take minutes until they are cached. Only
+A planner reads all tools of a request; the first plan with hundreds of tools takes minutes. Only
 the tools with the highest scores are kept. A score has four parts: similarity to the question,
-words shared with it, parameters that the context has, and similar plan cases that call the tool.
-Tools that share fields with the best tools score higher, since they are likely next steps.
+words of the question, parameters with names of context fields, and similar plan cases that call the
+tool. A tool scores higher if its fields (parameters and results) have the same names as fields of
+the best tools, since it is a likely next step.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 #: Maximum number of tools of a request; a larger toolbox is narrowed.
 MAX_TOOLS = 64
-#: Number of tools that are embedded at once. The encoder caches each batch, so a request
-#: continues the work of a cancelled request.
+#: Number of tools that are embedded as one batch. The encoder caches each batch, so the batches of
+#: a cancelled request are not embedded again.
 EMBEDDING_BATCH_SIZE = 256
-BEST_COUNT = 32  # number of tools that raise their neighbours' scores
-NEIGHBOUR_WEIGHT = 10.0  # weight of the neighbours' mean lead (see ``_neighbour_scores``)
-CASE_COUNT = 16  # number of plan cases that are searched
-#: Tools with a common field are neighbours. A field that more tools than this have, such as
-#: "query", makes no neighbours.
+BEST_COUNT = 32  # number of best tools, which raise their neighbours' scores
+NEIGHBOUR_WEIGHT = 10.0  # weight of ``_neighbour_scores``
+CASE_COUNT = 16  # number of similar plan cases that are retrieved
+#: Tools with a field of the same name are neighbours, unless more tools than this have the field,
+#: as with "query".
 MAX_SHARING_TOOLS = 40
 Scores = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def narrowing(
     """Return a planner that narrows large toolboxes; for a small toolbox, the planner itself.
 
     Args:
-        toolbox: The usual toolbox, whose tools are embedded at once, not at the first question.
+        toolbox: The usual toolbox; its tools are embedded now, not at the first question.
         encoder: Encoder of tools and questions; by default the packaged encoder.
         plan_cases: Plan cases; tools of cases with similar questions score higher.
     """
@@ -68,7 +69,7 @@ class NarrowingPlanner:
         self._planner = planner
         self._encoder = encoder
         self._plan_cases = plan_cases
-        # There is room for two toolboxes: the domain's, and perhaps a request's own.
+        # The cache has room for two toolboxes: the domain's, and perhaps a request's own.
         self.index = lru_cache(maxsize=2)(self._index)
         self.name = planner.name
 
@@ -99,7 +100,7 @@ class NarrowingPlanner:
         return _Index(tools, self._encoder or default_encoder())
 
     def _case_scores(self, question: str, position_by_name: dict[str, int]) -> Scores:
-        """Return for each tool the relevance of the most similar case whose plan calls it."""
+        """Return for each tool the relevance of the most similar case with the tool, or 0."""
         scores = np.zeros(len(position_by_name))
         hits = self._plan_cases.search(question, CASE_COUNT) if self._plan_cases is not None else []
         for hit in hits:
@@ -121,27 +122,27 @@ class _NarrowingBatchPlanner(NarrowingPlanner):
 
 
 class _Index:
-    """Search index of a toolbox's tools; ``position_by_name`` maps their names to indices."""
+    """Search index of tools; ``position_by_name`` maps a tool's name to its index in ``tools``."""
 
     def __init__(self, tools: list[ToolSpec], encoder: Encoder) -> None:
         self.tools = tools
         self.position_by_name = {tool.name: position for position, tool in enumerate(tools)}
         self._encoder = encoder
         self._vectors = self._embed([_summary(tool) for tool in tools])
-        self._tools_by_word = _inverted_index([set(_words(_all_text(tool))) for tool in tools])
+        self._positions_by_word = _inverted_index([set(_words(_all_text(tool))) for tool in tools])
         parameter_names = [{p.name for p in tool.parameters} for tool in tools]
-        self._tools_by_parameter = _inverted_index(parameter_names)
-        self._tools_by_field = _inverted_index([set(_field_names(tool)) for tool in tools])
+        self._positions_by_parameter = _inverted_index(parameter_names)
+        self._positions_by_field = _inverted_index([set(_field_names(tool)) for tool in tools])
 
     def scores(self, request: PlanRequest, case_scores: Scores) -> Scores:
-        """Return each tool's score for a request; the previous question counts too."""
+        """Return each tool's score for a request and the conversation's previous question."""
         questions = [request.question, *(turn["question"] for turn in request.history[-1:])]
         vectors = self._encoder.embed(questions)
         similarities = (self._vectors @ vectors.T).max(axis=1)
         scores = 2 * similarities + self._word_scores(" ".join(questions)) + case_scores
         for name, value in request.context.items():
-            tools = self._tools_by_parameter.get(name, []) if value is not None else []
-            scores[tools] += min(1.0, self._rarity(len(tools)) / 5)
+            positions = self._positions_by_parameter.get(name, []) if value is not None else []
+            scores[positions] += min(1.0, self._rarity(len(positions)) / 5)
         total: Scores = scores + NEIGHBOUR_WEIGHT * self._neighbour_scores(scores)
         return total
 
@@ -155,25 +156,25 @@ class _Index:
         return np.concatenate(vectors).astype(np.float64)
 
     def _word_scores(self, question: str) -> Scores:
-        """Return for each tool the total rarity of its words in a question, scaled to at most 1."""
+        """Return the total rarity of the question's words in each tool, scaled to at most 1."""
         scores = np.zeros(len(self.tools))
         for word in set(_words(question)):
-            tools = self._tools_by_word.get(word, [])
-            scores[tools] += self._rarity(len(tools))
+            positions = self._positions_by_word.get(word, [])
+            scores[positions] += self._rarity(len(positions))
         return scores / (scores.max() or 1.0)
 
     def _neighbour_scores(self, scores: Scores) -> Scores:
-        """Return for each tool the weighted mean lead of other tools that share its fields."""
+        """Return for each tool the weighted mean lead of the tools that share a field with it."""
         best_and_next = np.argsort(-scores, kind="stable")[: BEST_COUNT + 1]
-        # How far a best tool's score is above that of the next tool after them; 0 for other tools.
+        # A best tool's lead is its score minus the score of the first tool that is not a best tool.
         leads = np.zeros(len(scores))
         leads[best_and_next] = scores[best_and_next] - scores[best_and_next[-1]]
         sums, weights = np.zeros(len(scores)), np.zeros(len(scores))
-        for tools in self._tools_by_field.values():
-            size = len(tools)
+        for positions in self._positions_by_field.values():
+            size = len(positions)
             if 1 < size <= MAX_SHARING_TOOLS:
-                sums[tools] += (leads[tools].sum() - leads[tools]) / size
-                weights[tools] += (size - 1) / size
+                sums[positions] += (leads[positions].sum() - leads[positions]) / size
+                weights[positions] += (size - 1) / size
         mean: Scores = sums / np.maximum(weights, 1e-9)
         return mean
 
@@ -208,7 +209,7 @@ def _words(text: str) -> list[str]:
 
 
 def _inverted_index(keys_by_tool: Sequence[set[str]]) -> dict[str, list[int]]:
-    """Return the indices of the tools that have a key, by key."""
+    """Return for each key the indices of the tools that have the key."""
     index: dict[str, list[int]] = defaultdict(list)
     for position, keys in enumerate(keys_by_tool):
         for key in sorted(keys):

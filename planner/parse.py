@@ -35,9 +35,9 @@ _STEP_FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
 
 @lru_cache(maxsize=64)
 def parse_plan(text: str) -> Plan:
-    """Return the plan of a text; recent plans are cached, since each node of a run parses the plan.
+    """Parse a plan; recent plans are cached, since each node of the graph parses the plan again.
 
-    Blank lines and spaces around tokens are allowed; steps count from 1 without gaps. Raise
+    Blank lines and spaces around tokens are allowed; steps are numbered from 1 without gaps. Raise
     ``PlanError``, with the step, the rule and the correction, if the text is not a plan.
     """
     if len(text) > MAX_PLAN_CHARACTERS:
@@ -58,14 +58,14 @@ class _LineParser:
     def __init__(self, text: str, number: int) -> None:
         self.text = text
         self.position = 0
-        self.label = f"s{number}"
+        self.step_name = f"s{number}"
 
     def step(self) -> Step:
         name = self._take(_NAME, "a step starts with its name", _STEP_FORM)
-        if name != self.label:
+        if name != self.step_name:
             self._fail(
                 f"The step is called {name[:20]}; steps count from s1 without gaps.",
-                f"Call it {self.label}.",
+                f"Call it {self.step_name}.",
             )
         self._expect("=")
         tool = self._take(_NAME, "the name of a tool is missing", _STEP_FORM)
@@ -97,7 +97,8 @@ class _LineParser:
         text, position = self.text, self.position
         try:
             if text.startswith('"', position):
-                value, self.position = scanstring(text, position + 1, True)
+                is_strict = True  # Control characters must be escaped.
+                value, self.position = scanstring(text, position + 1, is_strict)
                 self._skip_space()
                 return Literal(value)
             if match := self._match(_KEYWORD):
@@ -113,7 +114,7 @@ class _LineParser:
                 f"A text is not a JSON string: {error.msg}.",
                 'Close it with ", put \\ before " and \\ in it, with \\u for a control character.',
             )
-        except PlanError as error:
+        except PlanError as error:  # Raised by ``Literal``, without the step's name.
             self._fail(error.rule, error.mend)
         self.position = position
         self._fail(
@@ -123,6 +124,7 @@ class _LineParser:
         )
 
     def _take(self, pattern: re.Pattern[str], problem: str, correction: str) -> str:
+        """Return the next token, or raise ``PlanError`` if it does not match."""
         match = self._match(pattern)
         if match is None:
             self._fail(f"At {self._next_text()}: {problem}.", correction)
@@ -156,4 +158,4 @@ class _LineParser:
         return repr(characters) if characters else "the end of the line"
 
     def _fail(self, rule: str, correction: str) -> NoReturn:
-        raise PlanError(rule, correction, self.label)
+        raise PlanError(rule, correction, self.step_name)

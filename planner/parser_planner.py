@@ -24,46 +24,46 @@ from casewright.planner.wordings import CaseWordings
 from casewright.stores import Case, CaseStore, default_encoder
 from casewright.tools import NO_EVIDENCE
 
-#: Maximum number of plan cases that the parser reads: a random sample if there are more.
+#: Maximum number of plan cases that the parser reads. If there are more, it reads a random sample.
 MAX_CASES = 240
 #: With fewer than ``MIN_CASES`` cases, a plan's probability is a mean of its probabilities with
-#: and without cases. This is the weight with cases, since few cases make plans slightly worse.
+#: and without cases. The weight with cases is low, since few cases make plans slightly worse.
 CASE_SHARE = 0.3
-#: If all plan cases, at least this number, have the same plan, it precedes the parser's plans.
+#: If there are at least this many plan cases and all have the same plan, that plan comes first.
 MIN_AGREEING_CASES = 4
 #: Confidence in the plan of a case if a message repeats the case's question word by word. In
-#: docs/fine-tuning.md, 37 of 37 such plans are right: at least 0.9, by Wilson's interval.
+#: docs/fine-tuning.md, 37 of 37 such plans are right; the lower bound of Wilson's interval is 0.9.
 REPEATED_CONFIDENCE = 0.9
-#: Minimum numbers of plan cases for the regression of tool sequences: in all, and per sequence.
+#: Minimum numbers of plan cases for the regression: in all, and on average per tool sequence.
 MIN_CASES, MIN_CASES_PER_SEQUENCE = 40, 8
 #: Ridge penalty of the regression. This and the next two numbers were chosen by cross-validation on
 #: 60 questions of a domain (docs/decisions/010-plan-parser.md).
 RIDGE_PENALTY = 0.3
 #: Addend to a predicted share, before its logarithm is taken.
 SMOOTHING = 0.05
-#: Weight of this logarithm.
+#: Weight of this logarithm when it is added to a plan's log-probability.
 LOG_WEIGHT = 2.0
 
 
 class ParserReuse:
-    """Source of the plan parser's plans; the parser reads the tools as an input.
+    """Source of the plan parser's plans, for any tools: the parser reads the tools as an input.
 
-    The parser also reads plan cases, without training. If a message repeats a case's question word
+    Plan cases are an input too; they need no training. If a message repeats a case's question word
     by word, except for the literals, the message gets the case's plan.
 
     Args:
         store: Plan cases; see ``plan_store``. They are read once, in the constructor.
-        folder: The folder that ``casewright finetune parser`` wrote; by default the packaged one.
+        folder: Output folder of ``casewright finetune parser``; by default the packaged parser's.
 
     Raises:
-        InputError: There is no parser in the folder. Planning raises it if the parser's weights
-            do not fit, or a toolbox has more tools than the parser reads.
+        InputError: There is no parser in the folder. Planning raises this error if the parser's
+            weights do not fit, or a toolbox has more tools than the parser reads.
     """
 
     def __init__(self, store: CaseStore | None, folder: Path = FOLDER) -> None:
         self._folder = folder
         self._card = read_card(folder)
-        # A follow-up's plan depends on earlier turns, which the parser does not read.
+        # Cases of follow-ups are left out, since the parser does not read earlier turns.
         all_cases = [] if store is None else store.all()
         cases = [case for case in all_cases if "history" not in case.metadata]
         self._wordings = CaseWordings(cases)
@@ -82,18 +82,19 @@ class ParserReuse:
             because = "a plan case has the same words but for its literals"
             yield ScoredPlan(plan, REPEATED_CONFIDENCE, because=because)
         common_plan = self._common_plan
-        # The toolbox must have no tools besides the plan's.
+        # The toolbox must have no tools besides the plan's and ``no_evidence``.
         if common_plan and {*request.toolbox.names} == {*common_plan.tools, NO_EVIDENCE.name}:
             yield ScoredPlan(common_plan, because="all plan cases have this plan")
+        # Plans with their log-probabilities.
         pairs = self._plans(request, self._cases)
         if 0 < len(self._cases) < MIN_CASES:
             pairs = _mixture(self._plans(request, ()), pairs)
         if pairs and self._regression.has_enough_cases:
             sequences = [plan.tools for plan, _ in pairs]
-            addends = self._regression.scores(request.question, sequences)
+            addends = self._regression.addends(request.question, sequences)
             totals = {pair: pair[1] + addend for pair, addend in zip(pairs, addends, strict=True)}
             (first_plan, _), *others = sorted(pairs, key=lambda pair: -totals[pair])
-            # The first plan gets the log-probability of the plan that the parser ranks first.
+            # The first plan gets the log-probability of the plan that the parser ranked first.
             pairs = [(first_plan, pairs[0][1]), *others]
         for index, (plan, score) in enumerate(pairs):
             confidence = self._card.confidence(score)
@@ -105,7 +106,7 @@ class ParserReuse:
     def _plans(self, request: PlanRequest, cases: Sequence[PlanCase]) -> list[tuple[Plan, float]]:
         """Return the parser's plans with their log-probabilities, the most probable first."""
         prepared = self.runtime.prepare(request.toolbox, cases)
-        # All plan cases decide how arguments are written.
+        # All plan cases decide how arguments are written, even if ``cases`` is empty.
         conventions = self.runtime.prepare(request.toolbox, self._cases).conventions
         message, plans = self.runtime.plans(
             prepared,
@@ -117,7 +118,7 @@ class ParserReuse:
         )
         scores: dict[Plan, float] = {}
         for plan in plans:
-            # These conventions may make two plans equal.
+            # The conventions may make two plans equal; the first is the most probable.
             scores.setdefault(write_plan(plan.steps, prepared.schema, message), plan.score)
         return list(scores.items())
 
@@ -152,7 +153,7 @@ def _sampled_cases(cases: Sequence[Case]) -> list[PlanCase]:
 def _mixture(
     without_cases: Sequence[tuple[Plan, float]], with_cases: Sequence[tuple[Plan, float]]
 ) -> list[tuple[Plan, float]]:
-    """Return plans with the log of their mean probability (see ``CASE_SHARE``), sorted by it."""
+    """Return plans with the log of their mean probability (``CASE_SHARE``), the highest first."""
     scores: dict[Plan, float] = {}
     for plans, weight in ((without_cases, 1 - CASE_SHARE), (with_cases, CASE_SHARE)):
         for plan, score in plans:
@@ -162,7 +163,7 @@ def _mixture(
 
 
 def _common_plan(plans: Sequence[Plan]) -> Plan | None:
-    """Return the plan of all cases, if there are enough, and its only argument is the question."""
+    """Return the plan of all cases; ``None`` for few cases, or arguments besides the question."""
     if len(plans) < MIN_AGREEING_CASES or len(set(plans)) > 1:
         return None
     values = [value for step in plans[0].steps for _, value in step.arguments]
@@ -182,7 +183,7 @@ class ToolSequenceRegression:
         return len(self._cases) >= max(MIN_CASES, MIN_CASES_PER_SEQUENCE * len(self._sequences))
 
     @cached_property
-    def _weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _coefficients(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Regression weights (dimensions, sequences), and each sequence's share of the cases."""
         questions = [case.question for case in self._cases]
         vectors = np.asarray(default_encoder().embed(questions), dtype=np.float64)
@@ -192,10 +193,10 @@ class ToolSequenceRegression:
         kernel = vectors @ vectors.T + RIDGE_PENALTY * np.eye(len(vectors))
         return vectors.T @ np.linalg.solve(kernel, targets - shares), shares
 
-    def scores(self, question: str, sequences: Sequence[tuple[str, ...]]) -> list[float]:
+    def addends(self, question: str, sequences: Sequence[tuple[str, ...]]) -> list[float]:
         """Return the addends to the log-probabilities of plans with these tool sequences."""
-        weights, shares = self._weights
+        weights, shares = self._coefficients
         predictions = np.asarray(default_encoder().embed([question]))[0] @ weights + shares
         share_by_sequence = dict(zip(self._sequences, predictions.tolist(), strict=True))
-        predicted = [max(share_by_sequence.get(sequence, 0.0), 0.0) for sequence in sequences]
-        return [LOG_WEIGHT * math.log(share + SMOOTHING) for share in predicted]
+        plan_shares = [max(share_by_sequence.get(sequence, 0.0), 0.0) for sequence in sequences]
+        return [LOG_WEIGHT * math.log(share + SMOOTHING) for share in plan_shares]

@@ -45,10 +45,10 @@ class PinnedPlan:
 
     Attributes:
         question: The question, with a placeholder such as ``{town}`` for each parameter's value.
-        plan: The plan, with placeholders in its texts. An argument that is only a placeholder gets
-            a value of the parameter's type, which need not be a text.
+        plan: The plan, with placeholders in its texts. If a placeholder is the whole argument, the
+            value that replaces it need not be a text.
         parameters: Default values of the parameters: their values when the plan was pinned.
-        tools: The declaration of each tool that the plan calls, by name.
+        tools: Signature, description and fingerprint of each tool that the plan calls, by name.
     """
 
     name: str
@@ -63,7 +63,7 @@ class PinnedPlan:
         return context_fields(self.plan)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON, with the tools' names only."""
+        """Return the plan as JSON, with the names of the tools, but without their descriptions."""
         return {
             "name": self.name,
             "question": self.question,
@@ -86,10 +86,10 @@ class PinnedPlan:
         return "\n".join(lines) + "\n"
 
     def save(self, folder: Path, *, replace: bool = False, most: int | None = None) -> Path:
-        """Write the plan's file to a folder, which is created if missing; return its path.
+        """Write the plan's file to a folder, which is created if missing; return the file's path.
 
-        Raise ``InputError`` if the file exists and ``replace`` is false, the file would be too
-        large or cannot be written, or the folder already has ``most`` plans, the maximum.
+        Raise ``InputError`` if the file exists and ``replace`` is false, if the folder already has
+        ``most`` plans, or if the file would be too large or cannot be written.
         """
         file, text = folder / f"{self.name}.toml", self.to_toml()
         if len(text.encode()) > MAX_BYTES:
@@ -110,7 +110,7 @@ class PinnedPlan:
         return file
 
     def differences(self, toolbox: Toolbox) -> list[str]:
-        """Return how a toolbox's tools differ from the declarations, as clauses."""
+        """Return clauses that say how a toolbox's tools differ from the pinned declarations."""
         changes = []
         for name, declaration in self.tools.items():
             if name not in toolbox:
@@ -124,16 +124,16 @@ class PinnedPlan:
             ]
             if declaration != current and not tool_changes:
                 tool_changes = [
-                    f"{name}: types of its parameters, or whether it needs approval, changed"
+                    f"{name}: the types of its parameters, or its need for approval, changed"
                 ]
             changes += tool_changes
         return changes
 
     def filled(self, toolbox: Toolbox, values: Mapping[str, Any]) -> tuple[str, FixedPlanner]:
-        """Return the question and a planner with the plan, both with values for the parameters.
+        """Return the question, and a planner of the plan, with values in place of placeholders.
 
-        Raise ``InputError`` if a tool's declaration in the toolbox differs from the pinned one, a
-        parameter is unknown, or a value has another type than the parameter's default.
+        A parameter that ``values`` lacks has its default. Raise ``InputError`` if a tool of the
+        plan has changed, a parameter is unknown, or a value has another type than the default.
         """
         if changes := self.differences(toolbox):
             shown = cleaned("; ".join(changes), 2000)
@@ -184,11 +184,11 @@ def pin_plan(
 
     Args:
         name: A name of letters, digits, hyphens and underscores.
-        parameters: Maps parameters to their values in question and plan, which placeholders will
-            replace. A value is found as whole words, in any case, and as an equal argument.
+        parameters: Values in the question and the plan, by parameter; placeholders replace them. A
+            value is found as an argument, and as whole words in upper or lower case.
     """
     parameters = dict(parameters or {})
-    _check_names(name, parameters)
+    _check_name_and_parameters(name, parameters)
     if unknown := sorted({*plan.tools} - {*toolbox.names}):
         raise InputError(
             f"There is no tool {', '.join(unknown)}. Pin a plan of the toolbox's own tools."
@@ -238,7 +238,7 @@ def read_pinned(folder: Path, name: str) -> PinnedPlan:
 def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
     """Return the pinned plan of this name from the text of its file.
 
-    Raise ``InputError``, which begins with ``where``, if name or text is not valid.
+    Raise ``InputError``, whose message begins with ``where``, if name or text is not valid.
     """
     try:
         return _from_toml(name, tomllib.loads(text))
@@ -250,7 +250,7 @@ def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
 
 
 def pinned_names(folder: Path) -> list[str]:
-    """Return the sorted names of the pinned plans in a folder, if it exists."""
+    """Return the sorted names of the pinned plans in a folder, which need not exist."""
     return sorted(file.stem for file in folder.glob("*.toml") if NAME.fullmatch(file.stem))
 
 
@@ -271,14 +271,14 @@ def _from_toml(name: str, data: Mapping[str, Any]) -> PinnedPlan:
     question, parameters, tools = data["question"], data.get("parameters", {}), data["tools"]
     if not isinstance(question, str) or len(question) > MAX_QUESTION_CHARACTERS:
         raise ValueError(f"its question is no text of at most {MAX_QUESTION_CHARACTERS} characters")
-    _check_names(name, parameters)
+    _check_name_and_parameters(name, parameters)
     plan = parse_plan("\n".join(data["plan"]))
     if {*plan.tools} != tools.keys():
-        raise ValueError("its tools are not those that its plan calls: it may have been edited")
+        raise ValueError("it declares other tools than the plan calls: it may have been edited")
     return PinnedPlan(name, question, plan, parameters, {tool: dict(tools[tool]) for tool in tools})
 
 
-def _check_names(name: str, parameters: Mapping[str, Any]) -> None:
+def _check_name_and_parameters(name: str, parameters: Mapping[str, Any]) -> None:
     if not NAME.fullmatch(name):
         raise InputError(
             f"{name!r:.80} is not a name of a plan. Use 1 to 64 letters, digits, hyphens and "
@@ -296,29 +296,29 @@ def _check_names(name: str, parameters: Mapping[str, Any]) -> None:
             raise InputError(f"The parameter {parameter} is not a text, number or boolean.")
         Literal(value)  # Raises ``PlanError`` for a value that no plan can have.
         if value == "":
-            raise InputError(f"The parameter {parameter} is empty. Give its value at pinning.")
+            raise InputError(f"The parameter {parameter} is empty. Give its value in the plan.")
 
 
 def _with_placeholder(
     question: str, steps: tuple[Step, ...], name: str, value: str | int | float | bool
 ) -> tuple[str, tuple[Step, ...]]:
     """Return question and steps with the parameter's placeholder instead of its value."""
-    value_words = re.compile(rf"(?<!\w){re.escape(_text(value))}(?!\w)", re.IGNORECASE)
+    value_pattern = re.compile(rf"(?<!\w){re.escape(_text(value))}(?!\w)", re.IGNORECASE)
     placeholder = f"{{{name}}}"
 
-    def with_placeholder(scalar: Scalar) -> Scalar:
+    def replaced(scalar: Scalar) -> Scalar:
         if scalar == Literal(value):
             return Literal(placeholder)
         if isinstance(scalar, Literal) and isinstance(scalar.value, str):
-            return Literal(value_words.sub(placeholder, scalar.value))
+            return Literal(value_pattern.sub(placeholder, scalar.value))
         return scalar
 
-    steps = tuple(step.mapped(with_placeholder) for step in steps)
-    return value_words.sub(placeholder, question), steps
+    steps = tuple(step.mapped(replaced) for step in steps)
+    return value_pattern.sub(placeholder, question), steps
 
 
 def _declaration(tool: ToolSpec) -> dict[str, str]:
-    """Return a tool's texts, with a fingerprint that also covers types and approval."""
+    """Return a tool's texts, and a fingerprint that also covers parameters' types and approval."""
     kinds = [[parameter.name, parameter.kind] for parameter in tool.parameters]
     content = json.dumps([tool.signature(), tool.description, kinds, tool.approval])
     return {

@@ -68,7 +68,7 @@ class ContextRef:
 
 @dataclass(frozen=True, slots=True)
 class StepRef:
-    """Reference to a field of a result of an earlier step; steps count from 1, results from 0."""
+    """Reference to a field of an earlier step's result; ``step`` begins at 1, ``index`` at 0."""
 
     step: int
     field: str
@@ -126,7 +126,7 @@ class Step:
         return Step(self.tool, tuple((name, map_value(value)) for name, value in self.arguments))
 
     def renumbered(self, numbers: Mapping[int, int]) -> Step:
-        """Return the step with new step numbers in its references; the argument maps old to new."""
+        """Return the step with new step numbers in its references; ``numbers`` maps old to new."""
 
         def renumber(value: Scalar) -> Scalar:
             if not isinstance(value, StepRef):
@@ -157,7 +157,7 @@ class Plan:
         """Return the price of the plan, which need not be valid.
 
         Args:
-            attempts: Maximum number of calls of a step, by which cost and tokens are multiplied.
+            attempts: Maximum number of calls of each step; multiplies cost and tokens.
             measured: Measured seconds of a call, by tool, for tools that declare no latency.
         """
         steps = [(step.tool, [ref.step for ref in step.references()]) for step in self.steps]
@@ -174,7 +174,7 @@ def context_fields(plan: Plan) -> list[str]:
 
 
 def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
-    """Return a plan's text literals outside lists, each as step index, parameter and text."""
+    """Return step index, parameter and text of each text literal that is not in a list."""
     return [
         (index, name, value.value)
         for index, step in enumerate(plan.steps)
@@ -184,7 +184,7 @@ def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
 
 
 def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
-    """Return the plan with these texts as literals, given by step index and parameter."""
+    """Return the plan with new text literals; ``texts`` has them by step index and parameter."""
     literals = {key: Literal(text) for key, text in texts.items()}
     steps = []
     for index, step in enumerate(plan.steps):

@@ -15,8 +15,8 @@ from casewright.tools import ToolExample
 
 #: Default number of plan cases in a prompt.
 EXAMPLE_COUNT = 4
-#: Default selection of plan cases: the weight of diversity, ``lambda_d``, is RAGSys's, and quality
-#: has no weight, since no packaged plan case has a quality.
+#: Default selection of plan cases. ``lambda_d``, the weight of similarity against diversity, has
+#: RAGSys's value. ``lambda_b=1.0`` ignores quality, since packaged plan cases have none.
 SELECTION = MarginalSelector(lambda_d=0.75, lambda_b=1.0)
 
 
@@ -24,17 +24,18 @@ def plan_schema(encoder: Encoder) -> CaseSchema:
     """Return the schema of plan cases; their only facet is the question's text."""
     return CaseSchema(
         "plans",
-        # Query and case are questions, so both are embedded in the same way (CBR-RAG's f).
+        # Without ``inter``, a case's question is embedded like a query, since both are questions.
         (text_facet("question", encoder, inter=False),),
+        # The text of a case in a prompt.
         support=lambda case: f"Question: {case.problem['question']}\nPlan:\n{case.solution}",
     )
 
 
 def plan_case(query: AnnotatedQuery) -> Case:
-    """Return an annotated query as a case, with only the names of the context's fields.
+    """Return an annotated query as a case, with the names but no values of the context's fields.
 
-    The case of a follow-up also has the earlier turns. Language models get it as an example for
-    other follow-ups; planners that learn from single questions skip it.
+    The case of a follow-up also has the earlier turns. Language models get such a case as an
+    example for other follow-ups; planners that learn from single questions skip it.
     """
     turns = query.record.turns()
     fields = sorted(name for name, value in query.record.context.items() if value is not None)
@@ -45,6 +46,7 @@ def plan_case(query: AnnotatedQuery) -> Case:
             "key": str(query.record.id),
             "class": query.label,
             "tools": sorted(set(query.plan.tools)),
+            # Context fields that the request has, and those of them that the plan needs.
             "context": fields,
             "needs": context_fields(query.plan),
             **({"history": json.dumps(turns, ensure_ascii=False)} if turns else {}),
@@ -55,7 +57,7 @@ def plan_case(query: AnnotatedQuery) -> Case:
 def plan_store(
     queries: Iterable[AnnotatedQuery], encoder: Encoder, location: str | Path = ":memory:"
 ) -> CaseStore:
-    """Return an open store with a case for each query that needs no added tools."""
+    """Return an open store with a case for each query that adds no tools to its toolbox."""
     store = CaseStore(plan_schema(encoder), location)
     store.add([plan_case(query) for query in queries if not query.record.tools_extra])
     return store
@@ -64,7 +66,7 @@ def plan_store(
 def similar_plans(
     store: CaseStore | None, request: PlanRequest, k: int, selection: MarginalSelector = SELECTION
 ) -> list[ToolExample]:
-    """Return at most k plan cases for a prompt, selected by MMR from those that fit the request."""
+    """Return at most k plan cases for a prompt: similar and diverse ones that fit the request."""
     if store is None or not k:
         return []
     # More than k candidates are retrieved, since some may not fit the request.

@@ -14,9 +14,9 @@ class StepDifference:
 
     Attributes:
         change: ``same`` if the steps are equal, ``changed`` if their arguments differ,
-            ``only_first`` or ``only_second`` if only this plan has the step.
-        first, second: The step's text in each plan, or ``None``.
-        arguments: Names of the arguments that differ; references to matching steps are equal.
+            ``only_first`` or ``only_second`` if only that plan has the step.
+        first, second: The step's text in each plan; ``None`` if a plan lacks the step.
+        arguments: Names of the arguments that differ; references to matching steps do not differ.
     """
 
     change: Literal["same", "changed", "only_first", "only_second"]
@@ -42,7 +42,7 @@ def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
             differences.append(StepDifference("only_first", text, None))
             continue
         match = second.steps[pairs[number] - 1]
-        # References get the second plan's step numbers; steps without a match get negative ones.
+        # References get the second plan's numbers, or a negative one if the step has no match.
         renumbered = step.renumbered({n: pairs.get(n, -n) for n in range(1, number)})
         names = dict.fromkeys(name for name, _ in (*renumbered.arguments, *match.arguments))
         changed_names = tuple(n for n in names if renumbered.argument(n) != match.argument(n))
@@ -59,6 +59,7 @@ def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
 def _pairs(first: Plan, second: Plan) -> dict[int, int]:
     """Return a mapping from step numbers of the first plan to matching numbers of the second."""
     pairs: dict[int, int] = {}
+    # Match by all contents, then by tool.
     rounds = ((_step_keys(first), _step_keys(second)), (first.tools, second.tools))
     for first_keys, second_keys in rounds:
         unmatched = [n for n in range(1, len(second_keys) + 1) if n not in pairs.values()]

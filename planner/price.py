@@ -15,14 +15,15 @@ from casewright.tools.spec import ESTIMATES
 class Price:
     """Calls, time and cost of a plan.
 
-    An estimate is ``None`` if no called tool declares it; if some do, the other tools count as 0.
+    ``seconds``, ``cost`` or ``tokens`` is ``None`` if no called tool declares such an estimate; if
+    some tools declare one, the others count as 0.
 
     Attributes:
         calls: Number of calls, by tool; each step is a call, except ``no_evidence``.
         seconds: Latency of the critical path, without retries.
         cost: Maximum cost of all calls, with retries.
         tokens: Maximum number of tokens of all calls, with retries.
-        undeclared: Called tools without an estimate, by ``latency``, ``cost`` and ``tokens``.
+        undeclared: For each estimate (``latency``, ``cost``, ``tokens``), the called tools without.
     """
 
     calls: Mapping[str, int]
@@ -56,7 +57,7 @@ class Price:
         missing = [
             f"no {estimate} of {', '.join(tools)}"
             for estimate, tools in self.undeclared.items()
-            if {*tools} < {*self.calls}
+            if {*tools} < {*self.calls}  # Some called tools lack the estimate, but not all.
         ]
         return "; ".join([*parts, *missing])
 
@@ -68,9 +69,9 @@ def price_of(
     attempts: int,
     latencies: Mapping[str, float] | None,
 ) -> Price:
-    """Return the price of steps, given as tool and numbers of input steps; see ``Plan.price``."""
+    """Return the price of steps, each a tool and the steps that it needs; see ``Plan.price``."""
     calls = [tool for tool, _ in steps if tool != NO_EVIDENCE.name]
-    # For each estimate, its values by tool.
+    # For each estimate (``latency``, ``cost``, ``tokens``), its values by tool.
     values: dict[str, dict[str, float]] = {name: {} for name in ESTIMATES}
     values["latency"].update(latencies or {})
     for tool in toolbox:
@@ -78,19 +79,20 @@ def price_of(
             if (value := getattr(tool, estimate)) is not None:
                 value_by_tool[tool.name] = value
     undeclared = {name: tuple(sorted({*calls} - known.keys())) for name, known in values.items()}
+    unknown = {name for name, tools in undeclared.items() if calls and {*tools} == {*calls}}
     end_times: list[float] = []
     for index, (tool_name, references) in enumerate(steps):
         start_times = [end_times[number - 1] for number in references if 1 <= number <= index]
         end_times.append(max(start_times, default=0.0) + values["latency"].get(tool_name, 0.0))
 
     def total(estimate: str) -> float | None:
-        if calls and not {*calls} & values[estimate].keys():
+        if estimate in unknown:
             return None
         return round(attempts * sum(values[estimate].get(tool, 0) for tool in calls), 9)
 
     return Price(
         calls=dict(Counter(calls)),
-        seconds=None if total("latency") is None else max(end_times, default=0.0),
+        seconds=None if "latency" in unknown else max(end_times, default=0.0),
         cost=total("cost"),
         tokens=total("tokens"),
         undeclared={estimate: tools for estimate, tools in undeclared.items() if tools},

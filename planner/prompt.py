@@ -1,4 +1,4 @@
-"""Renders the planner's prompt (REAPER, Joshi et al. 2024, section 3).
+"""Renders the planner's prompt, after REAPER (Joshi et al. 2024, section 3).
 
 The first part (``head``) has role, tools, constraints and the tools' examples. It is the same for
 all requests of a toolbox, so that its key/value states can be cached. The second part (``tail``)
@@ -34,7 +34,7 @@ literal (any short text), question, context, step; ? may be left out.
 - Use only these tools. Steps that do not need each other are not chained.
 - Nothing to look up: s1 = no_evidence()."""
 
-#: Maximum number of characters of a text in the context; the context may be ten times longer.
+#: Maximum number of characters of a text in the context. The whole context may be ten times longer.
 MAX_VALUE_CHARACTERS = 200
 
 
@@ -67,19 +67,19 @@ def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) ->
 
 
 def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
-    """Return the first part, which depends only on toolbox and role."""
+    """Return the first part of a prompt, which depends only on toolbox and role."""
     tool_lines = ["Tools:"]
     for tool in toolbox:
         tool_lines += [tool.signature(), f"  {tool.description}"]
         tool_lines += [f"  {p.name}: {p.description}" for p in tool.parameters if p.description]
-    examples = [t.example for t in toolbox if t.example and _is_runnable(t.example, toolbox)]
+    examples = [t.example for t in toolbox if t.example and _has_tools(toolbox, t.example)]
     parts = [role, "\n".join(tool_lines), CONSTRAINTS]
     if examples:
         parts.append("Examples:\n" + "\n\n".join(map(_example_text, examples)))
     return "\n\n".join(parts)
 
 
-def _is_runnable(example: ToolExample, toolbox: Toolbox) -> bool:
+def _has_tools(toolbox: Toolbox, example: ToolExample) -> bool:
     try:
         return all(name in toolbox for name in parse_plan(example.plan).tools)
     except PlanError:
@@ -87,7 +87,7 @@ def _is_runnable(example: ToolExample, toolbox: Toolbox) -> bool:
 
 
 def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> str:
-    """Return the second part: plan cases, history, failed calls, context and question."""
+    """Return the second part of a prompt: plan cases, history, failed calls, context, question."""
     parts = []
     if examples:
         # The most similar case comes last, since a model copies the end of a prompt most easily.
@@ -103,10 +103,10 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
     context_text = context_text[: 10 * MAX_VALUE_CHARACTERS]
     if request.failures:
         calls = "\n".join(f"- {step}: {reason}" for step, reason in request.failures.items())
-        failures = f"Already called, without results, and not to be called again:\n{calls}"
+        failed_text = f"Already called, without results, and not to be called again:\n{calls}"
         if request.fixed.steps:
-            failures += f"\nAlready called; the plan begins with these steps:\n{request.fixed}"
-        parts.append(failures)
+            failed_text += f"\nAlready called; the plan begins with these steps:\n{request.fixed}"
+        parts.append(failed_text)
     parts.append(f"{_context_line(context_text)}Question: {request.question}\nPlan:")
     return "\n\n".join(parts)
 
@@ -129,7 +129,8 @@ def _turn_text(turn: Turn) -> str:
 
 @cache
 def prompt_hash() -> str:
-    """Return a hash of the prompt's format; a model must get the format of its training."""
+    """Return a hash of the prompt's format, which must be equal in a model's training and use."""
+    # The hash is that of an example prompt.
     sources = frozenset({Source.SPAN, Source.STEP, Source.CONTEXT})
     tool = ToolSpec(
         name="look_up",

@@ -1,4 +1,4 @@
-"""The reader, which decodes the sub-queries of a message and the spans of their literals."""
+"""The reader, a network that decodes a message's sub-queries and the spans of literals."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ MAX_LITERAL_WORDS = 14
 
 
 class Reader:
-    """Runs a trained reader without torch; the first use loads its network. Thread-safe.
+    """Runs a trained reader without torch; the first use loads the network. Thread-safe.
 
-    ``casewright finetune reader`` wrote the ``folder``. Raise ``InputError`` if the folder contains
-    no reader.
+    ``folder`` is the output folder of ``casewright finetune reader``. Raise ``InputError`` if the
+    folder contains no reader.
     """
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
         self.card = read_card(self.folder)
-        #: Trained templates (parts of plans without literals), numbered from 1; 0 is the end of
-        #: the message.
+        #: Trained templates (parts of plans without literals). Template N is ``templates[N - 1]``;
+        #: 0 is the number of the message's end.
         self.templates: list[SubQuery] = [example.read() for example in self.card.templates]
         self._lock = threading.Lock()
         self._loaded: tuple[Tokenizer, Bert, ReaderLayers] | None = None
@@ -61,16 +61,16 @@ class Reader:
             with suppress(Exception):
                 self._load()
 
-        # A process that ends while a daemon thread loads the network would abort.
+        # No daemon thread: a process that ends while such a thread loads the network aborts.
         threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> EncodedQuestion:
         """Return the encoded question and context; the longer one may be truncated."""
         tokenizer, encoder, layers = self._load()
-        encoded = read_input(tokenizer, question, context)
-        states = encoder.read(encoded.ids, encoded.types)[None]
+        reader_input = read_input(tokenizer, question, context)
+        states = encoder.read(reader_input.ids, reader_input.types)[None]
         mask = np.ones(states.shape[:2], dtype=np.int64)
-        return EncodedQuestion(encoded, layers, layers.memory(states, mask))
+        return EncodedQuestion(reader_input, layers, layers.memory(states, mask))
 
     def _load(self) -> tuple[Tokenizer, Bert, ReaderLayers]:
         with self._lock:
@@ -110,15 +110,16 @@ class EncodedQuestion:
     def next_sub_queries(
         self, prefixes: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
     ) -> NextSubQueries:
-        """Return the scores of the next template after each prefix; all prefixes are equally long.
+        """Return the scores of the next template after each prefix.
 
-        A prefix is a sequence of sub-queries, each a template's number and its literals' spans.
+        A prefix is a sequence of sub-queries; a sub-query is the number of a template and the spans
+        of the template's literals. All prefixes have the same number of sub-queries.
         """
         width = len(self.input.ids)
         templates = [[self._layers.start, *(number for number, _ in prefix)] for prefix in prefixes]
         no_weights = np.zeros(width, dtype=np.float32)
         literal_weights = [
-            [no_weights, *(self.input.coverage(spans, width) for _, spans in prefix)]
+            [no_weights, *(self.input.token_weights(spans, width) for _, spans in prefix)]
             for prefix in prefixes
         ]
         return self._layers.next_sub_queries(
@@ -131,7 +132,7 @@ class EncodedQuestion:
         """Return the most probable span of each literal, or ``None`` if the question has no words.
 
         A literal is within one sentence and has at most ``MAX_LITERAL_WORDS`` words. The arguments
-        have its sub-query's state and template number, and its index in the sub-query.
+        have, for each literal, the sub-query's state and template number, and the literal's index.
         """
         if not templates:
             return []
@@ -148,5 +149,5 @@ class EncodedQuestion:
         if not encoded.words:
             return None
         scores = start_logits[encoded.first_tokens][:, None] + end_logits[encoded.last_tokens][None]
-        index = int(np.where(self._can_be_literal, scores, -np.inf).argmax())
-        return divmod(index, len(encoded.words))
+        flat_index = int(np.where(self._can_be_literal, scores, -np.inf).argmax())
+        return divmod(flat_index, len(encoded.words))

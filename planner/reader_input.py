@@ -16,23 +16,24 @@ if TYPE_CHECKING:
 
 #: Maximum number of input tokens; longer input is truncated.
 MAX_TOKENS = 192
-#: Maximum numbers of sub-queries of a message, and of literals ("slots") of a sub-query.
+#: Maximum number of sub-queries of a message, and of literal arguments ("slots") of a sub-query.
 MAX_SUB_QUERIES, MAX_SLOTS = 6, 4
-#: Maximum number of characters of a context value that the network reads; the value is one word.
+#: The network reads a context value only if it is one word of at most this many characters.
 MAX_VALUE_CHARACTERS = 20
-#: Indices of a span's first and last word.
+#: Adjacent words of the question: the indices of the first and the last word.
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderInput:
-    """Tokenised question with its context.
+    """Tokens of a question and its context.
 
     Attributes:
         ids: Token ids of question and context.
         types: 0 for the question's tokens, 1 for the context's tokens.
         words: The words of the question that were not truncated.
-        first_tokens, last_tokens: Positions of each word's first and last token.
+        first_tokens: For each word, the position of its first token in ``ids``.
+        last_tokens: For each word, the position of its last token in ``ids``.
     """
 
     ids: list[int]
@@ -43,11 +44,11 @@ class ReaderInput:
     last_tokens: list[int]
 
     def find(self, text: str) -> Span | None:
-        """Return the first span that has the words of a text, ignoring case, or ``None``."""
+        """Return a text's first occurrence in the question, ignoring case, or ``None``."""
         text_words = [normalized(word.text) for word in words_of(text)]
-        words = [normalized(word.text) for word in self.words]
-        for start in range(len(words) - len(text_words) + 1):
-            if text_words and words[start : start + len(text_words)] == text_words:
+        question_words = [normalized(word.text) for word in self.words]
+        for start in range(len(question_words) - len(text_words) + 1):
+            if text_words and question_words[start : start + len(text_words)] == text_words:
                 return start, start + len(text_words) - 1
         return None
 
@@ -56,11 +57,11 @@ class ReaderInput:
         return self.question[self.words[span[0]].start : self.words[span[1]].end]
 
     def token_range(self, span: Span) -> tuple[int, int]:
-        """Return the positions of a span's first and last token."""
+        """Return the positions of a span's first and last token in ``ids``."""
         return self.first_tokens[span[0]], self.last_tokens[span[1]]
 
-    def coverage(self, spans: Sequence[Span | None], width: int) -> NDArray[np.float32]:
-        """Return token weights (width,): equal with sum 1 in the spans, and 0 elsewhere."""
+    def token_weights(self, spans: Sequence[Span | None], width: int) -> NDArray[np.float32]:
+        """Return an array (width,): the tokens of the spans share a weight of 1, others have 0."""
         weights = np.zeros(width, dtype=np.float32)
         for first, last in map(self.token_range, filter(None, spans)):
             weights[first : last + 1] = 1.0
@@ -69,9 +70,9 @@ class ReaderInput:
 
 
 def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> ReaderInput:
-    """Return a tokenised question with its context; the longer one may be truncated."""
+    """Tokenise a question and its context; the longer of the two texts may be truncated."""
     encoded = tokenizer.encode(question, _context_text(context))
-    # The question's tokens: position in the input, start and end in the question.
+    # For each token of the question: its position in the input, and its start and end in the text.
     tokens = [
         (position, start, end)
         for position, (sequence, (start, end)) in enumerate(
@@ -79,18 +80,19 @@ def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) 
         )
         if sequence == 0 and end > start
     ]
-    words, first_tokens, last_tokens, first_token = [], [], [], 0
+    words, first_tokens, last_tokens, first = [], [], [], 0
     for word in words_of(question):
-        while first_token < len(tokens) and tokens[first_token][2] <= word.start:
-            first_token += 1
-        end_token = first_token
-        while end_token < len(tokens) and tokens[end_token][1] < word.end:
-            end_token += 1
-        if end_token == first_token:
+        while first < len(tokens) and tokens[first][2] <= word.start:
+            first += 1
+        end = first
+        while end < len(tokens) and tokens[end][1] < word.end:
+            end += 1
+        if end == first:
+            # This word and the later words were truncated.
             break
         words.append(word)
-        first_tokens.append(tokens[first_token][0])
-        last_tokens.append(tokens[end_token - 1][0])
+        first_tokens.append(tokens[first][0])
+        last_tokens.append(tokens[end - 1][0])
     return ReaderInput(encoded.ids, encoded.type_ids, question, words, first_tokens, last_tokens)
 
 
@@ -105,7 +107,7 @@ def _context_text(context: Mapping[str, Any]) -> str:
 
 
 def padded(inputs: Sequence[ReaderInput]) -> tuple[NDArray[np.int64], ...]:
-    """Return ids, types and mask of n inputs, each an array (n, longest input)."""
+    """Return the ids, types and masks of n inputs: three arrays (n, length of the longest)."""
     shape = len(inputs), max(len(encoded.ids) for encoded in inputs)
     ids, types, mask = (np.zeros(shape, dtype=np.int64) for _ in range(3))
     for row, encoded in enumerate(inputs):

@@ -1,4 +1,4 @@
-"""NumPy inference of ``ReaderNetwork``: decodes a message's sub-queries and their literals."""
+"""Runs ``ReaderNetwork`` in NumPy, to decode the sub-queries of a message and their literals."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SELF_ATTENTION, _CROSS_ATTENTION = "decoder.self_attn", "decoder.multihead_attn
 
 @dataclass(frozen=True, slots=True)
 class NextSubQueries:
-    """Scores of the next sub-query after each of n prefixes of sub-queries.
+    """Scores of the next sub-query after each of n prefixes; a prefix has the earlier sub-queries.
 
     Attributes:
-        decoded: The decoder's states, array (n, size).
-        latents: Unit vectors for retrieval by sub-query, array (n, 128).
-        scores: Logits of the message's end and of the templates, array (n, templates + 1).
+        decoded: The decoder's state after each prefix, array (n, size).
+        latents: The next sub-query's latent after each prefix, array (n, LATENT_SIZE).
+        scores: Logits of the message's end, then of each template, array (n, templates + 1).
     """
 
     decoded: Floats
@@ -47,8 +47,9 @@ class Memory:
     Attributes:
         states: States of tokens (n, tokens, size).
         attention_mask: Additive mask, negative for padding (n, 1, 1, tokens).
-        keys, values: Keys and values of the decoder (n, heads, tokens, HEAD_SIZE).
-        pointer_keys: Keys for starts and for ends of literals, each (n, tokens, key size).
+        keys: Keys of the tokens in the decoder's attention (n, heads, tokens, HEAD_SIZE).
+        values: Values of the tokens in this attention, in the same shape.
+        pointer_keys: Keys for starts of literals, and keys for ends, each (n, tokens, key size).
     """
 
     states: Floats
@@ -68,14 +69,14 @@ class ReaderLayers:
     def __init__(self, weights: Weights) -> None:
         split_weights = dict(weights)
         for name in (_SELF_ATTENTION, _CROSS_ATTENTION):
-            # One weight has query, key and value: parts 0, 1 and 2.
+            # PyTorch joins the weights of query, key and value, which become parts 0, 1 and 2.
             for kind in ("weight", "bias"):
                 parts = np.split(weights[f"{name}.in_proj_{kind}"], 3)
                 split_weights |= {f"{name}.{n}.{kind}": part for n, part in enumerate(parts)}
         self._template_embedding, self._position_embedding, self._slot_embedding = (
             weights[f"{name}.weight"] for name in ("form", "place", "slot")
         )
-        #: Template number before the first sub-query.
+        #: Template number that stands for the start of the message.
         self.start = len(self._template_embedding) - 1
         names = ("norm1", "norm2", "norm3")
         self._norms = [LayerNorm(weights, f"decoder.{name}") for name in names]
@@ -90,7 +91,7 @@ class ReaderLayers:
         )
         self._to_latents, self._mix = Linear(weights, "out"), Perceptron(weights, "mix")
         self._prototypes = _normalised(weights["prototypes"]).T * np.float32(SHARPNESS)
-        # The last bias is for training.
+        # Only training uses the last bias: see ``ReaderNetwork.example_scores``.
         self._bias = weights["bias"][:-1]
         self._pointer_queries, self._pointer_keys = (
             [Linear(weights, f"{name}.{number}") for number in range(2)]
@@ -100,12 +101,12 @@ class ReaderLayers:
     def memory(self, states: Floats, mask: NDArray[np.integer]) -> Memory:
         """Return the memory of token states (n, tokens, size); ``mask`` is 0 for padding."""
         normalised = self._memory_norm(states)
-        _, keys, values, _ = self._cross_attention
+        _, to_keys, to_values, _ = self._cross_attention
         return Memory(
             states,
             attention_mask=(mask == 0)[:, None, None] * MASKED_SCORE,
-            keys=_heads(keys(normalised)),
-            values=_heads(values(normalised)),
+            keys=_heads(to_keys(normalised)),
+            values=_heads(to_values(normalised)),
             pointer_keys=[layer(states) for layer in self._pointer_keys],
         )
 
@@ -114,7 +115,7 @@ class ReaderLayers:
     ) -> NextSubQueries:
         """Return the scores of the next sub-query after n prefixes; see ``ReaderNetwork.decode``.
 
-        ``memory`` has n messages, or one for all prefixes.
+        ``memory`` has a message for each prefix, or one message for all prefixes.
         """
         inputs = (
             self._template_embedding[previous_templates]
@@ -122,15 +123,15 @@ class ReaderLayers:
             + literal_weights @ memory.states
         )
         # The next sub-query is decoded at the last position, which attends to all positions.
-        query, keys, values, out = self._self_attention
+        to_query, to_keys, to_values, to_output = self._self_attention
         normalised = self._norms[0](inputs)
         attended = _attention(
-            *map(_heads, (query(normalised[:, -1:]), keys(normalised), values(normalised)))
+            *map(_heads, (to_query(normalised[:, -1:]), to_keys(normalised), to_values(normalised)))
         )
-        residual = inputs[:, -1:] + out(attended)
-        query, _, _, out = self._cross_attention
-        queries = _heads(query(self._norms[1](residual)))
-        residual += out(_attention(queries, memory.keys, memory.values, memory.attention_mask))
+        residual = inputs[:, -1:] + to_output(attended)
+        to_query, _, _, to_output = self._cross_attention
+        query = _heads(to_query(self._norms[1](residual)))
+        residual += to_output(_attention(query, memory.keys, memory.values, memory.attention_mask))
         inner = self._feed_forward_in(self._norms[2](residual))
         residual += self._feed_forward_out(np.maximum(inner, 0))
         decoded = self._final_norm(residual)[:, 0]
@@ -144,15 +145,15 @@ class ReaderLayers:
         templates: NDArray[np.integer],
         slots: NDArray[np.integer],
     ) -> tuple[Floats, Floats]:
-        """Return logits of the tokens as starts and as ends of n literals, each (n, tokens).
+        """Return each token's logits as start and as end of n literals: two arrays (n, tokens).
 
-        ``memory`` has n messages, or one for all literals. See ``ReaderNetwork.point``.
+        ``memory`` has a message for each literal, or one for all. See ``ReaderNetwork.point``.
         """
-        literals = self._template_embedding[templates] + self._slot_embedding[slots]
-        pointer_state = self._mix(np.concatenate([decoded, literals], -1))
+        literal_inputs = self._template_embedding[templates] + self._slot_embedding[slots]
+        pointer_state = self._mix(np.concatenate([decoded, literal_inputs], -1))
         start, end = (
-            (keys @ query(pointer_state)[..., None])[..., 0] / np.float32(keys.shape[-1] ** 0.5)
-            for query, keys in zip(self._pointer_queries, memory.pointer_keys, strict=True)
+            (keys @ to_query(pointer_state)[..., None])[..., 0] / np.float32(keys.shape[-1] ** 0.5)
+            for to_query, keys in zip(self._pointer_queries, memory.pointer_keys, strict=True)
         )
         return start, end
 

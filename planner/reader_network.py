@@ -1,10 +1,10 @@
 """The reader's network, which decodes the sub-queries of a message and their literals.
 
 A sentence encoder with LoRA adapters (Hu et al. 2021) returns a state for each token. A decoder of
-one layer attends to the states and returns, for each sub-query, a latent: a unit vector that is
-close to the latents of sub-queries with the same template (a part of a plan without literals). The
-latent is a learned facet for retrieving plan cases (MCBR-RAG's L_j). Pointers find literals as
-spans of the message (Vinyals et al. 2015, "Pointer Networks").
+one layer attends to the states and returns a unit vector for each sub-query, the latent. Latents
+are close if their sub-queries have the same template (a part of a plan without literals), so plan
+cases can also be retrieved by latents. Pointers find literals as spans of the message (Vinyals et
+al. 2015, "Pointer Networks").
 
 This module imports torch and is for training; ``reader_layers`` is used for inference.
 """
@@ -20,7 +20,7 @@ from torch.nn import functional
 from casewright.planner.reader_input import MAX_SLOTS, MAX_SUB_QUERIES
 from casewright.planner.reader_layers import SHARPNESS
 
-#: Dimensions of a sub-query's latent, and of the pointers' keys and queries.
+#: Number of dimensions of a latent, and of a pointer's keys and queries.
 LATENT_SIZE, KEY_SIZE = 128, 128
 
 
@@ -28,8 +28,8 @@ class ReaderNetwork(nn.Module):
     """Encoder, decoder and pointers.
 
     Template numbers: 0 is the end of the message, 1 to ``templates`` are the trained templates,
-    ``templates + 1`` is any other template, ``templates + 2`` the start. In files, weights have old
-    names: ``form`` for template, ``place`` for position, ``asked`` for the pointers' query.
+    ``templates + 1`` is any other template, ``templates + 2`` the start. For the files, weights
+    keep old names: ``form`` for template, ``place`` for position, ``asked`` for query.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
@@ -66,7 +66,7 @@ class ReaderNetwork(nn.Module):
     def decode(
         self, states: Tensor, mask: Tensor, previous_templates: Tensor, literal_weights: Tensor
     ) -> Tensor:
-        """Return a state for each sub-query's position, array (batch, positions, size).
+        """Return the decoder's state for each sub-query, array (batch, positions, size).
 
         Args:
             states: Token states (batch, width, size).
@@ -76,10 +76,10 @@ class ReaderNetwork(nn.Module):
             literal_weights: Token weights for the literals of the sub-query before each position
                 (batch, positions, width).
         """
-        count, device = previous_templates.shape[1], previous_templates.device
-        positions = self.place(torch.arange(count, device=device))
-        decoder_inputs = self.form(previous_templates) + positions + literal_weights @ states
-        causal_mask = torch.ones(count, count, dtype=torch.bool, device=device).triu(1)
+        length, device = previous_templates.shape[1], previous_templates.device
+        position_inputs = self.place(torch.arange(length, device=device))
+        decoder_inputs = self.form(previous_templates) + position_inputs + literal_weights @ states
+        causal_mask = torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
         outputs = self.decoder(
             decoder_inputs,
             self.memory(states),
@@ -94,18 +94,18 @@ class ReaderNetwork(nn.Module):
         return functional.normalize(self.out(decoded), dim=-1)
 
     def scores(self, latents: Tensor) -> Tensor:
-        """Return a logit for the end and for every template (…, templates + 1)."""
+        """Return logits of the message's end, then of each template (…, templates + 1)."""
         cosines = latents @ functional.normalize(self.prototypes, dim=-1).T
         return SHARPNESS * cosines + self.bias[:-1]
 
     def example_scores(self, latents: Tensor, examples: Tensor) -> Tensor:
-        """Return a logit for each example, which replaces a missing prototype."""
+        """Return logits of templates that have an example's latent instead of a prototype."""
         return SHARPNESS * (latents @ examples.transpose(-1, -2)) + self.bias[-1]
 
     def point(
         self, decoded: Tensor, template: Tensor, slot: Tensor, states: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return logits of tokens as a literal's start and as its end, each (batch, width).
+        """Return each token's logits as start and as end of a literal: two arrays (batch, width).
 
         Args:
             decoded: The sub-query's state (batch, size).
@@ -113,10 +113,10 @@ class ReaderNetwork(nn.Module):
             slot: Index of the literal in the template (batch,).
             states: Token states (batch, width, size).
         """
-        literal = self.form(template) + self.slot(slot)
-        pointer_state = self.mix(torch.cat([decoded, literal], dim=-1))
+        literal_input = self.form(template) + self.slot(slot)
+        pointer_state = self.mix(torch.cat([decoded, literal_input], dim=-1))
         start, end = (
-            (keys(states) @ query(pointer_state).unsqueeze(-1)).squeeze(-1) / KEY_SIZE**0.5
-            for query, keys in zip(self.asked, self.keys, strict=True)
+            (to_keys(states) @ to_query(pointer_state).unsqueeze(-1)).squeeze(-1) / KEY_SIZE**0.5
+            for to_query, to_keys in zip(self.asked, self.keys, strict=True)
         )
         return start, end

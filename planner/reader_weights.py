@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 WEIGHTS, CARD = "reader.safetensors", "reader.json"
 FORMAT = 1
 _LORA_A, _LORA_B = ".lora_A.weight", ".lora_B.weight"
-#: The modules of ``ReaderNetwork`` except the encoder.
-_MODULES = {
+#: The attributes of ``ReaderNetwork`` that have weights, except the encoder.
+_WEIGHTED = {
     *("form", "place", "slot", "memory", "decoder", "norm", "out", "prototypes", "bias", "mix"),
     *("asked", "keys"),
 }
@@ -34,20 +34,20 @@ _MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class TemplateExample:
-    """Stored template: a question, its plan, and the index of the sub-query with the template."""
+    """Stored template: the sub-query at ``index`` of a question's plan has this template."""
 
     plan: str
     index: int
     question: str
 
     def read(self) -> SubQuery:
-        """Return the sub-query that has the template."""
+        """Return the sub-query with the template."""
         return sub_queries_of(parse_plan(self.plan), self.question)[self.index][0]
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderCard:
-    """Card of a reader: its templates in the network's order, LoRA's scale, and training record."""
+    """Card of a reader: templates in the network's order, scale of LoRA, record of the training."""
 
     templates: tuple[TemplateExample, ...]
     scale: float
@@ -55,27 +55,29 @@ class ReaderCard:
 
 
 def check_target(folder: Path) -> None:
-    """Raise ``InputError`` if no file can be written to the folder, which may be new."""
-    existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
-    if not existing.is_dir():
-        raise unwritable_error(folder, NotADirectoryError(ENOTDIR, f"{existing} is a file"))
+    """Raise ``InputError`` if no file can be written to the folder, which need not exist."""
+    nearest = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    if not nearest.is_dir():
+        raise unwritable_error(folder, NotADirectoryError(ENOTDIR, f"{nearest} is a file"))
     try:
-        with TemporaryFile(dir=existing):
+        with TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise unwritable_error(folder, error) from error
 
 
 def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
-    """Write a trained network in half precision, without the encoder's base weights."""
+    """Write a trained network in float16, without the base weights of the encoder."""
     import torch
 
+    # Remove the parts that PEFT has added to the names of the encoder's weights.
     weights = {
         name.replace("encoder.base_model.model.", "encoder.").replace(".default.", "."): tensor
         for name, tensor in network.state_dict().items()
         if not name.startswith("encoder.") or "lora_" in name
     }
     half_weights = {name: tensor.to(torch.float16).contiguous() for name, tensor in weights.items()}
+    # "forms" is the old name of templates, "ask" that of ``index``.
     data = {
         "format": FORMAT,
         "encoder": "all-MiniLM-L6-v2",
@@ -101,7 +103,7 @@ def read_card(folder: Path) -> ReaderCard:
                 for form in data["forms"]
             )
             for template in templates:
-                template.read()
+                template.read()  # raises an error if the plan has no such sub-query
             return ReaderCard(templates, float(data["scale"]), data.get("training", {}))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(
@@ -115,7 +117,7 @@ def read_card(folder: Path) -> ReaderCard:
 
 
 def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32]]:
-    """Return all weights, with LoRA merged; raise ``InputError`` if they do not fit the network."""
+    """Return the network's weights, with LoRA merged; raise ``InputError`` if they do not fit."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -127,12 +129,12 @@ def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32
                 base = name.removesuffix(_LORA_A)
                 update = card.scale * (trained[base + _LORA_B] @ lora_a)
                 weights[f"{base}.weight"] = (weights[f"{base}.weight"] + update).astype(np.float32)
-            elif name.partition(".")[0] not in _MODULES and not name.endswith(_LORA_B):
+            elif name.partition(".")[0] not in _WEIGHTED and not name.endswith(_LORA_B):
                 raise ValueError(f"the network has no {name}")
             elif not name.endswith(_LORA_B):
                 weights[name] = trained[name]
-        # ``form`` also has rows for the end, any other template and the start; ``prototypes``, for
-        # the end.
+        # Beside the templates, ``form`` has rows for the end, any other template and the start, and
+        # ``prototypes`` has a row for the end.
         for name, extra_rows in (("form.weight", 3), ("prototypes", 1)):
             if len(weights[name]) != len(card.templates) + extra_rows:
                 raise ValueError(f"{name} has {len(weights[name])} rows")

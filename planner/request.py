@@ -40,12 +40,13 @@ class PlanRequest:
     Attributes:
         context: Known facts as a JSON object, for example the open page.
         history: Earlier turns, which inform the plan; a plan cannot refer to them.
-        fixed: Finished steps with results; the new plan begins with them. See ``continued``.
-        failures: Finished calls without results, each with the reason in Casewright's words, since
-            a planner must not read retrieved text. The calls may refer to steps of ``fixed``.
-        excess: Returns a sentence on how a plan exceeds the budget, or "". The plan parser and the
-            grammar respect the budget; from other plans, the steps beyond it are removed before
-            the run. The static checks ignore the budget.
+        fixed: For replanning, the finished steps with results, which begin the new plan. See
+            ``continued``.
+        failures: For replanning, the finished calls without results, each with a reason that quotes
+            no retrieved text. The calls may refer to steps of ``fixed``.
+        excess: Returns a sentence on how a plan exceeds the budget, or "". Only the plan parser and
+            the grammar respect the budget. The static checks ignore the budget. Before a run, the
+            steps beyond the budget are removed.
     """
 
     question: str
@@ -74,7 +75,7 @@ class PlanRequest:
             raise error
 
     def max_calls(self) -> dict[str, int]:
-        """Return the maximum number of calls of each tool that the budget limits."""
+        """Return the maximum number of calls for each tool whose calls the budget limits."""
         if self.excess is unbounded:
             return {}
         limits = {t.name: max_calls(t.name, self.excess, self.max_steps) for t in self.toolbox}
@@ -99,9 +100,9 @@ class PlanResult:
         planner: Name of the planner that made the plan.
         attempts: Number of plans that the planner tried, including this one.
         fallback: The reason for a fallback plan; empty if the plan is no fallback plan.
-        tokens: A language model's token counts, by ``input`` and ``output``.
-        written: A language model's text if it is no valid plan, cut to
-            ``MAX_WRITTEN_CHARACTERS``; empty under a grammar.
+        tokens: A language model's numbers of ``input`` and ``output`` tokens.
+        written: A language model's text that is no valid plan, cut to ``MAX_WRITTEN_CHARACTERS``;
+            empty if the plan is the model's, or a grammar was used.
         confidence: Probability that the plan is right, 0 to 1; ``None`` if unknown.
         asks_back: True if the confidence is so low that the user should be asked what was meant.
         alternatives: Other valid plans, the most probable first.
@@ -142,7 +143,7 @@ class PlanResult:
 
 
 class Planner(Protocol):
-    """Writes a whole plan in one call; a failure of its model raises no error."""
+    """Writes a whole plan in one call; returns a fallback plan, and no error, if a model fails."""
 
     @property
     def name(self) -> str:
@@ -161,7 +162,7 @@ class BatchPlanner(Planner, Protocol):
 
     @property
     def batch(self) -> int:
-        """Number of requests that are planned together."""
+        """Maximum number of requests that are planned at the same time."""
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
         """Return a valid plan for each request, in order."""
@@ -215,8 +216,8 @@ def _check_json(value: Any, name: str, expected: str) -> None:
 def check_storable(value: Any) -> None:
     """Raise an error if a checkpointer could not store a value.
 
-    Raise ``UnicodeEncodeError`` for a lone surrogate in a text; ``TypeError``, ``ValueError`` or
-    ``RecursionError`` if the value is not plain JSON, or has a number that is not finite or an
+    Raise ``UnicodeEncodeError`` for a lone surrogate in a text. Raise ``TypeError``, ``ValueError``
+    or ``RecursionError`` if the value is not plain JSON, has a number that is not finite, or has an
     integer of more than 64 bits.
     """
     text = json.dumps(value, allow_nan=False, ensure_ascii=False)
@@ -225,7 +226,7 @@ def check_storable(value: Any) -> None:
 
 def check_history(history: Any) -> None:
     """Raise ``InputError`` if a history is not a list of earlier turns."""
-    # A history that is no list becomes one invalid turn.
+    # In place of a history that is no list, the loop gets an invalid turn, and raises the error.
     turns = history if isinstance(history, (list, tuple)) else [None]
     for turn in turns:
         texts = [turn.get(key) for key in Turn.__annotations__] if isinstance(turn, Mapping) else []

@@ -1,4 +1,4 @@
-"""The protocol of sources of scored plans, and the planner that takes the best valid plan."""
+"""A planner that takes the most probable valid plan of a source, and the sources' protocol."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from casewright.planner.fallback import fallback_plan
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
 
-#: Maximum numbers of plans that are checked for a request, and of alternatives in a result.
+#: Maximum number of plans that are checked for a request, and of alternatives in a result.
 MAX_PLANS, MAX_ALTERNATIVES = 16, 2
 
 
 class _OneBlasThread:
     """Limits BLAS to one thread while any planner plans.
 
-    OpenBLAS uses all cores even for small products, and its idle threads spin, which tripled the
-    CPU time. Threadpoolctl restores the setting when the thread that set it ends its block, though
-    others may still plan; here, the last thread does. With OpenMP, each thread has its own limit.
+    OpenBLAS uses all cores even for small products, and its waiting threads triple the CPU time.
+    Threadpoolctl would restore the setting when the thread that changed it has planned, though
+    other threads may still plan. Here, the last thread restores it. OpenMP has a limit per thread.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class _OneBlasThread:
         with self._lock:
             if not self._active_count:
                 self._limit = controller.limit(limits=1, user_api="blas")
-                # After this call, another thread may restore the setting.
+                # Without this call, no other thread could restore the setting.
                 OpenBLASController.clear_controlling_thread()
             self._active_count += 1
 
@@ -74,7 +74,7 @@ class ScoredPlan(NamedTuple):
 
 
 def explain_confidence(planner: str, probabilities: Sequence[float]) -> str:
-    """Return a clause with the first two probabilities: those of a plan and of the next one."""
+    """Return a clause with the first two of the probabilities: a plan's, and the next plan's."""
     probability, *others = probabilities
     next_plan = f"the next {others[0]:.2g}" if others else "no other was found"
     return f"{planner} gives it a probability of {probability:.2g}, {next_plan}"
@@ -111,8 +111,8 @@ class ReusePlanner:
             started = time.perf_counter()
             plans: Iterator[ScoredPlan] = islice(self._source.scored_plans(request), MAX_PLANS)
             if request.failures:
-                # The most probable plan is usually the one that has just failed. Its literal may
-                # have been too narrow, so the call is repeated with the whole question.
+                # The most probable plan is usually the one that has just failed. Its literals may
+                # have been too narrow, so its call is repeated with the whole question instead.
                 plans = (
                     scored._replace(plan=plan)
                     for scored in plans
@@ -121,7 +121,7 @@ class ReusePlanner:
             return first_valid(self.name, plans, request, started)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the same as ``plan``; it blocks the event loop for only milliseconds."""
+        """Return the same as ``plan``; the call blocks the event loop for only milliseconds."""
         return self.plan(request)
 
 
@@ -138,7 +138,7 @@ def first_valid(
         if (violation := next(request.violations(plan), None)) is not None:
             last_violation = str(violation)
             continue
-        # The alternatives are among the later plans.
+        # The iterator continues with the less probable plans.
         others = (s.plan for s in scored_plans if s.plan != plan and is_valid(s.plan, request))
         return PlanResult(
             plan,
@@ -153,7 +153,7 @@ def first_valid(
     return PlanResult(
         fallback_plan(request),
         name,
-        attempts + 1,
+        attempts + 1,  # the fallback plan counts too
         fallback=last_violation,
         milliseconds=milliseconds_since(started),
         confidence=0.0,

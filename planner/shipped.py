@@ -1,7 +1,7 @@
 """The packaged language model for planning: a LoRA adapter on a pretrained base.
 
 The adapter of the planner ``mistral`` is in the folder ``mistral``, with the card and the log that
-``casewright finetune train`` wrote. Despite the name, its base is SmolLM2 (``smollm2``).
+``casewright finetune train`` wrote. Despite this name, the adapter's base is SmolLM2.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 #: Name of the planner with the packaged adapter.
 SHIPPED = "mistral"
 FOLDER = Path(__file__).parent / SHIPPED
-#: Keys that lead in a card to the number of plan cases in the training prompts.
+#: Keys of a card, from the outer to the inner, for the number of plan cases in training prompts.
 _CASE_COUNT_PATH = ("data", "manifest", "data", "tevo", "shots")
 
 
 def adapter_folder(folder: Path | None = None) -> Path:
-    """Return a folder, by default the packaged one; raise ``InputError`` if it has no adapter."""
-    adapter = folder or FOLDER
-    if not has_adapter(adapter):
+    """Return a folder, by default ``FOLDER``; raise ``InputError`` if it contains no adapter."""
+    chosen = folder or FOLDER
+    if not has_adapter(chosen):
         raise InputError(
             f"The language model {SHIPPED!r} is not in this installation. Train it: casewright "
             "finetune data --recipe small --output DATA, then casewright finetune train --recipe "
-            f"small --data DATA --output {adapter}; or choose another planner."
+            f"small --data DATA --output {chosen}; or choose another planner."
         )
-    return adapter
+    return chosen
 
 
 def adapter_example_count(folder: Path | None = None) -> int:
-    """Return the number of plan cases in an adapter's training prompts, or ``EXAMPLE_COUNT``."""
+    """Return the number of plan cases in the training prompts; ``EXAMPLE_COUNT`` if unknown."""
     entry: Any = read_card(adapter_folder(folder))
     for key in _CASE_COUNT_PATH:
         entry = entry.get(key) if isinstance(entry, dict) else None
@@ -47,10 +47,10 @@ def adapter_example_count(folder: Path | None = None) -> int:
 
 
 def has_adapter(folder: Path | None = None) -> bool:
-    """Return True if a folder, by default the packaged one, contains an adapter."""
-    adapter = folder or FOLDER
+    """Return True if a folder, by default ``FOLDER``, contains an adapter."""
+    chosen = folder or FOLDER
     # Training writes the card last, so an interrupted training leaves no card.
-    return (adapter / CARD).is_file() and (adapter / ADAPTER_WEIGHTS).is_file()
+    return (chosen / CARD).is_file() and (chosen / ADAPTER_WEIGHTS).is_file()
 
 
 def is_runnable() -> bool:
@@ -64,7 +64,7 @@ def load_shipped(
     dtype: str | None = None,
     title: str = SHIPPED,
 ) -> LanguageModel:
-    """Load the packaged adapter, or another one that Casewright trained, merged into its base.
+    """Load an adapter that Casewright trained, by default the packaged one, merged into its base.
 
     The dtype is ``int8`` by default on a CPU. See ``load_language_model`` for the other arguments.
 

@@ -1,4 +1,4 @@
-"""Splits questions into words, and recognises spans, which are runs of adjacent whole words."""
+"""Splits questions into words, and recognises spans, which are adjacent whole words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import regex as re
 
 #: A run of word characters and combining marks; ``\w`` does not match the marks.
 _RUN = r"(?!\p{M})\w[\w\p{M}]*"
-RUNS = re.compile(_RUN)
+WORD_RUNS = re.compile(_RUN)
 #: A word: runs joined by apostrophes, hyphens, dots, slashes, ampersands or plus signs.
 _WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
 #: Characters that make a break between words; a literal must not contain a break.
@@ -43,9 +43,9 @@ def normalized(text: str) -> str:
 def is_span(text: str, question: str) -> bool:
     """Return True if the text is one or more whole, adjacent words of the question.
 
-    Letter case and white space are ignored; the text must start and end with a word character.
+    Case and white space are ignored. The parts of a joined word are words too: ``x`` in ``x-ray``.
     """
     span, message = normalized(text), normalized(question)
-    runs = [run.span() for run in RUNS.finditer(message)]
-    ends = {end for _, end in runs}
-    return any(start + len(span) in ends and message.startswith(span, start) for start, _ in runs)
+    ranges = [run.span() for run in WORD_RUNS.finditer(message)]
+    ends = {end for _, end in ranges}
+    return any(start + len(span) in ends and message.startswith(span, start) for start, _ in ranges)

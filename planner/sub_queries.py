@@ -1,8 +1,8 @@
 """Decomposes a plan into sub-queries, and combines sub-queries into a plan.
 
-A message may contain several questions. A sub-query answers one of them. It has a step whose
-results no other step needs, and all steps on which this step depends. Sub-queries of different
-plan cases can be combined into a new plan.
+A message may contain several questions. A sub-query answers one of them. It consists of a step
+whose results no other step needs, and of all steps on which this step depends. Sub-queries of
+different plan cases can be combined into a new plan.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from casewright.planner.plan import Literal, Plan, Step, Value, context_fields, 
 from casewright.planner.spans import is_span
 from casewright.tools.spec import NO_EVIDENCE
 
-#: Open literal: a placeholder for words of the question. Its position is a slot.
+#: Open literal: a placeholder for words of the message. A slot is an argument with this value.
 OPEN = Literal("")
 
 
 @dataclass(frozen=True, slots=True)
 class SubQuery:
-    """Steps that answer one question, with ``OPEN`` in place of words of the question.
+    """Steps that answer one question, with ``OPEN`` in place of words of the message.
 
     References are relative: in a ``StepRef``, step 1 is the previous step.
     """
@@ -30,7 +30,7 @@ class SubQuery:
 
     @property
     def template(self) -> str:
-        """Text of the steps, equal for sub-queries that differ only in words of the question."""
+        """Text of the template, equal for sub-queries that differ only in words of the message."""
         return "; ".join(map(str, self.steps))
 
     @property
@@ -40,7 +40,7 @@ class SubQuery:
 
     @property
     def slots(self) -> list[tuple[int, str]]:
-        """Slots of open literals, each as step index and parameter."""
+        """Slots, each as the index of a step and the name of a parameter."""
         return [
             (index, name)
             for index, step in enumerate(self.steps)
@@ -50,7 +50,7 @@ class SubQuery:
 
     @property
     def reach(self) -> int:
-        """Number of steps before the sub-query to which its farthest reference goes back, or 0."""
+        """Number of steps from the first one back to the farthest referenced earlier step, or 0."""
         steps = enumerate(self.steps)
         return max((r.step - index for index, s in steps for r in s.references()), default=0)
 
@@ -62,14 +62,14 @@ class SubQuery:
 def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]]:
     """Return the sub-queries of a plan, each with the texts of its open literals.
 
-    The sub-queries are in the order of their last steps. A text that is no span of the question
-    stays in the template. A plan with invalid references has no sub-queries.
+    The sub-queries are in the order of their last steps. A literal that is no span of the question
+    stays a literal. A plan with invalid references has no sub-queries.
     """
     numbered = list(enumerate(plan.steps, 1))
     if any(not 1 <= ref.step < number for number, step in numbered for ref in step.references()):
         return []
     referenced = {ref.step for step in plan.steps for ref in step.references()}
-    # Maps step numbers to positions among all sub-queries' steps.
+    # Maps the number of a step in the plan to its position in the joined sub-queries.
     positions: dict[int, int] = {}
     sub_queries = []
     for last_number in (number for number, _ in numbered if number not in referenced):
@@ -80,7 +80,9 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
             step = plan.steps[number - 1]
             distances = {ref.step: position - positions[ref.step] for ref in step.references()}
             step = step.renumbered(distances)
-            open_texts = {name: str(v.value) for name, v in step.arguments if _is_open(v, question)}
+            open_texts = {
+                name: str(v.value) for name, v in step.arguments if _becomes_open(v, question)
+            }
             texts += open_texts.values()
             arguments = ((name, OPEN if name in open_texts else v) for name, v in step.arguments)
             steps.append(Step(step.tool, tuple(arguments)))
@@ -89,7 +91,7 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
 
 
 def joined_plan(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
-    """Return the plan of these sub-queries, each with the texts for its open literals."""
+    """Join sub-queries into a plan; each has the texts for its open literals."""
     steps: list[Step] = []
     for sub_query, texts in sub_queries:
         remaining_texts = iter(texts)
@@ -121,8 +123,8 @@ def with_dependencies(plan: Plan, number: int) -> set[int]:
     return numbers
 
 
-def _is_open(value: Value, question: str) -> TypeGuard[Literal]:
+def _becomes_open(value: Value, question: str) -> TypeGuard[Literal]:
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
-    # An empty text equals an open literal, so it is one.
+    # An empty text is equal to ``OPEN``.
     return not value.value or is_span(value.value, question)

@@ -26,15 +26,15 @@ BEAM_WIDTH = 4
 #: Confidence below which the user is asked what was meant. Among the first questions of the shop's
 #: 48 tuning conversations, 4 have a lower confidence; the plans of 3 of these 4 are wrong.
 ASKS_BELOW = 0.6
-#: A plan with an untrained tool may be less probable than its source's best plan, by this number of
-#: nats for each nat of surprise (the reader's best log-probability, negated). On the validation
-#: toolboxes and the shop, values of 15 to 30 are about equally good.
+#: A plan with an untrained tool may be less probable than the best plan of the same source: by up
+#: to this number of nats for each nat of surprise (the reader's best log-probability, negated).
+#: On the validation toolboxes and the shop, values of 15 to 30 are about equally good.
 SURPRISE_WEIGHT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """First sub-queries of a plan; ``inputs`` has template numbers and literals' spans."""
+    """A plan's first sub-queries; ``inputs`` are each one's template number and literals' spans."""
 
     score: float
     inputs: tuple[tuple[int, tuple[Span | None, ...]], ...] = ()
@@ -46,28 +46,28 @@ class _Hypothesis:
 
     @property
     def ends_with_repetition(self) -> bool:
-        """True if the last sub-query equals an earlier one, and refers to no earlier step."""
+        """True if the last sub-query repeats another with its literals, and needs no prior step."""
         *earlier, last = zip(self.sub_queries, (spans for _, spans in self.inputs), strict=True)
         return last in earlier and last[0].reach == 0
 
-    def extended(self, score: float, *sub_queries: SubQuery) -> _Hypothesis:
-        """Return the hypothesis with one more sub-query, or at the end with none."""
-        return _Hypothesis(self.score + score, self.inputs, (*self.sub_queries, *sub_queries))
+    def extended(self, added_score: float, *added: SubQuery) -> _Hypothesis:
+        """Return the hypothesis with one more sub-query, or with none at the message's end."""
+        return _Hypothesis(self.score + added_score, self.inputs, (*self.sub_queries, *added))
 
 
-#: Hypothesis that lacks its last ``inputs``; its last template's number; the decoder's state.
+#: A hypothesis, with the template number and state of its last sub-query, which ``inputs`` lacks.
 _Candidate = tuple[_Hypothesis, int, NDArray[np.float32]]
 
 
 class SubQueryReuse:
     """Source of plans that combine sub-queries.
 
-    The reader's templates call only tools of its training. A plan of ``untrained`` that calls
-    another tool comes first if it is the best plan of ``untrained``, or nearly as probable as the
-    best; see ``SURPRISE_WEIGHT``.
+    The reader's templates call only the tools of its training. For other tools, there is a second
+    source, ``untrained``. Its first plan with such a tool comes before the reader's plans, if this
+    plan is the second source's best, or nearly as probable as the best; see ``SURPRISE_WEIGHT``.
 
     Args:
-        untrained: Source of plans for other tools; by default the plan parser.
+        untrained: Source of plans for untrained tools; by default the plan parser.
     """
 
     def __init__(self, reader: Reader, untrained: PlanSource | None = None) -> None:
@@ -84,7 +84,7 @@ class SubQueryReuse:
 
     @cached_property
     def _untrained(self) -> PlanSource:
-        # With plan cases, the parser would avoid tools that no case calls.
+        # The parser gets no plan cases: with cases, it would avoid tools that no case calls.
         return self._untrained_source or ParserReuse(None)
 
     def untrained_tools(self, request: PlanRequest) -> set[str]:
@@ -117,10 +117,10 @@ class SubQueryReuse:
     ) -> Iterator[ScoredPlan]:
         """Yield the most probable plan that calls one of these tools.
 
-        Yield none if it is more than ``tolerance`` nats less probable than the source's best plan.
+        Yield no plan if this one is over ``tolerance`` nats less probable than the source's best.
         """
         best: ScoredPlan | None = None
-        # If the parser cannot read all tools, the plan uses only the reader's tools.
+        # The source raises an error if it cannot read all tools. Then only the reader plans.
         with suppress(InputError):
             for scored in valid_plans(self._untrained, request):
                 best = best or scored
@@ -139,17 +139,17 @@ class SubQueryReuse:
         reach, step_counts, max_steps = self._reach, self._step_counts, request.max_steps
         active, finished = [_Hypothesis(0.0)], list[_Hypothesis]()
         for position in range(MAX_SUB_QUERIES):
-            next_scores = question.next_sub_queries([hypothesis.inputs for hypothesis in active])
+            predicted = question.next_sub_queries([hypothesis.inputs for hypothesis in active])
             candidates: list[_Candidate] = []
             for row, hypothesis in enumerate(active):
-                logits = next_scores.scores[row].copy()
+                logits = predicted.scores[row].copy()
                 step_count = hypothesis.step_count
                 allowed = usable & (reach <= step_count) & (step_count + step_counts <= max_steps)
                 tools = [tool for s in hypothesis.sub_queries for tool in s.tools]
-                for number in np.flatnonzero(allowed & (reach > 0)):
-                    allowed[number] = all(
+                for index in np.flatnonzero(allowed & (reach > 0)):
+                    allowed[index] = all(
                         field in request.toolbox[tools[-distance]].results
-                        for distance, field in self._earlier_fields[number]
+                        for distance, field in self._earlier_fields[index]
                     )
                 logits[1:][~allowed] = -np.inf
                 if position == 0:
@@ -160,11 +160,11 @@ class SubQueryReuse:
                 scores = logits - np.logaddexp.reduce(logits)
                 if position:
                     finished.append(hypothesis.extended(float(scores[0])))
-                # One number more than needed, since the end (number 0) may be among them.
+                # One template number more than needed: the end (number 0) may be among them.
                 for number in np.argsort(-scores, kind="stable")[: BEAM_WIDTH + 1]:
                     if number and np.isfinite(scores[number]):
                         longer = hypothesis.extended(float(scores[number]), templates[number - 1])
-                        candidates.append((longer, int(number), next_scores.decoded[row]))
+                        candidates.append((longer, int(number), predicted.decoded[row]))
             candidates.sort(key=lambda candidate: -candidate[0].score)
             best = max((hypothesis.score for hypothesis in finished), default=-np.inf)
             # Scores only fall, so a worse hypothesis cannot overtake the best finished one.
@@ -172,6 +172,7 @@ class SubQueryReuse:
             active = [h for h in _add_literals(question, candidates) if not h.ends_with_repetition]
             if not active:
                 break
+        # The active hypotheses have the maximum number of sub-queries, so they need no end.
         return sorted(finished + active, key=lambda hypothesis: -hypothesis.score)
 
 
@@ -183,19 +184,19 @@ def _deficit(best: ScoredPlan, scored: ScoredPlan) -> float:
 
 
 def _add_literals(question: EncodedQuestion, candidates: Sequence[_Candidate]) -> list[_Hypothesis]:
-    """Return the hypotheses with their last sub-queries' literals, found in one batch."""
+    """Return the candidates' hypotheses, with the literals of their last sub-queries."""
     slots = [
-        (row, slot)
-        for row, (hypothesis, _, _) in enumerate(candidates)
+        (row, state, number, slot)
+        for row, (hypothesis, number, state) in enumerate(candidates)
         for slot in range(len(hypothesis.sub_queries[-1].slots))
     ]
     found_spans = question.literals(
-        [candidates[row][2] for row, _ in slots],
-        [candidates[row][1] for row, _ in slots],
-        [slot for _, slot in slots],
+        [state for _, state, _, _ in slots],
+        [number for _, _, number, _ in slots],
+        [slot for _, _, _, slot in slots],
     )
     spans_of_rows: list[list[Span | None]] = [[] for _ in candidates]
-    for (row, _), span in zip(slots, found_spans, strict=True):
+    for (row, *_), span in zip(slots, found_spans, strict=True):
         spans_of_rows[row].append(span)
     return [
         replace(hypothesis, inputs=(*hypothesis.inputs, (number, tuple(spans))))
@@ -204,6 +205,6 @@ def _add_literals(question: EncodedQuestion, candidates: Sequence[_Candidate]) -
 
 
 def _earlier_fields(sub_query: SubQuery) -> list[tuple[int, str]]:
-    """Return the references to steps before a sub-query, each as distance from it and field."""
+    """Return references to steps before a sub-query: distance from its first step, and field."""
     references = ((i, r) for i, step in enumerate(sub_query.steps) for r in step.references())
     return [(r.step - index, r.field) for index, r in references if r.step > index]

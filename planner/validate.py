@@ -1,4 +1,4 @@
-"""The static checks of plans: a plan that passes can run, and calls only tools of its toolbox."""
+"""The static checks of plans: a plan that passes can run, and calls only tools of the toolbox."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def violations(
 @dataclass(frozen=True, slots=True)
 class _StepCheck:
     plan: Plan
-    number: int
+    number: int  # the number of the checked step
     toolbox: Toolbox
     question: str
     context: Mapping[str, Any]
@@ -125,7 +125,7 @@ class _StepCheck:
                 yield from self._check_source(parameter, Source.STEP, str(value))
                 yield from self._check_reference(value)
                 return
-        if not in_list and not parameter.fits(content):
+        if not in_list and not parameter.fits(content):  # a list's items have no declared kind
             yield self.error(
                 f"{parameter.name} must be a {parameter.kind}; {value} is not.",
                 f"Give a {parameter.kind}.",
@@ -160,12 +160,12 @@ class _StepCheck:
                 "Refer to steps that stand above this one.",
             )
             return
-        tool = self.plan.steps[reference.step - 1].tool
-        # An unknown tool is the earlier step's violation.
-        fields = self.toolbox[tool].results if tool in self.toolbox else (reference.field,)
+        name = self.plan.steps[reference.step - 1].tool
+        # The check of the earlier step reports an unknown tool.
+        fields = self.toolbox[name].results if name in self.toolbox else (reference.field,)
         if reference.field not in fields:
             yield self.error(
-                f"{reference}: the results of {tool} have no {reference.field}.",
+                f"{reference}: the results of {name} have no {reference.field}.",
                 f"It returns {', '.join(fields) or 'nothing'}.",
             )
 
@@ -175,6 +175,7 @@ class _StepCheck:
         if source not in parameter.sources:
             yield self.error(
                 f"{parameter.name} may not be {value_text}.",
+                # Without the parameter's name, the signature lists the choices and sources.
                 f"It takes {parameter.signature().partition(': ')[2]}.",
             )
 

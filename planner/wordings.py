@@ -1,4 +1,4 @@
-"""Reuses a case's plan for a message with the words of the case's question, except for literals."""
+"""Reuses a case's plan for a message that differs from the case's question only in literals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.stores import Case
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Place of a literal in a question; ``arguments`` (step index, parameter) have the literal."""
+    """Place of a literal in a question; ``arguments`` (step index, parameter) have this literal."""
 
     arguments: tuple[tuple[int, str], ...]
     max_words: int
@@ -35,7 +35,7 @@ class CaseWordings:
 
     def __init__(self, cases: Iterable[Case]) -> None:
         self._wordings: list[_Wording] = []
-        self._plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
+        self._exact_plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
         for case in cases:
             plan = parse_plan(str(case.solution))
             words = _normalized_words(str(case.problem["question"]))
@@ -43,37 +43,38 @@ class CaseWordings:
             parts = _parts(words, plan)
             part_words = frozenset(part for part in parts if isinstance(part, str))
             self._wordings.append(_Wording(parts, part_words, fields, plan))
-            self._plans[words, fields] = plan
+            self._exact_plans[words, fields] = plan
 
     def plan(self, request: PlanRequest) -> Plan | None:
-        """Return the plan of the fitting case with the most words, with the message's literals.
+        """Return the plan of the best case that fits, with the message's literals, or ``None``.
 
-        Return ``None`` if no case fits. A case fits if the message has the same context fields and
-        the same words, in order and except for literals, and less than half of it is literals.
+        A case fits if the message has the same context fields, and the same words in the same order
+        except for literals. Less than half of the message may be literals. The best case is the one
+        with the most words.
         """
         words = words_of(request.question)
         normalized_words = tuple(normalized(word.text) for word in words)
         message_words = frozenset(normalized_words)
         fields = frozenset(name for name, value in request.context.items() if value is not None)
-        if (plan := self._plans.get((normalized_words, fields))) is not None:
+        if (plan := self._exact_plans.get((normalized_words, fields))) is not None:
             return plan
-        best, best_count = None, 0
+        best, best_word_count = None, 0
         for wording in self._wordings:
             if wording.context_fields != fields or not wording.words <= message_words:
                 continue
-            count = sum(isinstance(part, str) for part in wording.parts)
+            word_count = sum(isinstance(part, str) for part in wording.parts)
             # If a message is mostly literals, the words between them are weak evidence.
-            if count <= best_count or 2 * count <= len(words):
+            if word_count <= best_word_count or 2 * word_count <= len(words):
                 continue
-            spans = next(_alignments(wording.parts, words, normalized_words, 0), None)
-            if spans is not None:
-                best, best_count = (wording, spans), count
+            slot_ranges = next(_alignments(wording.parts, words, normalized_words, 0), None)
+            if slot_ranges is not None:
+                best, best_word_count = (wording, slot_ranges), word_count
         if best is None:
             return None
-        wording, spans = best
+        wording, slot_ranges = best
         texts = {
             argument: request.question[words[first].start : words[end - 1].end]
-            for slot, (first, end) in spans
+            for slot, (first, end) in slot_ranges
             for argument in slot.arguments
         }
         return with_literals(wording.plan, texts)
@@ -90,18 +91,18 @@ def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
     for step_index, name, text in text_literals(plan):
         arguments_by_words.setdefault(_normalized_words(text), []).append((step_index, name))
     for text_words, arguments in arguments_by_words.items():
-        count = len(text_words)
-        starts = (n for n in range(len(parts)) if tuple(parts[n : n + count]) == text_words)
-        if count and (start := next(starts, None)) is not None:
+        length = len(text_words)
+        starts = (n for n in range(len(parts)) if tuple(parts[n : n + length]) == text_words)
+        if length and (start := next(starts, None)) is not None:
             # A message's literal may have one word more than the case's.
-            parts[start : start + count] = [_Slot(tuple(arguments), count + 1)]
+            parts[start : start + length] = [_Slot(tuple(arguments), max_words=length + 1)]
     return tuple(parts)
 
 
 def _alignments(
     parts: Sequence[str | _Slot], words: Sequence[Word], normalized_words: Sequence[str], start: int
 ) -> Iterator[list[tuple[_Slot, tuple[int, int]]]]:
-    """Yield alignments of parts with words from ``start`` on: each slot's word range."""
+    """Yield each match of the parts and the words from ``start`` on, as the slots' word ranges."""
     if not parts:
         if start == len(words):
             yield []

@@ -1,1 +1,1 @@
-"""The command line, the service and the page."""
+"""The command line, the HTTP service and its web page."""

@@ -31,7 +31,7 @@ class Facet:
         dimension: Length of the facet's vectors.
         embed_case: Embeds the problems of stored cases (L_j in the paper): maps n problems to an
             array or tensor (n, dimension), whose rows the store scales to unit length.
-        embed_query: Embeds queries in the same way, or otherwise, such as with a cue before a text.
+        embed_query: Embeds queries, like ``embed_case`` or otherwise, as with a cue before a text.
         describe: Returns the components as text for a prompt (T_j in the paper).
         model: The embedding model's name; a collection opens only with the model that built it.
         weight: Default weight in a search, at least 0.
@@ -74,8 +74,7 @@ class Facet:
         """Return unit vectors of problems, or of queries if ``query``: array (n, dimension).
 
         A problem that lacks a required component gets zeros. Raise ``FacetError`` if an embedding
-        fails or is not finite, ``DependencyError`` if the encoder is not installed, and
-        ``InputError`` for a wrong shape.
+        fails or is not finite, ``InputError`` for a wrong shape; ``DependencyError`` is passed on.
         """
         unit_vectors = np.zeros((len(problems), self.dimension), dtype=np.float32)
         row_numbers = [row for row, problem in enumerate(problems) if self.reads(problem)]
@@ -135,10 +134,10 @@ def text_facet(
         name: The facet's name; also the component's name if ``components`` is empty.
         components: The components to read; their texts are joined by line breaks.
         inter: True if queries and cases are different kinds of texts, such as questions and
-            passages; then ``embed_queries`` embeds queries, with the encoder's cue. ``False``
-            embeds queries like cases. CBR-RAG, section 4.2, calls this inter and intra.
+            passages; ``embed_queries`` then embeds queries, with the encoder's cue. ``False``: the
+            queries are embedded like cases. See CBR-RAG, section 4.2, on inter and intra.
         cue: Text before a query, instead of the encoder's cue.
-        describe: Returns the text of a problem to embed instead of the joined texts.
+        describe: Returns a problem's text, to be embedded instead of the joined texts.
     """
     if isinstance(components, str):
         problem = f"text_facet {name!r} was given components={components!r}."
@@ -173,7 +172,7 @@ def text_facet(
 
 
 def _has_value(component: Any) -> bool:
-    # Only texts are tested for emptiness: an array has no single truth value.
+    # Only a text or None is tested, since an array has no single truth value.
     return bool(component) if isinstance(component, str | None) else True
 
 

@@ -1,1 +1,1 @@
-"""The decoding of plans by Casewright and by transformers' ``generate``."""
+"""Compares Casewright's decoding of plans with transformers' ``generate``."""

@@ -1,4 +1,4 @@
-"""The time to write a plan with transformers' ``generate`` and with Casewright's decoder."""
+"""Measures the time in which ``generate`` of transformers and Casewright's decoder write a plan."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from casewright.stores import CaseStore
 from casewright.stores.progress import show_progress
 from casewright.tools import Toolbox, tool_from_record
 
-#: The numbers of plan cases in prompts.
+#: Casewright's decoder is also timed with these numbers of plan cases in the prompts.
 PLAN_CASE_COUNTS = (0, 1, 2, 4, 8)
 #: The numbers of tools in the larger toolboxes.
 TOOLBOX_SIZES = (30, 100)
-#: The numbers of tokens in timed calls of the network, and the number of calls with each.
+#: Widths (numbers of tokens) of timed calls of the network, and the number of calls of a width.
 WIDTHS, CALL_COUNT = (1, 2, 4, 8, 32, 128), 5
-#: Plans by system, in the order of the tasks.
+#: Each system's plans, in the order of the tasks, by the system's name.
 Plans = Mapping[str, Sequence[WrittenPlan]]
 Figures = Iterator[tuple[str, float]]
 
@@ -44,14 +44,14 @@ class DecodingTrial(GenerationTrial):
     """The options of ``casewright bench decoding``."""
 
     plans: int = 20  # the number of gold plans to write
-    plan_cases: int = 1  # the number of plan cases in the compared prompts
+    plan_cases: int = 1  # the number of plan cases in the prompts of all systems
     pool: int | None = None  # the number of queries that may become plan cases; ``None`` for all
     grammar_queries: int = 200  # the number of queries for which the grammar alone is timed
     held_out: int = 100  # the number of test queries on which a trained model is scored
 
 
 def measure_decoding(trial: DecodingTrial) -> Report:
-    """Time plain ``generate``, masked ``generate`` and Casewright's decoder on gold plans.
+    """Time ``generate``, ``generate`` with a grammar, and Casewright's decoder on gold plans.
 
     Raise ``InputError`` if the model cannot be loaded, or no annotated query of the domain has a
     plan that the grammar can write.
@@ -62,13 +62,14 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     toolbox, queries = tested.toolbox, tested.domain.queries()
     measured = MeasuredModel(trial, tested)
     model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
-    # A grammar caches states, so a second one makes the scripts (tokens of gold plans), untimed.
+    # A grammar caches states, so another grammar than the timed one makes the gold plans' scripts.
     script_grammar, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
     tasks, refused_count = make_tasks(model, script_grammar, toolbox, shuffled, trial.plans)
     if not tasks:
         raise trial.no_queries_error()
     test_queries = [] if trial.model.is_random else tested.domain.measuring_queries()
     scored_queries = test_queries[: trial.held_out]
+    # For these queries, the model writes plans of its own choice, without a script.
     own_choice_queries = shuffled_queries(test_queries, trial.seed)[: trial.plans]
     excluded = [*(task.query for task in tasks), *scored_queries, *own_choice_queries]
     prompt_ms: dict[str, float] = {}
@@ -81,17 +82,17 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         model_systems = systems.Systems(model, grammar, prompts[0].head)
 
         def writer(
-            write: Callable[..., WrittenPlan], prompts: Sequence[PromptTokens]
+            write: Callable[..., WrittenPlan], task_prompts: Sequence[PromptTokens]
         ) -> Callable[[int], WrittenPlan]:
-            """Return a function that writes the plan of the task with an index."""
-            return lambda index: write(tasks[index], prompts[index])
+            """Return a function that takes a task's index and writes the task's plan."""
+            return lambda index: write(tasks[index], task_prompts[index])
 
         writers = {name: writer(write, prompts) for name, write in model_systems.scripted().items()}
         for count in PLAN_CASE_COUNTS:
-            count_prompts, milliseconds = timed(partial(prompts_with, count))
+            case_prompts, milliseconds = timed(partial(prompts_with, count))
             prompt_ms[f"prompting_ms_{count}_plan_cases"] = milliseconds / len(tasks)
-            writers[_decoder_name(count)] = writer(model_systems.decode, count_prompts)
-        # On a GPU, the first call of each width is slow; the decoder's calls have several widths.
+            writers[_decoder_name(count)] = writer(model_systems.decoded_plan, case_prompts)
+        # On a GPU, the first call of each width is slow, so the decoder is warmed up on all tasks.
         decoder_names = [name for name in writers if name.startswith(systems.CASEWRIGHT)]
         fully_warmed = decoder_names if measured.needs_warmup else ()
         plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", fully_warmed)
@@ -105,7 +106,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     network_ms = _network_ms_by_width(model, prompts[0].head)
     measured.measure_bandwidth_again()
     decoded = plans[systems.WITH_CACHED_HEAD]
-    # In all model steps of a plan, the weights are read from memory.
+    # Each model step of a plan reads all weights from memory.
     min_plan_ms = measured.min_step_ms * np.array([plan.model_steps for plan in decoded])
     settings = {
         "domain": tested.domain.name,
@@ -143,13 +144,14 @@ def _decoder_name(count: int) -> str:
 def _own_choice_plans(
     measured: MeasuredModel, trial: DecodingTrial, requests: Sequence[PlanRequest], store: CaseStore
 ) -> dict[str, list[WrittenPlan]]:
+    """Return the plans that a trained model writes without a script, by the system's name."""
     model = measured.model
     prompts = [_prompt(model, request, store, trial.plan_cases) for request in requests]
     model_systems = systems.Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
     writers = model_systems.own_choice(requests, prompts, store)
-    decoders = (systems.OWN_CASEWRIGHT, systems.OWN_DRAFTED) if measured.needs_warmup else ()
+    fully_warmed = (systems.OWN_CASEWRIGHT, systems.OWN_DRAFTED) if measured.needs_warmup else ()
     label = "Writing plans of the model's own choice"
-    return take_turns(writers, range(len(requests)), trial.repeats, label, decoders)
+    return take_turns(writers, range(len(requests)), trial.repeats, label, fully_warmed)
 
 
 def _tool_accuracy(
@@ -165,10 +167,10 @@ def _tool_accuracy(
 
 
 def _network_ms_by_width(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
-    """Return the median milliseconds of a network call, by the number of tokens after a head.
+    """Return the median milliseconds of a network call, by the number of tokens after the head.
 
     A call with several tokens may take about as long as a call with one, because both wait for
-    memory. If so, reading forced tokens together with the next free one saves time.
+    memory. If so, one call for a chosen token and the tokens that the grammar forces saves time.
     """
     import torch
 
@@ -192,7 +194,7 @@ class GrammarCost(NamedTuple):
     toolbox: str
     first_ready: float  # until the grammar is ready for the first request with the toolbox
     ready: Sequence[float]  # until the grammar is ready for a request, for each request
-    complete: Sequence[float]  # ``ready`` plus all masks' time, for each plan that it can write
+    complete: Sequence[float]  # ``ready`` and all masks' time, for each plan that can be written
 
 
 def grammar_costs(
@@ -201,16 +203,16 @@ def grammar_costs(
     queries: Sequence[AnnotatedQuery],
     tool_sources: Sequence[AnnotatedQuery],
 ) -> list[GrammarCost]:
-    """Return the grammar's costs for the toolbox and for enlarged toolboxes."""
+    """Return the grammar's costs for the toolbox, also with more tools from ``tool_sources``."""
     sizes = (len(toolbox), *TOOLBOX_SIZES)
-    enlarged = [enlarged_toolbox(toolbox, tool_sources, size) for size in sizes]
-    toolboxes = {f"{len(toolbox)}_tools": toolbox for toolbox in enlarged}
+    all_enlarged = [enlarged_toolbox(toolbox, tool_sources, size) for size in sizes]
+    toolboxes = {f"{len(enlarged)}_tools": enlarged for enlarged in all_enlarged}
     scripts = ScriptWriter(model)
     costs = []
     with show_progress("Timing grammars", len(toolboxes) * len(queries)) as advance:
-        for name, sized_toolbox in toolboxes.items():
+        for name, enlarged in toolboxes.items():
             grammar, script_grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
-            requests = [query.record.request(sized_toolbox) for query in queries]
+            requests = [query.record.request(enlarged) for query in queries]
             first_ready = timed(partial(grammar.plan_matcher, requests[0]))[1]
             ready, complete = [], []
             for query, request in zip(queries, requests, strict=True):
@@ -228,9 +230,9 @@ def grammar_costs(
 
 
 def enlarged_toolbox(toolbox: Toolbox, queries: Sequence[AnnotatedQuery], size: int) -> Toolbox:
-    """Return the toolbox, filled up to ``size`` tools with those that the queries' records declare.
+    """Return the toolbox, filled up to ``size`` tools with tools that the queries' records declare.
 
-    If the records declare too few tools, these are added again with numbered names.
+    If the records declare too few tools, their tools are added again with numbered names.
     """
     records = [record for query in queries for record in query.record.tools_extra]
     tools = {tool.name: tool for tool in map(tool_from_record, records)}
@@ -245,7 +247,7 @@ def enlarged_toolbox(toolbox: Toolbox, queries: Sequence[AnnotatedQuery], size: 
 
 
 def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
-    """Call the matcher as the decoder does while it writes the tokens ``choices`` of a script."""
+    """Call the matcher as the decoder does while it writes the choices of a script."""
     matcher.consume_forced()
     for token in choices:
         if matcher.finished:
@@ -299,7 +301,7 @@ def _plan_figures(plans: Plans, gold: Sequence[str], min_plan_ms: np.ndarray[Any
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)
     yield "memory_limit_ms_p50", p50(min_plan_ms)
-    # Ratios are medians of the ratios by plan.
+    # Each ratio is the median over the plans.
     yield "ratio_casewright_over_memory_limit_p50", p50(times / min_plan_ms)
     for name, system in (("generate", systems.PLAIN), ("masked_generate", systems.MASKED)):
         cached, uncached = plans[system + systems.CACHED_HEAD_SUFFIX], plans[system]
@@ -357,25 +359,25 @@ def _draw(axes: Any, plans: Plans) -> None:
 
 def _notes(trial: DecodingTrial) -> list[str]:
     notes = [
-        "Masked generate and Casewright's decoder write the gold plans of the same queries: each "
-        "step computes the network's logits, and a script then chooses the longest allowed token "
-        "that continues the plan. Plain generate has no script: it writes as many tokens as the "
-        "plan has, of its own choice.",
+        "“generate, masked” (with a grammar) and Casewright's decoder write the gold plans of the "
+        "same queries: each step computes the network's logits, and a script then chooses the "
+        "longest allowed token that continues the plan. “generate” has no script: it writes tokens "
+        "of the model's choice, as many as the plan has.",
         "Milliseconds per plan include the grammar. prompt_tokens: the tokens of the prompt that "
-        "are not cached. “head kept”: the key/value states of the prompt's constant head are "
-        "cached. The systems take turns at each plan, in one process. Ratios are medians of the "
-        "ratios by plan; “head_kept”: both cache the head; “head_read”: neither does; “as_called”: "
-        "only Casewright's decoder caches it, which is the default of both.",
-        "limit of memory: the time to read the weights in all model steps of “casewright, head "
-        "kept” at the measured memory bandwidth, which is a lower bound.",
-        "network_: one call of the network after the prompt's head. Reading forced tokens together "
-        "saves time if a call of a few tokens takes little longer than a call of one.",
+        "are not cached. “head kept”: the key/value states of the head, with which all prompts "
+        "begin, are cached. The systems take turns at each plan, in one process. Ratios: medians "
+        "over the plans. “head_kept”: both systems cache the head; “head_read”: neither does; "
+        "“as_called”: only Casewright's decoder does (the default of each system).",
+        "limit of memory: a lower bound of the time of “casewright, head kept”: the time to read "
+        "the weights in all model steps, at the measured memory bandwidth.",
+        "network_ms: the time of a call of the network after the prompt's head. Reading forced "
+        "tokens together saves time if a call of a few takes little longer than a call of one.",
         f"Plan cases ({', '.join(map(str, PLAN_CASE_COUNTS))} in the prompt) are selected by "
         "maximal marginal relevance with quality bias, without near-duplicates of the query.",
     ]
     random_notes = [
         "The weights are random: the times are those of a trained model, but its plans are "
-        "meaningless, so there is no share of right tools. Give --model for it."
+        "meaningless, so there is no share of right tools. For this share, give --model."
     ]
     trained_notes = [
         "tools_right: share of the test queries for which the model, without a script, plans the "

@@ -17,10 +17,11 @@ from casewright.stores import CaseStore
 
 #: Names of the systems: ``generate``, ``generate`` with a grammar, and Casewright's decoder.
 PLAIN, MASKED, CASEWRIGHT = "generate", "generate, masked", "casewright"
-#: Suffix of the name of a system that caches the KV states of the prompt's head.
+#: Suffix of the name of a system that caches the KV states of the head, with which prompts begin.
 CACHED_HEAD_SUFFIX = ", head kept"
 WITH_CACHED_HEAD = CASEWRIGHT + CACHED_HEAD_SUFFIX
-#: Prefix and names of the systems without a script, where the model chooses the tokens.
+#: Names of systems without a script, in which the model chooses the tokens, and the names' prefix.
+#: A “drafted” system decodes speculatively: the model checks the tokens of a draft.
 OWN_CHOICE = "own choice: "
 OWN_DRAFTED = f"{OWN_CHOICE}{CASEWRIGHT}, drafted{CACHED_HEAD_SUFFIX}"
 OWN_CASEWRIGHT = f"{OWN_CHOICE}{WITH_CACHED_HEAD}"
@@ -34,13 +35,13 @@ class WrittenPlan(NamedTuple):
 
     text: str
     plan_tokens: int  # the number of the plan's tokens, without the end token
-    model_steps: int
+    model_steps: int  # the number of calls of the network that choose tokens
     uncached_prompt_tokens: int
     milliseconds: float  # the time from the request to the last token, grammar included
 
 
 class Generation:
-    """Transformers' greedy ``generate``; ``head`` is a KV cache of ``head_states``, or ``None``."""
+    """Transformers' greedy ``generate``; ``head_cache`` is from ``head_states``, or ``None``."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -61,7 +62,7 @@ class Generation:
         self,
         prompt: PromptTokens,
         matcher: PlanMatcher,
-        head: Any = None,
+        head_cache: Any = None,
         choices: Sequence[int] | None = None,
     ) -> list[int]:
         """Return the tokens of a text that a grammar allows, without the end token.
@@ -72,10 +73,10 @@ class Generation:
         from transformers import LogitsProcessorList
 
         options = {"logits_processor": LogitsProcessorList([_mask(matcher, choices)])}
-        tokens = self.generate(prompt, head, max_new_tokens=MAX_TOKENS, **options)
+        tokens = self.generate(prompt, head_cache, max_new_tokens=MAX_TOKENS, **options)
         return [token for token in tokens if token not in self._model.ends]
 
-    def generate(self, prompt: PromptTokens, head: Any, **settings: Any) -> list[int]:
+    def generate(self, prompt: PromptTokens, head_cache: Any, **settings: Any) -> list[int]:
         """Return the generated tokens; ``settings`` are options of transformers' ``generate``."""
         import torch
 
@@ -86,7 +87,7 @@ class Generation:
             attention_mask=torch.ones_like(ids),
             do_sample=False,
             use_cache=True,
-            past_key_values=head,
+            past_key_values=head_cache,
             eos_token_id=list(self._model.ends),
             pad_token_id=self._model.ends[0],
             **settings,
@@ -98,7 +99,7 @@ class Generation:
 def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
     """Return a logits processor that allows the grammar's tokens, or only the next of ``choices``.
 
-    It maps ids (1, length) and scores (1, vocabulary) to scores; other tokens get -infinity.
+    The processor sets the scores (1, vocabulary) of other tokens to -infinity; ids are (1, length).
     """
     import torch
 
@@ -107,7 +108,7 @@ def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
 
     def process(input_ids: Any, scores: Any) -> Any:
         nonlocal started
-        if started:
+        if started:  # the first call gets only tokens of the prompt
             matcher.consume(int(input_ids[0, -1]))
         started = True
         mask = torch.from_numpy(matcher.mask(scores.shape[-1])).to(scores.device)
@@ -119,7 +120,7 @@ def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
 
 
 class Systems:
-    """The systems of one model, with and without cached states of ``head``, the prompts' prefix."""
+    """The systems of one model; ``head`` has the tokens with which all prompts begin."""
 
     def __init__(self, model: LanguageModel, grammar: PlanGrammar, head: Sequence[int]) -> None:
         self._model = model
@@ -131,27 +132,28 @@ class Systems:
     def scripted(self) -> dict[str, Callable[[Task, PromptTokens], WrittenPlan]]:
         """Return the systems that write a task's plan with its script, by name."""
 
-        def masked(task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
+        def write_masked(task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
             return self._masked(task.request, prompt, task.masked, cached=cached)
 
         writers: dict[str, Callable[..., WrittenPlan]]
-        writers = {PLAIN: self._plain, MASKED: masked, CASEWRIGHT: self.decode}
+        writers = {PLAIN: self._plain, MASKED: write_masked, CASEWRIGHT: self.decoded_plan}
         return {
             name + suffix: partial(write, cached=bool(suffix))
             for name, write in writers.items()
             for suffix in ("", CACHED_HEAD_SUFFIX)
         }
 
-    def decode(self, task: Task, prompt: PromptTokens, *, cached: bool = True) -> WrittenPlan:
+    def decoded_plan(self, task: Task, prompt: PromptTokens, *, cached: bool = True) -> WrittenPlan:
         """Write a task's plan with Casewright's decoder."""
         return self._decoded(task.request, prompt, task.forced, cached=cached)
 
     def own_choice(
         self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
     ) -> dict[str, Callable[[int], WrittenPlan]]:
-        """Return the systems in which a trained model chooses tokens; each takes a request's index.
+        """Return the systems in which a trained model chooses the tokens, by name.
 
-        The case planner writes the drafts; the time of a plan includes that of its draft.
+        A system takes the index of a request. The case planner writes the drafts, and the time of
+        a plan includes the draft's time.
         """
         planner = CasePlanner(store)
 
@@ -165,13 +167,13 @@ class Systems:
         }
 
     def _plain(self, task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
-        # The copy is not timed: in another program, the cache could be cropped instead.
-        head = deepcopy(self._head_states) if cached else None
+        # The copy is not timed: another program could crop the cache instead of copying it.
+        head_cache = deepcopy(self._head_states) if cached else None
         # Without a grammar, the model writes exactly as many tokens as the plan has.
-        length = dict.fromkeys(("min_new_tokens", "max_new_tokens"), len(task.masked.tokens))
-        work = partial(self._generation.generate, prompt, head, **length)
+        length_limits = dict.fromkeys(("min_new_tokens", "max_new_tokens"), len(task.masked.tokens))
+        work = partial(self._generation.generate, prompt, head_cache, **length_limits)
         tokens, milliseconds = timed(work, self._model.device)
-        return self._written(tokens, len(tokens), prompt, milliseconds, cached=cached)
+        return self._as_plan(tokens, len(tokens), prompt, milliseconds, cached=cached)
 
     def _masked(
         self,
@@ -181,16 +183,16 @@ class Systems:
         *,
         cached: bool = True,
     ) -> WrittenPlan:
-        head = deepcopy(self._head_states) if cached else None
+        head_cache = deepcopy(self._head_states) if cached else None
         choices = script.choices if script else None
         tokens, milliseconds = timed(
             lambda: self._generation.masked(
-                prompt, self._grammar.plan_matcher(request), head, choices
+                prompt, self._grammar.plan_matcher(request), head_cache, choices
             ),
             self._model.device,
         )
         # The last model step writes the end token.
-        return self._written(tokens, len(tokens) + 1, prompt, milliseconds, cached=cached)
+        return self._as_plan(tokens, len(tokens) + 1, prompt, milliseconds, cached=cached)
 
     def _decoded(
         self,
@@ -210,9 +212,9 @@ class Systems:
 
         written, milliseconds = timed(write, self._model.device)
         tokens, is_cached = list(written.tokens), written.prefix_cached
-        return self._written(tokens, written.model_steps, prompt, milliseconds, cached=is_cached)
+        return self._as_plan(tokens, written.model_steps, prompt, milliseconds, cached=is_cached)
 
-    def _written(
+    def _as_plan(
         self, tokens: list[int], steps: int, prompt: PromptTokens, ms: float, *, cached: bool
     ) -> WrittenPlan:
         uncached_count = len(prompt.tail) + (0 if cached else len(prompt.head))

@@ -1,1 +1,1 @@
-"""The gain of relevance feedback over one search."""
+"""Measures the gain of relevance feedback over one search."""

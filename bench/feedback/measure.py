@@ -1,4 +1,4 @@
-"""The gain of relevance feedback over one search for as many cases, and over RepoGPT's loop."""
+"""Measures the gain of relevance feedback over one search, and the costs beside RepoGPT's loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feed
 from casewright.stores import CaseStore, Encoder, Question, feedback
 from casewright.stores.progress import note, progress_bar
 
-#: Limits that no run reaches, so that the figures do not depend on the machine's speed.
+#: No run reaches these limits, so the machine's speed does not change the figures.
 LIMITS = FeedbackLimits(tokens=1_000_000, seconds=600.0)
 #: For each judge's name, a function that returns the judge for a question.
 JUDGES: Mapping[str, Callable[[LabelledQuestion], feedback.Judge]] = {
@@ -31,9 +31,9 @@ JUDGES: Mapping[str, Callable[[LabelledQuestion], feedback.Judge]] = {
     SHUFFLED: searches.ShuffledJudge,
     BLIND: lambda question: searches.BlindJudge(),
 }
-#: Facet weights for questions that name a symbol (they are the code domain's), and for others.
+#: Facet weights for questions that name a symbol (the code domain's), and for other questions.
 SYMBOL_WEIGHTS, TEXT_WEIGHTS = {"text": 0.3, "title": 0.7}, {"text": 0.8, "title": 0.2}
-#: Facet weights by set, and by a suffix of the set's name; other sets use the schema's weights.
+#: Facet weights by set, and by the suffix of the set's name in tables; else the schema's weights.
 WEIGHTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     CODE: {"": SYMBOL_WEIGHTS, ", documents' weights": TEXT_WEIGHTS},
     DESCRIBED: {"": TEXT_WEIGHTS},
@@ -50,14 +50,15 @@ _NOTES = (
     "gain over this control is the gain of reading.",
     "judged: number of judged cases per question. found: recall of these cases. single: recall of "
     "one search for as many cases. gain: found minus single in points, with its standard error. "
-    "answer: recall of the marked cases. precision: precision of the marked cases. "
-    f"recall@{K}: recall of the first {K} judged cases, with the marked ones first.",
-    "the post's loop: the loop of the RepoGPT post. It judges all results of every round, also "
-    "results that it judged before. A token is estimated at four characters.",
+    "Marked cases: judged relevant. answer: recall of the marked cases. precision: precision of "
+    f"the marked cases. recall@{K}: recall of the first {K} judged cases, marked cases first.",
+    "the post's loop: the loop of the RepoGPT post. This loop judges all results of every round, "
+    "also results of earlier rounds. A token is estimated at four characters.",
 )
 TITLES = {"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"}
-#: Points of the plot, one for each round: the number of judged cases, and their recall.
+#: A line of the plot: for each round, the mean number of judged cases, and their mean recall.
 Line = Sequence[tuple[float, float]]
+#: A function that returns a figure of a search, such as recall.
 Measure = Callable[[SearchState, LabelledQuestion], float]
 
 
@@ -77,18 +78,18 @@ class LoopResults(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The results on a set's test questions with one set of facet weights."""
+    """The results on the test questions of a set, with certain facet weights."""
 
-    name: str
+    name: str  # the set's name, with the suffix of the weights
     data: FeedbackSet
     questions: Sequence[LabelledQuestion]
     loops: Sequence[LoopResults]
     post_runs: Mapping[int, Sequence[Run]]  # of RepoGPT's loop, by the number of cases per round
-    filtered: Sequence[SearchState]  # the states of the symbol filter
+    filter_states: Sequence[SearchState]  # the states of the symbol filter; empty without code
     single_recalls: Mapping[int, float]  # mean recall of one search by the number of results
     judgement_ms: float  # median time of the offline judge for ten cases, in milliseconds
 
-    def mean(self, measure: Measure, states: Sequence[SearchState]) -> float:
+    def mean_of(self, measure: Measure, states: Sequence[SearchState]) -> float:
         """Return the mean of a measure over the questions and their states."""
         return mean([measure(s, q) for s, q in zip(states, self.questions, strict=True)])
 
@@ -109,7 +110,7 @@ class Trial(NamedTuple):
 def measure_feedback(
     data: Path | None, encoder: Encoder, *, only: str | None = None, limit: int | None = None
 ) -> Report:
-    """Return the gains of all strategies and judges on the offline judge's test questions."""
+    """Return the gains on the offline judge's test questions; see ``find_sets`` for the options."""
     note("Reading the questions and the cases of the feedback bench.")
     trials = list(_trials(find_sets(data, only, limit), encoder))
     settings = {
@@ -141,10 +142,10 @@ def _strategies(data: FeedbackSet) -> tuple[list[feedback.Strategy], str]:
 def _trials(sets: Sequence[FeedbackSet], encoder: Encoder) -> Iterator[Trial]:
     # Sets of the same cases share a store.
     for _, group in groupby(sets, key=lambda data: id(data.cases)):
-        same_cases = list(group)
-        note(f"Encoding {len(same_cases[0].cases)} cases of {same_cases[0].name}.")
-        with TemporaryDirectory() as folder, same_cases[0].store(encoder, folder) as store:
-            for data in same_cases:
+        sharing_sets = list(group)
+        note(f"Encoding {len(sharing_sets[0].cases)} cases of {sharing_sets[0].name}.")
+        with TemporaryDirectory() as folder, sharing_sets[0].store(encoder, folder) as store:
+            for data in sharing_sets:
                 for suffix, weights in WEIGHTS.get(data.name, {"": None}).items():
                     yield _trial(f"{data.name}{suffix}", data, store, weights)
 
@@ -152,7 +153,7 @@ def _trials(sets: Sequence[FeedbackSet], encoder: Encoder) -> Iterator[Trial]:
 def _trial(
     name: str, data: FeedbackSet, store: CaseStore, weights: Mapping[str, float] | None
 ) -> Trial:
-    test_questions = data.half(training=False)
+    questions = data.half(training=False)  # the test questions
     strategies, default = _strategies(data)
     # Only the default strategy is also tried with the control judges.
     pairings = [
@@ -160,43 +161,43 @@ def _trial(
         for strategy in strategies
         for judge in (JUDGES if strategy.name == default else (GOLD, OFFLINE))
     ]
-    note(f"Asking {len(test_questions)} questions of {name}, with {len(pairings)} loops each.")
+    note(f"Asking {len(questions)} questions of {name}, with {len(pairings)} loops each.")
     pairs: list[tuple[LabelledQuestion, Question]] = []
-    for item in test_questions:
-        question = store.question(item.text, weights=weights)
+    for labelled in questions:
+        question = store.question(labelled.text, weights=weights)
         assert question is not None, "the store of a set has cases"
-        pairs.append((item, question))
+        pairs.append((labelled, question))
     loops, recalls = [], {k: list[float]() for k in SINGLE_KS}
     post_runs: dict[int, list[Run]] = {k: [] for k in searches.POST_KS}
-    total = len(test_questions) * (len(pairings) + 1)
+    total = len(questions) * (len(pairings) + 1)
     with progress_bar(f"Questions of {name}", total, show=None) as advance:
         for strategy, judge_name in pairings:
             runs, singles = [], []
-            for item, question in pairs:
-                judge = JUDGES[judge_name](item)
+            for labelled, question in pairs:
+                judge = JUDGES[judge_name](labelled)
                 graph = build_feedback(store, judge, strategy, limits=LIMITS, weights=weights)
-                result = FeedbackResult.from_state(graph.invoke({"question": item.text}))
+                result = FeedbackResult.from_state(graph.invoke({"question": labelled.text}))
                 run = searches.loop_run(result)
                 runs.append(run)
                 singles.append(searches.single_search(question, judge, len(run.last.judged)))
                 advance(1)
             loops.append(LoopResults(strategy.name, judge_name, runs, singles))
-        for item, question in pairs:
+        for labelled, question in pairs:
             ranking = [neighbour.hit.case.id for neighbour in question.best(max(SINGLE_KS))]
             for k in SINGLE_KS:
-                recalls[k].append(SearchState(ranking[:k]).judged_recall(item))
+                recalls[k].append(SearchState(ranking[:k]).judged_recall(labelled))
             for k in searches.POST_KS:
-                post_runs[k].append(searches.post_loop(question, item, k))
+                post_runs[k].append(searches.post_loop(question, labelled, k))
             advance(1)
-    filtered = []
+    filter_states = []
     if data.kind == "code":
         symbols = searches.SymbolFilter(data.cases)
-        chunk_ids = [symbols.find(question.text) for question in test_questions]
-        filtered = [SearchState(ids, frozenset(ids)) for ids in chunk_ids]
+        chunk_ids = [symbols.find(labelled.text) for labelled in questions]
+        filter_states = [SearchState(ids, frozenset(ids)) for ids in chunk_ids]
     single_recalls = {k: mean(values) for k, values in recalls.items()}
-    judge = feedback.OfflineJudge()
-    median_ms = p50([searches.judgement_ms(question, judge) for _, question in pairs])
-    return Trial(name, data, test_questions, loops, post_runs, filtered, single_recalls, median_ms)
+    offline = feedback.OfflineJudge()
+    median_ms = p50([searches.judgement_ms(question, offline) for _, question in pairs])
+    return Trial(name, data, questions, loops, post_runs, filter_states, single_recalls, median_ms)
 
 
 def _summary_row(trial: Trial) -> dict[str, Any]:
@@ -223,25 +224,25 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 
     def row(strategy: str, judge: str, states: Sequence[SearchState]) -> dict[str, Any]:
         labels = {"table": "all", "set": trial.name, "strategy": strategy, "judge": judge}
-        found = trial.mean(SearchState.judged_recall, states)
-        answer = trial.mean(SearchState.marked_recall, states)
+        found = trial.mean_of(SearchState.judged_recall, states)
+        answer = trial.mean_of(SearchState.marked_recall, states)
         judged = _mean_judged(states)
         return {**labels, "rounds": None, "judged": judged, "found": found, "answer": answer}
 
     def by_round(measure: Measure, rounds: Sequence[Sequence[SearchState]]) -> str:
-        return " ".join(f"{trial.mean(measure, states):.3f}" for states in rounds)
+        return " ".join(f"{trial.mean_of(measure, states):.3f}" for states in rounds)
 
     for loop in trial.loops:
         gain, error = trial.gain(loop)
         yield {
             **row(loop.strategy, loop.judge, loop.rounds[-1]),
             "rounds": mean([len(run.states) for run in loop.runs]),
-            "single": trial.mean(SearchState.judged_recall, loop.singles),
+            "single": trial.mean_of(SearchState.judged_recall, loop.singles),
             "gain": f"{gain:+.1f} ± {error:.1f}",
-            "single answer": trial.mean(SearchState.marked_recall, loop.singles),
+            "single answer": trial.mean_of(SearchState.marked_recall, loop.singles),
             "precision": trial.precision(loop.rounds[-1]),
-            f"recall@{K}": trial.mean(SearchState.recall_at_k, loop.rounds[-1]),
-            f"single recall@{K}": trial.mean(SearchState.recall_at_k, loop.singles),
+            f"recall@{K}": trial.mean_of(SearchState.recall_at_k, loop.rounds[-1]),
+            f"single recall@{K}": trial.mean_of(SearchState.recall_at_k, loop.singles),
             "tokens": round(mean([run.tokens for run in loop.runs])),
             "answer by round": by_round(SearchState.marked_recall, loop.rounds),
             f"recall@{K} by round": by_round(SearchState.recall_at_k, loop.rounds),
@@ -252,16 +253,16 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
             **row(f"the post's loop, {k} a round", GOLD, last_states),
             "rounds": mean([len(run.states) for run in runs]),
             "judged": mean([run.judgements for run in runs]),
-            f"recall@{K}": trial.mean(SearchState.recall_at_k, last_states),
+            f"recall@{K}": trial.mean_of(SearchState.recall_at_k, last_states),
             "tokens": round(mean([run.tokens for run in runs])),
         }
-    if trial.filtered:
-        precision = trial.precision(trial.filtered)
-        yield {**row("plain symbol filter", "none", trial.filtered), "precision": precision}
+    if states := trial.filter_states:
+        precision = trial.precision(states)
+        yield {**row("plain symbol filter", "none", states), "precision": precision}
 
 
 def _figures(trial: Trial) -> dict[str, float]:
-    """Return each loop's gain, the share of the missed cases that the loop finds, and costs."""
+    """Return each loop's gain, its costs, and the share found of what a single search misses."""
 
     def slug(text: str) -> str:
         return "_".join(re.findall(r"\w+", text))
@@ -273,7 +274,7 @@ def _figures(trial: Trial) -> dict[str, float]:
     for loop in trial.loops:
         key, gain = slug(f"{name}_{loop.strategy}_{loop.judge}"), gains[loop.strategy, loop.judge]
         figures[f"gain_points_{key}"] = gain
-        missed_share = 1 - trial.mean(SearchState.judged_recall, loop.singles)
+        missed_share = 1 - trial.mean_of(SearchState.judged_recall, loop.singles)
         if loop.judge in (GOLD, OFFLINE) and missed_share:
             figures[f"share_of_missed_found_{key}"] = gain / 100 / missed_share
         gold_gain = gains[loop.strategy, GOLD]
@@ -285,21 +286,22 @@ def _figures(trial: Trial) -> dict[str, float]:
 
 
 def _ratios_to_post(trial: Trial, key: str, loop: LoopResults) -> dict[str, float]:
-    """Return ratios of a loop's costs to the post's loop, at the lowest k and at equal recall."""
+    """Return a loop's costs divided by the post's costs, at the lowest k and at equal recall."""
     figures: dict[str, float] = {}
-    loop_recall = trial.mean(SearchState.marked_recall, loop.rounds[-1])
+    loop_recall = trial.mean_of(SearchState.marked_recall, loop.rounds[-1])
     judged = _mean_judged(loop.rounds[-1])
     for k, runs in trial.post_runs.items():
-        post_recall = trial.mean(SearchState.marked_recall, [run.last for run in runs])
+        post_recall = trial.mean_of(SearchState.marked_recall, [run.last for run in runs])
         ratio = judged / mean([run.judgements for run in runs])
         if k == searches.POST_KS[0]:
             figures[f"judged_ratio_to_post_of_{k}_{key}"] = ratio
         reaches_recall = post_recall >= loop_recall
         if reaches_recall or k == searches.POST_KS[-1]:
             kind = "of_equal_recall" if reaches_recall else f"of_{k}_which_finds_less"
-            tokens = [mean([run.tokens for run in group]) for group in (loop.runs, runs)]
+            loop_tokens = mean([run.tokens for run in loop.runs])
+            post_tokens = mean([run.tokens for run in runs])
             figures[f"judged_ratio_to_post_{kind}_{key}"] = ratio
-            figures[f"tokens_ratio_to_post_{kind}_{key}"] = tokens[0] / tokens[1]
+            figures[f"tokens_ratio_to_post_{kind}_{key}"] = loop_tokens / post_tokens
             break
     return figures
 
@@ -308,7 +310,7 @@ def _lines(trial: Trial) -> dict[str, Line]:
     """Return the plot's lines by their labels: ``"strategy, judge"``, and "one search"."""
     lines: dict[str, Line] = {
         f"{loop.strategy}, {loop.judge}": [
-            (_mean_judged(states), trial.mean(SearchState.judged_recall, states))
+            (_mean_judged(states), trial.mean_of(SearchState.judged_recall, states))
             for states in loop.rounds
         ]
         for loop in trial.loops
@@ -329,7 +331,7 @@ def _draw(axes: Any, sets: Mapping[str, Mapping[str, Line]]) -> None:
         strategies = list(dict.fromkeys(label.partition(", ")[0] for label in lines))
         for label, line in lines.items():
             strategy, _, judge = label.partition(", ")
-            color = f"C{strategies.index(strategy)}" if judge else "black"
+            color = f"C{strategies.index(strategy)}" if judge else "black"  # one search
             style = {"color": color, "marker": "o" if judge else None, "markersize": 3}
             panel.plot(*zip(*line, strict=True), LINE_STYLES.get(judge, "-"), label=label, **style)
         panel.set_title(name, fontsize=10)

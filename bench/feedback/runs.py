@@ -1,4 +1,4 @@
-"""The searches for relevant cases that the bench compares, and its judges."""
+"""The searches for relevant cases, and the judges, that the feedback bench compares."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from casewright.stores.feedback import Candidate, Judge, JudgeRequest, Verdicts,
 K = 10
 #: The judges' names in tables.
 GOLD, OFFLINE, SHUFFLED, BLIND = "labels", "offline", "labels shuffled", "first two, unread"
-#: For the loop of the RepoGPT post: maximum number of rounds, and numbers of cases in a round.
+#: For the loop of the RepoGPT post (see docs/glossary.md): maximum number of rounds, and numbers of
+#: cases in a round.
 MAX_POST_ROUNDS, POST_KS = 10, (10, 15, 20, 30, 40, 60)
 _PATH = re.compile(r"[\w./-]+\.py\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class SearchState(NamedTuple):
-    """The ids of the cases judged so far; ``marked``: the ids of the cases judged relevant."""
+    """The ids of the cases that a search has judged so far, and of those marked as relevant."""
 
     judged: Sequence[str]
     marked: frozenset[str] = frozenset()
@@ -51,7 +52,7 @@ class Run(NamedTuple):
 
     states: Sequence[SearchState]
     tokens: int  # the number of tokens that the judge read, estimated
-    judgements: int = 0  # the number of judged cases in all rounds of the post's loop
+    judgements: int = 0  # for the post's loop: the number of judgements in all rounds
 
     def after(self, number: int) -> SearchState:
         """Return the state after round ``number`` (from 1), or the last state."""
@@ -89,15 +90,15 @@ def judgement_ms(question: Question, judge: Judge, count: int = 10) -> float:
 
 def _request(question: Question, count: int) -> JudgeRequest:
     nearest = question.best(count)
-    candidates = [Candidate(n.hit, case_text(n.hit.case), n.nearness, 1) for n in nearest]
-    return JudgeRequest(question.text, (), candidates)
+    candidates = [Candidate(n.hit, case_text(n.hit.case), n.nearness, round=1) for n in nearest]
+    return JudgeRequest(question.text, relevant=(), candidates=candidates)
 
 
 def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
     """Return a run of the RepoGPT post's loop with the labels as judge.
 
-    A round's query is the question with the texts of all relevant cases. A round judges all k cases
-    that it finds, also those judged before. The loop ends when a round adds no relevant case.
+    A round's query is the question and the texts of all relevant cases so far. A round judges all k
+    found cases, also those judged before. The loop ends when a round adds no relevant case.
     """
     relevant: dict[str, str] = {}
     judged: dict[str, None] = {}
@@ -156,16 +157,17 @@ class BlindJudge:
 
     def judge(self, request: JudgeRequest) -> Verdicts:
         """Return the first two candidates of the first round."""
-        marked = [] if request.relevant else request.candidates[:2]
+        is_first_round = not request.relevant
+        marked = request.candidates[:2] if is_first_round else []
         return Verdicts(frozenset(candidate.id for candidate in marked))
 
 
 class SymbolFilter:
-    """A control without similarity search, which finds the chunks of the symbols in a question.
+    """A control without similarity search: finds the code chunks of the symbols in a question.
 
-    A question names a symbol if the symbol's last part is one of the question's words. If it also
-    names files, symbols in these files are preferred. Of the symbols, those with the most parts in
-    the question are taken: ``Client.send`` if the question also has "Client".
+    A question names a symbol if the symbol's last part is one of the question's words. If the
+    question also names files, symbols in these files are preferred. Of these symbols, those with
+    the most parts in the question are taken: ``Client.send`` if the question also has "Client".
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:
@@ -179,14 +181,14 @@ class SymbolFilter:
         """Return the ids of the chunks, ordered by file and position."""
         files = set(_PATH.findall(question))
         words = set(_NAME.findall(_PATH.sub(" ", question)))
-        counted = [  # the number of the symbol's parts in the question, and the chunk
+        matches = [  # the number of the symbol's parts in the question, and the chunk
             (sum(part in words for part in symbol.split(".")), case)
             for word in words
             for symbol, case in self._chunks.get(word, ())
         ]
-        in_files = [(count, case) for count, case in counted if case.metadata["source"] in files]
-        counted = in_files or counted
-        highest = max((count for count, _ in counted), default=0)
-        best = [case for count, case in counted if count == highest]
+        in_files = [(count, case) for count, case in matches if case.metadata["source"] in files]
+        matches = in_files or matches
+        highest = max((count for count, _ in matches), default=0)
+        best = [case for count, case in matches if count == highest]
         best.sort(key=lambda case: (case.metadata["source"], case.metadata["position"]))
         return [case.id for case in best]

@@ -63,7 +63,7 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     """Return the open domain with a tool that searches by relevance feedback."""
     code = opened.stores["code"]
     index = CodeIndex.of(code)
-    name_loop = make(code, NeighbourStrategy(), None)
+    name_loop = make(code, NeighbourStrategy(), None)  # with the schema's weights
     text_loop = make(code, NeighbourStrategy(), UNNAMED_WEIGHTS)
     search = loop_search(code, index, name_loop, text_loop)
     return replace(opened, toolbox=code_toolbox(search, index))
@@ -76,19 +76,19 @@ def code_toolbox(search: CodeSearch, index: CodeIndex) -> Toolbox:
         """Finds functions, methods and classes of a source tree, each with all that was found."""
         return [
             {"evidence": str(case.solution), "source": location_text(case, index.roots)}
-            for case in _in_file_order(search(query, call))
+            for case in _grouped_by_definition(search(query, call))
         ]
 
     return search_toolbox(code_search, "show me the full read method of class Reader")
 
 
-def _in_file_order(hits: Sequence[Hit]) -> list[Case]:
-    """Return the cases grouped by definition, the best first; each group is in file order."""
+def _grouped_by_definition(hits: Sequence[Hit]) -> list[Case]:
+    """Return the cases of each definition in file order, and the best definition first."""
     definitions: dict[tuple[str, ...], list[Case]] = {}
     for hit in hits:
         metadata = hit.case.metadata
         root, file, symbol = (str(metadata.get(f, "")) for f in ("root", "source", "symbol"))
-        key = (root, file, symbol) if symbol else (hit.case.id,)
+        key = (root, file, symbol) if symbol else (hit.case.id,)  # else on its own
         definitions.setdefault(key, []).append(hit.case)
     return [
         case
@@ -107,13 +107,13 @@ def quoter() -> Generator:
 
 DOMAIN = Domain(
     name="code",
-    description="A user asks about source code: the folder that ask --source names, or the last.",
+    description="A user asks about the code in the folder that ask --source names, or named last.",
     questions=QUESTIONS[:3],
     open=lambda folder, encoder, rebuild: open_code(folder, encoder, last_tree(folder)),
     queries=queries,
     # The mark is the domain's folder, which is created for the first source tree.
     mark=".",
-    options=[Option("source", "The folder of the source code; by default the last folder.", "DIR")],
+    options=[Option("source", "The folder of source code; by default the last one given.", "DIR")],
     openers={"source": open_code},
     looping=looping,
     generator=quoter,

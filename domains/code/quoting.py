@@ -1,4 +1,4 @@
-"""The code domain's generator without a language model, which quotes code in full."""
+"""The code domain's generator, which quotes code in full and uses no language model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class CodeQuoter:
     even if it looks like a citation (``errors[E404]``), since citations are returned separately.
     """
 
-    name = "extractive"
+    name = "extractive"  # as ``ExtractiveGenerator``, which this generator replaces
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return the quotations with citations; see ``Generator``."""
@@ -28,5 +28,5 @@ class CodeQuoter:
         return Generation("\n".join(lines).strip("\n"), generator=self.name, citations=ids)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        """Return the result of ``generate``, without waiting."""
+        """Return the result of ``generate``; nothing is awaited."""
         return self.generate(request)

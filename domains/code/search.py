@@ -14,21 +14,21 @@ from casewright.tools import CallContext, Search
 
 #: A search that a tool calls with the query and the call's context.
 CodeSearch = Callable[[str, CallContext], Sequence[Hit]]
-#: Maximum number of chunks from a search by similarity, and from a search by name.
+#: Maximum numbers of chunks: from a search by similarity, and from a search by name.
 MAX_CHUNKS, MAX_NAMED_CHUNKS = 8, 50
-#: Facet weights for a question that names no definition; the schema's weights suit names.
+#: Facet weights for a question that names no definition; other questions use the schema's weights.
 UNNAMED_WEIGHTS: Mapping[str, float] = {"text": 0.8, "title": 0.2}
-#: Lowest relevance of a chunk that is related to the question.
+#: A chunk with a lower relevance is not related to the question.
 MIN_RELEVANCE = 0.28
 #: Lowest relevance of a chunk, as a share of the best chunk's relevance.
 MIN_SHARE_OF_BEST = 0.75
 
 
 def symbol_search(store: CaseStore, index: CodeIndex) -> CodeSearch:
-    """Return a search by the definitions that a question names; without names, by similarity.
+    """Return a search for named definitions; if none is named, it searches by similarity.
 
-    A search by name returns all chunks of a definition. It also uses names in the user's question,
-    since the plan's query may be a part of the question.
+    A search by name returns all chunks of a definition. If the query names no definition, the names
+    in the user's question count, since the query may be a part of this question.
     """
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
@@ -44,16 +44,16 @@ def symbol_search(store: CaseStore, index: CodeIndex) -> CodeSearch:
 def loop_search(
     store: CaseStore, index: CodeIndex, name_loop: Search, text_loop: Search
 ) -> CodeSearch:
-    """Return a search that merges a single search with one of two relevance-feedback loops.
+    """Return a search that merges a search without feedback with one of two feedback loops.
 
     If a question names definitions, their chunks come first, and the hits of ``name_loop`` follow.
     Otherwise the hits of ``text_loop`` come first, and the hits of a search by similarity follow.
     """
-    single_search = symbol_search(store, index)
+    search_by_name = symbol_search(store, index)
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
         if _named_symbols(query, call, index):
-            hits = single_search(query, call)
+            hits = search_by_name(query, call)
             return merge_hits(hits, name_loop(query, MAX_NAMED_CHUNKS, {}, call))
         return merge_hits(text_loop(query, MAX_CHUNKS, {}, call), _similar(store, query))
 

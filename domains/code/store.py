@@ -1,4 +1,4 @@
-"""The store of a source tree: its folder, and its update."""
+"""Finds, opens and updates the store of a source tree."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from casewright.stores.progress import note
 from casewright.stores.whole_file import write_whole
 
 COLLECTION = "code"
-KINDS: frozenset[KindName] = frozenset(("code",))
-#: Name of the file with a source tree's path, which is written whenever the tree is opened.
+KINDS: frozenset[KindName] = frozenset(("code",))  # kinds of files that are stored
+#: Name of a file with the path of a source tree. The file is written when the tree is opened, so
+#: its time tells which tree was opened last.
 ORIGIN_FILE = "source.json"
 USAGE = "Give the folder of a source tree: casewright ask --domain code --source DIR"
 
 
 def source_tree(source: str | Path) -> Path:
-    """Return the resolved folder of a source tree; ``InputError`` if it has no source code."""
+    """Return a source tree's resolved folder; raise ``InputError`` if it has no source code."""
     option = f"--source {str(source)!a}"
     try:
         tree = Path(source).expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{option} is not a folder: {reason}. {USAGE}") from error
-    # Path("") is the current folder.
+    # An empty text would mean the current folder.
     if not str(source) or not tree.is_dir() or not is_unicode(str(tree)):
         raise InputError(f"{option} is not a readable folder. {USAGE}")
     files = walk(tree).files
@@ -44,14 +45,14 @@ def source_tree(source: str | Path) -> Path:
 
 
 def tree_folder(folder: Path, tree: Path) -> Path:
-    """Return the folder of a source tree's store, named by the tree's name and a hash."""
+    """Return the folder of a source tree's store, named after the tree and its path's hash."""
     path = tree.as_posix()
     name = re.sub(r"[^A-Za-z0-9.-]+", "-", tree.name).strip("-.") or "root"
     return folder / f"{name[:40]}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
 
 
 def last_tree(folder: Path) -> Path:
-    """Return the existing source tree that was opened last; ``InputError`` if there is none."""
+    """Return the most recently opened tree that still exists, or raise ``InputError``."""
     trees_by_time: list[tuple[int, str]] = []
     for origin_file in folder.glob(f"*/{ORIGIN_FILE}"):
         # A damaged file is ignored.
@@ -68,7 +69,7 @@ def last_tree(folder: Path) -> Path:
 
 
 def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
-    """Return the open store of a source tree, after encoding the tree's changes.
+    """Return the open store of a source tree, after storing the tree's changes.
 
     Raises:
         InputError: None of the tree's files can be read.
@@ -97,7 +98,7 @@ def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
             note(f"Left out: {file}, since {reason}{others}.")
         if not store.count():
             raise InputError(f"None of the source code in {tree} could be read. {USAGE}")
-        # Only ``last_tree`` needs this file.
+        # An error is ignored, since only ``last_tree`` reads this file.
         with suppress(OSError):
             write_whole(store_folder / ORIGIN_FILE, json.dumps({"source": tree.as_posix()}))
     except BaseException:

@@ -32,7 +32,7 @@ QUESTIONS = (
     "Why was it done this way?",
     "Which function reads the file, and what does it return?",
 )
-#: Maximum number of titles, and of characters of each, in the report on an unanswered question.
+#: Maximum number of titles in the report on an unanswered question, and maximum length of a title.
 MAX_TITLES, MAX_TITLE_LENGTH = 3, 80
 #: Returns the domain's annotated queries.
 queries = partial(search_queries, "d", "document_search", QUESTIONS)
@@ -64,11 +64,11 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 
 
 def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
-    """Return the toolbox of a store; the hits of a feedback loop come first.
+    """Return the toolbox of a store; the hits of ``loop``, if it is given, come first.
 
-    The tool returns nothing if the passages do not answer the question.
+    If the passages do not answer the question, the tool only reports the titles of the nearest.
     """
-    names = root_names(roots_of(documents))
+    name_by_root = root_names(roots_of(documents))
     passages = PassageSearch(documents)
 
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
@@ -82,8 +82,10 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
             )
             call.report({"event": NEAREST_EVENT, "query": query, "titles": [*titles][:MAX_TITLES]})
             return []
-        cases = [hit.case for hit in hits]
-        return [{"evidence": passage_markdown(c), "source": location_text(c, names)} for c in cases]
+        return [
+            {"evidence": passage_markdown(case), "source": location_text(case, name_by_root)}
+            for case in (hit.case for hit in hits)
+        ]
 
     return search_toolbox(document_search, "what does the manual say about cleaning the filter")
 
@@ -97,11 +99,11 @@ def _no_documents(location: Path | str) -> InputError:
 
 DOMAIN = Domain(
     name="documents",
-    description="A user asks what their own documents say: those that casewright ingest read.",
+    description="A user asks about documents of their own, which casewright ingest has read.",
     questions=QUESTIONS[:3],
     open=open_documents,
     queries=queries,
-    options=(Option("store", "What ingest --into was given: a folder or a URL.", "LOCATION"),),
+    options=(Option("store", "The location of ingest --into: a folder or a URL.", "LOCATION"),),
     openers={"store": lambda folder, encoder, location: open_documents(location, encoder)},
     mark=ENGINE_FILE,
     looping=looping,

@@ -1,1 +1,1 @@
-"""The shopping domain: the worked example."""
+"""The shopping domain, the worked example of a domain."""

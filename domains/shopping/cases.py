@@ -17,11 +17,11 @@ from casewright.stores.facet import Components, component_text
 
 
 def schemas(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
-    """Return the stores' schemas and the functions that return their cases, by store name."""
+    """Return each store's schema and the function that returns its cases, by the store's name."""
     facet = partial(text_facet, encoder=encoder)
     product_facets = facet("title", weight=0.6), facet("about", weight=0.4)
-    usual_questions = _usual_questions_facet(encoder, weight=0.6)
-    help_facets = usual_questions, facet("title", weight=0.1), facet("text", weight=0.3)
+    questions_facet = _usual_questions_facet(encoder, weight=0.6)
+    help_facets = questions_facet, facet("title", weight=0.1), facet("text", weight=0.3)
     # The quality of an order is its negative age in years, so that new orders come first.
     orders = CaseSchema("orders", (facet("title"),), quality_range=(-1.0, 0.0))
     return {
@@ -36,7 +36,8 @@ def schemas(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
 def _usual_questions_facet(encoder: Encoder, weight: float) -> Facet:
     """Return a facet that compares a query with the mean vector of an article's usual questions.
 
-    The nearest usual question may share words with the query by chance; the mean does not.
+    ``asked`` holds these questions. The nearest one may share words with the query by chance; the
+    mean does not.
     """
 
     def embed_case(problems: Sequence[Components]) -> NDArray[np.float32]:
@@ -73,7 +74,7 @@ def fact_cases() -> list[Case]:
     cases = []
     for product in records("products"):
         facts = [
-            # The compared text, and the answer. A title would match all questions that name it.
+            # The text to compare, and the answer. A title in the text would match too often.
             (product["description"],) * 2,
             ("Price: how much does it cost?", f"Price: {product['price']:.2f} EUR"),
         ]

@@ -15,7 +15,7 @@ FILE_NAMES = ("products", "reviews", "help", "orders", "customers", "queries")
 
 
 def data_file(name: str) -> Traversable:
-    """Return the path of a JSON Lines file."""
+    """Return the path of a data file, in the format JSON Lines."""
     return files("casewright.domains.shopping") / "data" / f"{name}.jsonl"
 
 

@@ -11,7 +11,7 @@ from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import FILE_NAMES, data_file, records
 from casewright.domains.shopping.tools import shopping_toolbox
-from casewright.domains.shopping.vectors import VECTORS
+from casewright.domains.shopping.vectors import VECTORS_FILE
 from casewright.domains.store_opening import lazy_store
 from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.annotated import Conversation
@@ -31,8 +31,9 @@ def open_shopping(folder: Path, encoder: Encoder, rebuild: bool = False) -> Open
     """
     schemas = cases.schemas(encoder)
     if isinstance(encoder, CachedEncoder):
-        encoder.lend(VECTORS)
+        encoder.lend(VECTORS_FILE)  # the shipped vectors of the data
     modules = (files("casewright.domains.shopping") / name for name in CASE_MODULES)
+    # The queries have a digest of their own, in ``_open_plans``.
     sources = [*(data_file(name) for name in FILE_NAMES if name != "queries"), *modules]
     expected_digest = digest(sources, [schema for schema, _ in schemas.values()])
     stores = open_built(folder, "shopping", expected_digest, schemas, rebuild=rebuild)

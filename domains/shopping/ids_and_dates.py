@@ -1,8 +1,8 @@
 """Generates the ids and dates of the shop's records from a seed and a fixed day "today".
 
 The hand-written data have no ids and dates. They refer to products by slug and to customers by
-name. A day is a number of days from today, a time is a part of the day, and days in texts are
-placeholders. So "yesterday" in a text agrees with the dates, whatever "today" is.
+name. Their days are numbers of days from today, their times are parts of the day, and their texts
+have placeholders for days. So "yesterday" in a text agrees with the dates, whatever "today" is.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from casewright.errors import InputError
 
 SEED = 1
 TODAY = date(2026, 11, 21)
-Row = Mapping[str, Any]
-Record = dict[str, Any]
+Row = Mapping[str, Any]  # a hand-written record
+Record = dict[str, Any]  # a record with ids and dates
 #: A function that returns a file's hand-written records.
 Read = Callable[[str], Sequence[Row]]
-#: The records of other files, by slug or name.
+#: The records of other files: by file, then by slug or name.
 OtherRecords = Mapping[str, Mapping[str, Record]]
 
-_IDS = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
+_ID_FORMS = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
 _KEY_FIELD = {"products": "slug", "customers": "name"}
 _REFERENCED_FILES = {"reviews": ("products",), "orders": ("products", "customers")}
-# The minutes of each part of the day, in order, without overlaps. Authors of parcel events follow
-# rules that are not checked: places are open from "early" to "afternoon"; couriers also deliver in
-# the "evening"; sorting centres, depots and the online shop never close.
+# The minutes since midnight of each part of the day, in order, without overlaps. Authors of parcel
+# events follow rules that are not checked: places are open from "early" to "afternoon"; couriers
+# also deliver in the "evening"; sorting centres, depots and the online shop never close.
 _DAY_PARTS = {
     "night": range(60, 300),
     "early": range(450, 525),
@@ -75,7 +75,7 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
                 if line_of.setdefault(key, line) != line:
                     raise InputError(f"{key!r} is also in line {line_of[key]}. Rename one of them.")
             if name == "orders":
-                # Each order has its own generator, so that a change of an order changes no other.
+                # Each order has its own random numbers, so a change of an order changes no other.
                 fields = _order(row, others, Random(f"{seed} {line}"), today)
             elif name == "reviews":
                 fields = _review(row, others, today)
@@ -85,7 +85,7 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
             raise InputError(f"{name}.jsonl, line {line}: Add its {error}.") from error
         except InputError as error:
             raise InputError(f"{name}.jsonl, line {line}: {error}") from error
-        records.append({"id": _IDS[name].format(line) if name in _IDS else "", **fields})
+        records.append({"id": _ID_FORMS[name].format(line) if name in _ID_FORMS else "", **fields})
     if name == "orders":
         numbers = sorted(Random(seed).sample(range(1000, 10000), len(records)))
         by_date = sorted(records, key=lambda order: order["date"])
@@ -178,7 +178,7 @@ def _day(days: int, today: date) -> date:
 
 def _tracking(carrier: str, rng: Random) -> str:
     if carrier not in _TRACKING:
-        raise InputError(f"No carrier is {carrier!r}. Carriers are {', '.join(_TRACKING)}.")
+        raise InputError(f"There is no carrier {carrier!r}. Carriers are {', '.join(_TRACKING)}.")
     return "".join(rng.choice(_CHARACTERS.get(sign, sign)) for sign in _TRACKING[carrier])
 
 

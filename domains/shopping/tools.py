@@ -1,4 +1,4 @@
-"""The shop's tools. They read the customer from the request's scope, which no plan can write."""
+"""The shop's tools. The order tools read the customer from the scope, which no plan can write."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ from casewright.tools import (
 )
 
 _WORD = re.compile(r"\w+")
-#: Two words, or a digit: the text may contain the name of a product model.
+#: Matches two words, or a digit: such a text may name a product model.
 _MODEL_NAME = re.compile(r"\w\W+\w|\d")
 Row = dict[str, Any]
-#: Lowest relevance of the title of an order that the query may mean.
+#: If an order's title has at least this relevance, the query may mean the order.
 MIN_ORDER_RELEVANCE = 0.32
-#: Lowest relevance of an order's title, as a share of the best product's relevance: if a customer
-#: without a laptop asks about "my laptop", their e-reader must not be returned.
-MIN_SHARE_OF_PRODUCT = 0.7
-#: Lowest relevance of a product or fact that is related to the question, and of a help article.
+#: Minimum ratio of the relevance of an order's title to that of the catalogue's nearest title. A
+#: customer without a laptop who asks about "my laptop" must not get the order of their e-reader.
+MIN_SHARE_OF_NEAREST_TITLE = 0.7
+#: Minimum relevance of a returned product or fact, and of a returned help article.
 MIN_RELEVANCE, MIN_HELP_RELEVANCE = 0.15, 0.23
-#: Lowest relevance of a hit, as a share of the best hit's relevance.
+#: Minimum ratio of the relevance of a hit to that of the best hit.
 MIN_SHARE_OF_BEST = 0.6
-#: Maximum numbers of products and of reviews from a single search (a feedback loop adds at most
-#: twice as many), and of orders in a result.
+#: Maximum numbers of products and reviews that one search finds, and of orders in a result. A
+#: feedback loop adds at most twice as many products or reviews.
 MAX_PRODUCTS, MAX_REVIEWS, MAX_ORDERS = 4, 3, 4
-#: Seconds of a call on two cores: medians over the steps of 150 annotated queries, rounded up.
+#: Seconds per call on two cores: medians over the steps of 150 annotated queries, rounded up.
 LATENCY_BY_TOOL = {"prod_search": 0.02, "prod_qna": 0.02, "review_summary": 0.02}
 LATENCY_BY_TOOL |= {"order_lookup": 0.02, "shipment_status": 0.005, "customer_support": 0.02}
+#: Sources of the arguments ``query`` (of most tools) and ``product_id``.
 QUERY_SOURCES = ("question", "literal")
 PRODUCT_SOURCES = ("context", "step")
 
@@ -47,7 +48,7 @@ PRODUCT_SOURCES = ("context", "step")
 def shopping_toolbox(
     stores: Mapping[str, CaseStore], loops: Mapping[str, Search] | None = None
 ) -> Toolbox:
-    """Return the shop's toolbox; ``loops`` are searches by relevance feedback, by store."""
+    """Return the shop's toolbox; ``loops`` has relevance-feedback searches by store name."""
     loop_of = (loops or {}).get
     tools = [
         _prod_search(stores["products"], loop_of("products")),
@@ -57,7 +58,7 @@ def shopping_toolbox(
         _shipment_status(stores["orders"]),
         _customer_support(stores["help"], loop_of("help")),
     ]
-    # The time of a loop's judge is unknown.
+    # With loops, the tools have no latency, since the time of a loop's judge is unknown.
     if loops:
         return Toolbox(tools)
     return Toolbox(replace(tool, latency=LATENCY_BY_TOOL[tool.name]) for tool in tools)
@@ -69,11 +70,11 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
     def prod_search(query: str, call: CallContext) -> list[Row]:
         """Finds products in the catalogue: searches, recommendations, gift ideas."""
         hits = near_best(products.search(query, 20), MIN_RELEVANCE, MIN_SHARE_OF_BEST)
+        # The next step uses the first product. A product that the query names must come first:
         # "Vista 55" is similar to the title "Vista 32", but means another product. A single word
-        # proves nothing: "laptop" is also in the title of a laptop stand.
+        # names no product: "laptop" is also in the title of a laptop stand.
         if _MODEL_NAME.search(query):
             hits.sort(key=lambda hit: not _matches(hit, query))
-        # The next step uses the first product, so products that the query names come first.
         loop_hits = [] if loop is None else loop(query, 2 * MAX_PRODUCTS, {}, call)
         hits = merge_hits(hits[:MAX_PRODUCTS], loop_hits)
         return [_row(hit, "products", fields) for hit in hits]
@@ -90,7 +91,7 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
 
 
 def _row(hit: Hit, store: str, fields: tuple[str, ...]) -> Row:
-    """Return some fields of a hit, and its source: the store and the value of the first field."""
+    """Return some fields of a hit, and ``source``: the store and the value of the first field."""
     row = {field: hit.case.metadata[field] for field in fields}
     return {**row, "source": f"{store}:{row[fields[0]]}"}
 
@@ -114,14 +115,14 @@ def _prod_qna(facts: CaseStore, loop: Search | None) -> ToolSpec:
 def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
     def review_summary(product_id: str, query: str, call: CallContext) -> list[Row]:
         """What buyers say of one product: its stars, and the reviews nearest to the question."""
-        of_product = {"product_id": product_id}
-        hits = reviews.search(query, 50, where=of_product)
+        product_filter = {"product_id": product_id}
+        hits = reviews.search(query, 50, where=product_filter)
         if not hits:
             return []
         stars = [int(hit.case.metadata["stars"]) for hit in hits]
         summary = f"{len(stars)} reviews, {mean(stars):.1f} of 5 stars on average."
         overview = {"evidence": summary, "source": f"reviews:{product_id}"}
-        loop_hits = [] if loop is None else loop(query, 2 * MAX_REVIEWS, of_product, call)
+        loop_hits = [] if loop is None else loop(query, 2 * MAX_REVIEWS, product_filter, call)
         rows = [
             {"evidence": str(case.solution), "source": f"reviews:{case.metadata['key']}"}
             for case in (hit.case for hit in merge_hits(loop_hits, hits[:MAX_REVIEWS]))
@@ -146,18 +147,19 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
         customer = call.scope.get("customer")
         if customer is None:
             return []
-        own_orders = {"customer": customer}
-        loop_hits = [] if loop is None else loop(query, 2 * MAX_ORDERS, own_orders, call)
-        hits = merge_hits(orders.search(query, 10, where=own_orders, lambda_b=0.95), loop_hits)
+        customer_filter = {"customer": customer}
+        loop_hits = [] if loop is None else loop(query, 2 * MAX_ORDERS, customer_filter, call)
+        single_hits = orders.search(query, 10, where=customer_filter, lambda_b=0.95)
+        hits = merge_hits(single_hits, loop_hits)
         likely = [h for h in hits if h.relevance >= MIN_ORDER_RELEVANCE or _matches(h, query)]
         if not all(_matches(hit, query) for hit in likely):
             nearest = products.search(query, 1, weights={"title": 1.0})[0]
-            lowest = MIN_SHARE_OF_PRODUCT * nearest.relevance
+            lowest = MIN_SHARE_OF_NEAREST_TITLE * nearest.relevance
             likely = [hit for hit in likely if hit.relevance >= lowest or _matches(hit, query)]
-        # "Where is my parcel?" names no item, so the plan passes the whole question. Then the
-        # newest orders are meant.
+        # "Where is my parcel?" names no item, so the plan passes the whole question. The newest
+        # orders are then meant. They have the highest quality, and lambda_b=0 sorts by quality.
         if not likely and query == call.question:
-            likely = orders.search(query, 3, where=own_orders, lambda_b=0.0)
+            likely = orders.search(query, 3, where=customer_filter, lambda_b=0.0)
         return [_row(hit, "orders", fields) for hit in likely[:MAX_ORDERS]]
 
     return tool_from_function(
@@ -169,7 +171,7 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
 
 
 def _matches(hit: Hit, query: str) -> bool:
-    """Return ``True`` if the title has every word of the query: "R8" must match exactly."""
+    """Return ``True`` if a hit's title has every word of the query: "R9" does not match "R8"."""
     title = set(_WORD.findall(str(hit.case.metadata["title"]).casefold()))
     words = set(_WORD.findall(query.casefold()))
     return bool(words) and words <= title

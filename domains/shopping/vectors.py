@@ -1,6 +1,6 @@
-"""The shipped vectors of the shop's cases, with which its stores are built in seconds.
+"""Writes the shipped file of vectors, so that the shop's stores are built in seconds.
 
-``python -m casewright.domains.shopping.vectors`` writes the file again after a change of the cases.
+After a change of the cases, run ``python -m casewright.domains.shopping.vectors``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from casewright.stores.encoders.cache import write_vectors
 from casewright.stores.encoders.encoder import Encoder
 from casewright.stores.encoders.minilm import MiniLMEncoder
 
-VECTORS = Path(__file__).parent / "data" / "vectors.safetensors"
+VECTORS_FILE = Path(__file__).parent / "data" / "vectors.safetensors"
 
 
 class _RecordingEncoder:
@@ -32,12 +32,13 @@ class _RecordingEncoder:
 
 
 def main() -> None:
-    """Encode the texts that the facets of the shop's cases compare, and write the file."""
+    """Encode the texts that the shop's facets compare, and write ``VECTORS_FILE``."""
     encoder = MiniLMEncoder()
     recorder = _RecordingEncoder(encoder)
-    for schema, make in cases.schemas(recorder).values():
-        schema.vectors([case.problem for case in make()])
-    write_vectors(VECTORS, encoder, recorder.texts)
+    for schema, make_cases in cases.schemas(recorder).values():
+        # The recorder records the texts of this call; the vectors are zeros.
+        schema.vectors([case.problem for case in make_cases()])
+    write_vectors(VECTORS_FILE, encoder, recorder.texts)
 
 
 if __name__ == "__main__":

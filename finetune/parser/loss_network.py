@@ -22,7 +22,7 @@ from casewright.planner.parser.tensors_network import (
     number_tensors,
     tensor,
     tensors,
-    with_fields,
+    with_context,
 )
 
 #: The target that the loss ignores, torch's default.
@@ -80,7 +80,8 @@ def _targets(episode: Episode, word_count: int) -> dict[str, Tensor]:
         row, place, _ = steps[step_index]
         parameter = argument.parameter
         tool_indices = [step.tool for step in plans[row][:place]]
-        results = options.results_of(tool_indices, reading.PLACE_COUNT) & options.steps[parameter]
+        results = options.results_of(tool_indices, reading.PLACE_COUNT)
+        results &= options.takes_step[parameter]
         choices = options.choices[parameter]
         parts = (plain_kinds[row][parameter], choices, context[row][parameter], results.ravel())
         allowed.append(np.concatenate(parts))
@@ -152,7 +153,7 @@ class FrozenStates:
             was_training = self._network.encoder.training
             self._network.encoder.eval()
             with torch.no_grad():
-                states = self._network.lower(ids[rows], mask[rows], types[rows])
+                states = self._network.frozen_states(ids[rows], mask[rows], types[rows])
             self._network.encoder.train(was_training)
             for row, text_states in zip(missing_rows, states, strict=True):
                 self._states[keys[row]] = text_states[: lengths[row]].to(torch.bfloat16).clone()
@@ -211,7 +212,7 @@ def _encode_memory(network: ParserNetwork, episode: Episode) -> Memory:
     nodes = network.encode_toolbox(tensors(arrays.card_arrays(schema)), schema.sizes)
     cases = list(zip(episode.messages, episode.plans, strict=True))
     pairs = tensors(arrays.pair_arrays(schema, episode.messages))
-    case_data = with_fields(case_tensors(schema, cases, encoded), schema, cases, episode.messages)
+    case_data = with_context(case_tensors(schema, cases, encoded), schema, cases, episode.messages)
     case_data.context = case_data.context[:, :, :count]
     parts = (getattr(encoded, part.name)[:count] for part in dataclasses.fields(encoded))
     return network.join(

@@ -188,7 +188,7 @@ class _Training:
         """Set the weights to their running mean; return the network in evaluation mode."""
         for name, mean in self._means.items():
             self._weights[name].data.copy_(mean)
-        self._network.cached_lower = None
+        self._network.cached_frozen_states = None
         return self._network.eval()
 
     def _load(self) -> None:
@@ -248,7 +248,7 @@ def _make_network(settings: ParserSettings, start: Path | None) -> ParserNetwork
         if isinstance(module, torch.nn.Linear):
             module.register_forward_pre_hook(lambda _, inputs: (_as_eight_bits(inputs[0]),))
     network.frozen_count = settings.frozen
-    network.cached_lower = FrozenStates(network)
+    network.cached_frozen_states = FrozenStates(network)
     return network
 
 

@@ -17,7 +17,7 @@ from casewright.planner.grammar.terminals import (
     SPAN,
     quoted,
 )
-from casewright.planner.spans import RUNS
+from casewright.planner.spans import WORD_RUNS
 from casewright.tools import Parameter
 from casewright.tools.alias import NAME
 
@@ -90,7 +90,7 @@ def _words_and_gaps(question: str) -> tuple[list[str], list[str]]:
     """
     normalised = " ".join(question[:MAX_QUESTION_CHARACTERS].split())
     folded = normalised.casefold()
-    ranges = [run.span() for run in islice(RUNS.finditer(folded), MAX_QUESTION_WORDS + 1)]
+    ranges = [run.span() for run in islice(WORD_RUNS.finditer(folded), MAX_QUESTION_WORDS + 1)]
     if len(folded) != len(normalised):
         sizes = [len(char.casefold()) for char in normalised]
         # Maps positions in the case-folded text to positions in the text before folding.

@@ -26,7 +26,7 @@ from casewright.planner.history.turns import ConversationEntities, PlannedTurn, 
 from casewright.planner.plan import Literal, Plan, QuestionRef, Step
 from casewright.planner.request import PlanRequest
 from casewright.planner.reuse import PlanSource, ScoredPlan, is_valid, valid_plans
-from casewright.planner.spans import RUNS, is_span, normalized
+from casewright.planner.spans import WORD_RUNS, is_span, normalized
 
 #: Maximum number of earlier turns that are read.
 MAX_TURNS = 4
@@ -384,7 +384,7 @@ def _has_no_arguments(plan: Plan) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    return [run[0] for run in RUNS.finditer(normalized(text))]
+    return [run[0] for run in WORD_RUNS.finditer(normalized(text))]
 
 
 def _names_nothing(name: str) -> bool:

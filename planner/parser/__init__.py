@@ -1,1 +1,1 @@
-"""A trained plan parser, which plans for any tools: it reads the toolbox and the message."""
+"""The plan parser, a trained network that reads a toolbox and a message and writes a plan."""

@@ -33,8 +33,9 @@ from casewright.planner.parser.schema import (
 )
 
 Array = NDArray[Any]
+#: A plan case as the parser reads it: the message and the plan's steps.
 ReadCase = tuple[Message, Sequence[ReadStep]]
-#: Length of a case's sequence of tools, which includes the plan's end; later tools are ignored.
+#: Length of ``tool_sequences``: the first tools of a case, and the plan's end if there is room.
 SEQUENCE_LENGTH = 7
 #: Number of channels of the links between nodes; see ``pair_arrays``.
 LINK_CHANNELS = 4
@@ -43,15 +44,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Votes(Generic[T]):
-    """Votes of plan cases: arrays for one message, or tensors (n, …) for n messages.
+    """Votes of plan cases for what their plans use: arrays for one message, tensors (n, …) for n.
 
     Attributes:
         states: Addends to the states of the toolbox's nodes (nodes, size).
         weights: Weights of the cases (cases,); their sum is below 1.
-        tools: Measures of the cases that call each tool (tools, 4): total weight, highest cosine to
-            the message, scaled logarithms of the cases' number and of the total weight.
-        kinds: Votes for the kinds of arguments, then the scaled logarithm of the number of cases
-            that call the parameter's tool (parameters, KIND_COUNT + 1).
+        tools: For each tool, measures of the cases that call it (tools, 4): total weight, highest
+            cosine to the message, scaled logarithms of the number of cases and of the total weight.
+        kinds: For each parameter, votes for the kinds of its argument, then the scaled logarithm of
+            the number of cases that call its tool (parameters, KIND_COUNT + 1).
         choices: Votes for the parameters' choices (choices,).
         fields: Votes for result fields as arguments (parameters, result fields).
         context: Votes for context fields as arguments (parameters, context fields).
@@ -68,19 +69,18 @@ class Votes(Generic[T]):
 
 @dataclass(slots=True)
 class CaseData:
-    """Plan cases of one toolbox: arrays from ``votes``, or tensors from ``tensors_network``.
+    """Plan cases of one toolbox: arrays from ``CaseVoting``, or tensors from ``case_tensors``.
 
-    In the arrays, the first two axes of ``calls``, ``kinds``, ``choices`` and ``fields`` are
-    swapped, and ``calls`` is Boolean.
+    ``case_arrays`` explains ``calls``, ``kinds``, ``choices``, ``fields`` and ``pairs``. In arrays,
+    the first two axes of the first four are swapped, and ``calls`` is Boolean.
 
     Attributes:
-        keys: Keys of the cases' messages, for the comparison with other messages (cases, key).
-        vectors: Mean states of the messages (cases, width); in the arrays mapped to (cases, size).
-        spans: Mean states of each argument's words (spans, width); in the arrays (spans, size).
+        keys: Vectors by which the cases' messages are compared with others (cases, KEY_SIZE).
+        vectors: Mean states of the messages (cases, width); in arrays, mapped to (cases, size).
+        spans: Mean states of each argument's words (spans, width); in arrays (spans, size).
         span_case: Index of the case of each span.
-        span_parameter: Index of each span's parameter; in the arrays a mask (parameters, spans).
-        calls, kinds, choices, fields, pairs: See ``case_arrays``.
-        context: See ``case_fields``; for the arrays, see ``context_uses``.
+        span_parameter: Index of each span's parameter; in arrays, a mask (parameters, spans).
+        context: See ``case_fields``; in arrays, see ``context_uses``.
         sequences: See ``tool_sequences``.
         tool_of: Index of the tool of each parameter.
         parameter_of: Index of the parameter of each choice.
@@ -107,7 +107,8 @@ def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
 
     Returns:
         ``ids``, ``types``, ``mask`` (n, tokens); ``words`` (n, words, tokens) and ``fields``
-        (n, fields, tokens), weights whose rows sum to one; ``features`` (n, words, WORD_FEATURES).
+        (n, fields, tokens), weights that add up to 1 in each row, or to 0 for padding;
+        ``features`` (n, words, WORD_FEATURES).
     """
     count, token_count = len(messages), max(len(message.ids) for message in messages)
     word_count = _axis_length(message.words for message in messages)
@@ -132,11 +133,11 @@ def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
 
 
 def card_arrays(schema: Schema) -> dict[str, Array]:
-    """Return the token ids of the tools' cards, and weights that pool tokens to nodes.
+    """Return the token ids of the tools' cards (texts), and weights that pool tokens to nodes.
 
     Returns:
         ``ids``, ``mask`` (tools, tokens); ``nodes`` (nodes, tools × tokens) and ``examples``
-        (tools, tools × tokens), weights whose rows sum to one; features ``parameters``, ``tools``.
+        (tools, tools × tokens), weights with rows of sum 1; ``parameters`` and ``tools``: features.
     """
     token_count = max(map(len, schema.cards))
     tool_count = len(schema.cards)
@@ -148,7 +149,7 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
         for token, node in enumerate(schema.node_of[tool]):
             if node >= 0:
                 nodes[node, tool, token] = 1
-        examples[tool, tool, : len(card)] = schema.example_of[tool]
+        examples[tool, tool, : len(card)] = schema.in_example[tool]
     return {
         "ids": ids,
         "mask": (ids != 0).astype(np.int64),
@@ -160,24 +161,24 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
 
 
 def _normalised(weights: Array) -> Array:
-    """Return weights whose rows sum to one; a row of zeros stays as it is."""
+    """Return weights that add up to 1 in each row; a row of zeros is unchanged."""
     normalised: Array = weights / np.maximum(weights.sum(-1, keepdims=True), 1)
     return normalised
 
 
 def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]:
-    """Return the relations of words, context fields and the toolbox's nodes.
+    """Return relations and links of nodes: words, context fields, then the toolbox's nodes.
 
     Returns:
-        ``relations`` (nodes, nodes), the same for all messages; ``links`` (n, words + context
-        fields, context fields + the toolbox's nodes, LINK_CHANNELS), 1 for a link. Channel 0: a
-        node's name or a context field's value contains the word. 1: a node's description contains
-        the word. 2: the names of a context field and a node are equal. 3: the names are similar.
-        ``present`` (n, nodes), False for padding.
+        ``relations`` (nodes, nodes), each pair's relation, the same for all messages; ``links`` (n,
+        words + context fields, context fields + the toolbox's nodes, LINK_CHANNELS), 1 for a link.
+        Channel 0: a node's name or a context field's value contains the word. 1: a node's
+        description contains the word. 2: a context field and a node have the same name. 3: their
+        names are similar. ``present`` (n, nodes), False for padding.
     """
     word_count = _axis_length(message.words for message in messages)
     field_count = _axis_length(message.fields for message in messages)
-    first_node = word_count + field_count
+    first_toolbox_node = word_count + field_count
     message_types = np.repeat([WORD_NODE, FIELD_NODE], [word_count, field_count])
     types = np.concatenate([message_types, schema.types()])
     relations = NODE_TYPE_COUNT * types[:, None] + types[None]
@@ -185,41 +186,41 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
     relations[:word_count, :word_count] = (
         FIRST_DISTANCE + MAX_DISTANCE + np.clip(distances, -MAX_DISTANCE, MAX_DISTANCE)
     )
-    relations[first_node:, first_node:] = schema.relations
-    shape = (len(messages), first_node, field_count + schema.size, LINK_CHANNELS)
+    relations[first_toolbox_node:, first_toolbox_node:] = schema.relations
+    shape = (len(messages), first_toolbox_node, field_count + schema.size, LINK_CHANNELS)
     links = np.zeros(shape, dtype=np.float32)
-    present = np.zeros((len(messages), first_node + schema.size), dtype=bool)
-    present[:, first_node:] = True
+    present = np.zeros((len(messages), first_toolbox_node + schema.size), dtype=bool)
+    present[:, first_toolbox_node:] = True
     parameters = enumerate(schema.parameters, len(schema.tools))
-    nodes = [(node, parameter.name) for node, (_, parameter) in parameters]
-    nodes += [(node, name) for node, (_, name) in enumerate(schema.results, schema.first_result)]
-    related_nodes = {
-        name: [(node, kind) for node, node_name in nodes if (kind := likeness(node_name, name))]
-        for name in {name for message in messages for name in message.fields}
+    names = [(node, parameter.name) for node, (_, parameter) in parameters]
+    names += [(node, name) for node, (_, name) in enumerate(schema.results, schema.first_result)]
+    likenesses_by_field = {
+        field_name: [(node, like) for node, name in names if (like := likeness(name, field_name))]
+        for field_name in {name for message in messages for name in message.fields}
     }
     for row, message in enumerate(messages):
         present[row, : len(message.words)] = True
         present[row, word_count : word_count + len(message.fields)] = True
         for field, name in enumerate(message.fields):
-            for node, kind in related_nodes[name]:
-                channel = 2 if kind == SAME_NAME else 3
+            for node, like in likenesses_by_field[name]:
+                channel = 2 if like == SAME_NAME else 3
                 links[row, word_count + field, field_count + node, channel] = 1
         for word, word_stem in enumerate(message.stems):
             for field, stems in enumerate(message.field_stems):
                 links[row, word, field, 0] = word_stem in stems
-            for channel, nodes_of in enumerate((schema.name_nodes, schema.description_nodes)):
-                for node in nodes_of.get(word_stem, ()):
+            for channel, nodes_by_stem in enumerate((schema.name_nodes, schema.description_nodes)):
+                for node in nodes_by_stem.get(word_stem, ()):
                     links[row, word, field_count + node, channel] = 1
     return {"relations": relations, "links": links, "present": present}
 
 
 def name_likeness(schema: Schema) -> Array:
-    """Return flags for equal and for similar names (parameters, result fields, 2)."""
+    """Return flags (parameters, result fields, 2): the names are equal; the names are similar."""
     return _likeness(schema, [name for _, name in schema.results])
 
 
 def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
-    """Return flags for equal and for similar names (n, parameters, context fields, 2)."""
+    """Return flags (n, parameters, context fields, 2): the names are equal; they are similar."""
     field_count = _axis_length(message.fields for message in messages)
     likenesses = np.zeros((len(messages), len(schema.parameters), field_count, 2), dtype=np.float32)
     for row, message in enumerate(messages):
@@ -244,8 +245,8 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
         ``calls`` (cases, tools), 1 for the tools that a case calls; ``kinds`` (cases, parameters,
         kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters, result fields): the
         share of a case's calls of the parameter's tool that have this kind, choice or field;
-        ``pairs`` (cases, tools + 1, tools + 1), 1 if the column's tool follows the row's, where
-        the last row is the start of a plan and the last column its end.
+        ``pairs`` (cases, tools + 1, tools + 1), 1 if the column's tool follows the row's tool. The
+        last row stands for the start of a plan, and the last column for its end.
     """
     tool_count, parameter_count, choice_count, result_count = schema.sizes
     calls = np.zeros((len(cases), tool_count), dtype=np.float32)
@@ -254,7 +255,8 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
     fields = np.zeros((len(cases), parameter_count, result_count), dtype=np.float32)
     pairs = np.zeros((len(cases), tool_count + 1, tool_count + 1), dtype=np.float32)
     for row, (_, steps) in enumerate(cases):
-        for previous, tool in pairwise([tool_count, *(s.tool for s in steps), tool_count]):
+        start = end = tool_count
+        for previous, tool in pairwise([start, *(step.tool for step in steps), end]):
             pairs[row, previous, tool] = 1
         for step in steps:
             calls[row, step.tool] += 1
@@ -278,7 +280,7 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
 
 
 def case_spans(cases: Sequence[ReadCase]) -> NDArray[np.int64]:
-    """Return the case, parameter, first word and last word of each span and number (spans, 4)."""
+    """Return case, parameter, first and last word of each span or number argument (spans, 4)."""
     spans: list[tuple[int, ...]] = []
     for row, (message, steps) in enumerate(cases):
         for step in steps:
@@ -292,7 +294,7 @@ def case_spans(cases: Sequence[ReadCase]) -> NDArray[np.int64]:
 
 
 def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
-    """Return an array by context field, 1 where a case uses the field (parameters, cases)."""
+    """Return an array (parameters, cases) for each context field, 1 where a case refers to it."""
     uses: dict[str, Array] = {}
     for row, (message, steps) in enumerate(cases):
         for argument in chain.from_iterable(step.arguments for step in steps):
@@ -305,7 +307,7 @@ def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
 
 
 def case_fields(schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]) -> Array:
-    """Return 1 where a case uses a context field of a message (cases, parameters, n, fields)."""
+    """Return an array (cases, parameters, n, fields), 1 where a case uses a message's field."""
     field_count = _axis_length(message.fields for message in messages)
     shape = (len(cases), len(schema.parameters), len(messages), field_count)
     fields = np.zeros(shape, dtype=np.float32)
@@ -327,7 +329,7 @@ def tool_sequences(cases: Sequence[ReadCase], end: int) -> Array:
 
 
 def number_arrays(messages: Sequence[Message], word_count: int) -> tuple[Array, Array, Array]:
-    """Return weights over words, features and a padding mask of the messages' numbers.
+    """Return three arrays of the messages' numbers: weights over words, features, and a mask.
 
     Returns:
         (n, numbers, words), (n, numbers, 3), (n, numbers). The features are the scaled logarithm,

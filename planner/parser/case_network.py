@@ -16,13 +16,14 @@ MASKED_SCORE = -1e4
 
 
 class Cases(nn.Module):
-    """Computes plan cases' weights and votes; ``width`` is the size of the encoder's states."""
+    """Computes weights and votes of plan cases; encoder states have ``width``, others ``size``."""
 
     def __init__(self, width: int, size: int) -> None:
         super().__init__()
         self.key = nn.Linear(width, KEY_SIZE, bias=False)
-        self.sharpness = nn.Parameter(torch.tensor(2.5))  # Logarithm of the cosines' factor.
+        self.sharpness = nn.Parameter(torch.tensor(2.5))  # Logarithm of an inverse temperature.
         self.nothing = nn.Parameter(torch.tensor(0.4))  # Cosine of a virtual case without votes.
+        # The following layers compute ``Votes.states``.
         self.vector, self.span = nn.Linear(width, size), nn.Linear(width, size)
         self.tool, self.parameter = perceptron(4, 32, size), perceptron(KIND_COUNT + 1, 32, size)
         self.choice, self.field = perceptron(2, 16, size), perceptron(2, 16, size)
@@ -79,35 +80,36 @@ class Cases(nn.Module):
 
 
 def with_sign(votes: Tensor) -> Tensor:
-    """Return pairs (…, 2) of a vote and a flag, 1 if the vote is positive, for votes (…)."""
+    """Return each vote with a flag, 1 if the vote is positive (…, 2)."""
     return torch.stack([votes, (votes > 0).float()], -1)
 
 
 def next_tool_votes(cases: CaseData, weights: Tensor, previous_tools: Tensor, count: int) -> Tensor:
     """Return the cases' votes for each next tool and for the end (n, places, count + 1, 4).
 
-    The first measure is the weight of the cases that begin with the plan's tools and then call this
-    tool, and the second is its share among all next tools. The third is the weight of the cases in
-    which this tool follows the previous tool at any place, and the fourth is its share.
+    The first vote for a tool is the weight of the cases that begin with the plan's tools, followed
+    by this tool. The third vote is the weight of the cases in which this tool follows the previous
+    tool anywhere. The second and the fourth vote are shares: the first and the third vote, divided
+    by their sums over all tools.
 
     Args:
         weights: Weights of the cases (n, cases).
         previous_tools: Tool before each place (n, places); ``count`` at the start, -1 past the end.
-        count: Number of tools; as an index, the start and the end of a plan.
+        count: Number of tools; as the index of a tool, it stands for a plan's start or end.
     """
     place_count = previous_tools.shape[1]
     case_count = cases.sequences.shape[0]
-    matching = torch.ones(len(previous_tools), case_count, dtype=torch.bool)
+    same_start = torch.ones(len(previous_tools), case_count, dtype=torch.bool)
     measures_by_place = []
     for place in range(place_count):
         if place:
             case_tools = cases.sequences[None, :, min(place, cases.sequences.shape[1]) - 1]
-            matching = matching & (case_tools == previous_tools[:, place, None])
-        following = cases.sequences[:, min(place, cases.sequences.shape[1] - 1)]
-        next_tools = functional.one_hot(following.clamp(min=0), count + 1).float()
-        next_tools = next_tools * (following >= 0)[:, None]
-        votes = (weights * matching) @ next_tools
-        total = (weights * matching).sum(-1, keepdim=True)
+            same_start = same_start & (case_tools == previous_tools[:, place, None])
+        next_tools = cases.sequences[:, min(place, cases.sequences.shape[1] - 1)]
+        next_flags = functional.one_hot(next_tools.clamp(min=0), count + 1).float()
+        next_flags = next_flags * (next_tools >= 0)[:, None]
+        votes = (weights * same_start) @ next_flags
+        total = (weights * same_start).sum(-1, keepdim=True)
         following_pairs = cases.pairs[:, previous_tools[:, place]].transpose(0, 1)
         pairs = torch.einsum("nc,nct->nt", weights, following_pairs)
         pair_total = pairs.sum(-1, keepdim=True)

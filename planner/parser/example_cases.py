@@ -1,4 +1,4 @@
-"""The tools' examples as plan cases."""
+"""Converts the tools' examples into plan cases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PlanCase:
 
 
 def example_cases(toolbox: Toolbox) -> Iterator[PlanCase]:
-    """Yield the tools' examples whose plans can be parsed."""
+    """Yield the tools' examples as plan cases, except examples whose plans cannot be parsed."""
     for example in (tool.example for tool in toolbox if tool.example is not None):
         try:
             plan = parse_plan(example.plan)

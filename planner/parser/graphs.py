@@ -1,8 +1,9 @@
 """The plan parser's layers as ONNX graphs.
 
 Joint layers encode a message together with a toolbox; decoding layers decode the plan. Both are
-layers of a pre-norm Transformer; the attention of joint layers has a bias for each pair of nodes
-(RAT-SQL, arXiv 1911.04942).
+layers of a pre-norm Transformer. The attention of joint layers has a bias for each pair of nodes:
+words, context fields and the toolbox's nodes (RAT-SQL, arXiv 1911.04942). In names of weights,
+``into`` (joint layers) and ``own`` (decoding layers) stand for self-attention.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from casewright.stores.encoders.onnx_graph import FUSED, HEAD_SIZE, Floats, Grap
 
 #: Names of the decoding layers of steps, and of the decoding layer of a step's arguments.
 STEP_LAYERS, ARGUMENT_LAYER = ("steps.0", "steps.1"), "argument.0"
-#: Keys and values (1, heads, nodes, HEAD_SIZE) of the joint states for each decoding layer, and
-#: ``present`` (1, nodes), 0 for padding.
+#: For each decoding layer, keys and values (1, heads, nodes, HEAD_SIZE) of the joint layers'
+#: output; and ``present`` (1, nodes), 0 for padding.
 LayerMemory = dict[str, NDArray[Any]]
 
 
@@ -30,26 +31,26 @@ class JointLayers:
         self.layer_count = sum(name.endswith(".into.bias") for name in weights)
         heads = len(weights["norm.bias"]) // HEAD_SIZE
         norms = [*(f"layers.{number}.norm" for number in range(self.layer_count)), "norm"]
-        states, residual = graph.layer_norm("states", norms[0]), "states"
+        normed, residual = graph.layer_norm("states", norms[0]), "states"
         for number in range(self.layer_count):
             layer, bias = f"layers.{number}", f"bias{number}"
-            attended = graph.attention(states, heads, f"{layer}.into", mask="", bias=bias)
+            attended = graph.attention(normed, heads, f"{layer}.into", mask="", bias=bias)
             norm = f"{layer}.norm_after"
-            states, residual = graph.residual(residual, attended, f"{layer}.out", norm)
-            inner = graph.gelu(states, f"{layer}.forward_layer.0")
+            normed, residual = graph.residual(residual, attended, f"{layer}.out", norm)
+            inner = graph.gelu(normed, f"{layer}.forward_layer.0")
             output = f"{layer}.forward_layer.2"
-            states, residual = graph.residual(residual, inner, output, norms[number + 1])
+            normed, residual = graph.residual(residual, inner, output, norms[number + 1])
         decoding_layers = (*STEP_LAYERS, ARGUMENT_LAYER)
-        memory = graph.linear(states, *(f"{layer}.memory" for layer in decoding_layers))
-        memory = graph.reshape(memory, -1, 6, heads, HEAD_SIZE)
+        memory = graph.linear(normed, *(f"{layer}.memory" for layer in decoding_layers))
+        memory = graph.reshape(memory, -1, 2 * len(decoding_layers), heads, HEAD_SIZE)
         memory = graph.node("Transpose", memory, perm=[1, 2, 0, 3])
         inputs = ["states", *(f"bias{number}" for number in range(self.layer_count))]
-        self._session = graph.session(dict.fromkeys(inputs, np.float32), states, memory)
+        self._session = graph.session(dict.fromkeys(inputs, np.float32), normed, memory)
 
     def __call__(
         self, states: Floats, bias: Floats, present: NDArray[np.bool_]
     ) -> tuple[Floats, LayerMemory]:
-        """Return joint states (nodes, size), and their keys and values for the decoding layers.
+        """Return joint states (nodes, size), and the decoding layers' keys and values of them.
 
         Args:
             states: States of words, context fields and the toolbox's nodes (nodes, size).
@@ -82,23 +83,23 @@ class StepLayers:
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
-        states, residual = graph.layer_norm("inputs", f"{STEP_LAYERS[0]}.norms.0"), "inputs"
+        normed, residual = graph.layer_norm("inputs", f"{STEP_LAYERS[0]}.norms.0"), "inputs"
         next_norms = (f"{STEP_LAYERS[1]}.norms.0", "step_norm")
         for layer, next_norm in zip(STEP_LAYERS, next_norms, strict=True):
             qkv = graph.affine_weights(f"{layer}.own")
             heads = len(weights["step_norm.bias"]) // HEAD_SIZE
             attended = graph.node(
-                "Attention", states, *qkv, domain=FUSED, num_heads=heads, unidirectional=1
+                "Attention", normed, *qkv, domain=FUSED, num_heads=heads, unidirectional=1
             )
             if layer == STEP_LAYERS[-1]:
                 # The output of the last layer is needed for the last place only.
                 last = graph.node("Constant", value_ints=(-1,))
                 attended = graph.node("Gather", attended, last, axis=1)
                 residual = graph.node("Gather", residual, last, axis=1)
-            states, residual = _cross_attend(graph, attended, residual, layer, next_norm, heads)
+            normed, residual = _cross_attend(graph, attended, residual, layer, next_norm, heads)
         # One thread: for so few rows, a second thread would start later than the computation ends.
         inputs = {"inputs": np.float32, **_memory_inputs(*STEP_LAYERS)}
-        self._session = graph.session(inputs, states, threads=1)
+        self._session = graph.session(inputs, normed, threads=1)
 
     def __call__(self, inputs: Floats, memory: LayerMemory) -> Floats:
         """Return the state (n, size) after the last of the decoder's inputs (n, places, size)."""
@@ -113,16 +114,16 @@ class ArgumentLayers:
         graph = Graph(weights)
         heads = len(weights["argument_norm.bias"]) // HEAD_SIZE
         inner = graph.gelu("joined", "mix.0")
-        states, residual = graph.residual("parameters", inner, "mix.2", f"{ARGUMENT_LAYER}.norms.0")
+        normed, residual = graph.residual("parameters", inner, "mix.2", f"{ARGUMENT_LAYER}.norms.0")
         qkv = graph.affine_weights(f"{ARGUMENT_LAYER}.own")
-        attended = graph.node("Attention", states, *qkv, "exists", domain=FUSED, num_heads=heads)
-        states, _ = _cross_attend(graph, attended, residual, ARGUMENT_LAYER, "argument_norm", heads)
+        attended = graph.node("Attention", normed, *qkv, "exists", domain=FUSED, num_heads=heads)
+        normed, _ = _cross_attend(graph, attended, residual, ARGUMENT_LAYER, "argument_norm", heads)
         inputs: dict[str, type] = {
             "parameters": np.float32,
             "joined": np.float32,
             "exists": np.int32,
         }
-        self._session = graph.session(inputs | _memory_inputs(ARGUMENT_LAYER), states, threads=1)
+        self._session = graph.session(inputs | _memory_inputs(ARGUMENT_LAYER), normed, threads=1)
 
     def __call__(
         self, parameters: Floats, joined: Floats, exists: NDArray[np.bool_], memory: LayerMemory
@@ -131,7 +132,7 @@ class ArgumentLayers:
 
         Args:
             parameters: States of the parameters (n, parameters, size).
-            joined: States of parameter, step and tool, concatenated (n, parameters, 3 size).
+            joined: States of parameter, step and tool, concatenated (n, parameters, 3 × size).
             exists: False for padding (n, parameters).
         """
         inputs = {"parameters": parameters, "joined": joined, "exists": exists.astype(np.int32)}
@@ -142,15 +143,15 @@ class ArgumentLayers:
 def _cross_attend(
     graph: Graph, attended: str, residual: str, layer: str, next_norm: str, heads: int
 ) -> tuple[str, str]:
-    """Add the part of a decoding layer after self-attention; return states and residual."""
-    states, residual = graph.residual(residual, attended, f"{layer}.own_out", f"{layer}.norms.1")
-    # All rows attend to the same joint states.
-    query = graph.reshape(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD_SIZE)
-    memory = (f"{layer}.key", f"{layer}.value", "", "present")
+    """Add a decoding layer's operators after self-attention; return the normed and raw states."""
+    normed, residual = graph.residual(residual, attended, f"{layer}.own_out", f"{layer}.norms.1")
+    # All rows attend to the same joint states, so the rows are joined to one.
+    query = graph.reshape(graph.linear(normed, f"{layer}.query"), 1, -1, heads * HEAD_SIZE)
+    memory = (f"{layer}.key", f"{layer}.value", "", "present")  # "": no bias.
     attended = graph.node("MultiHeadAttention", query, *memory, domain=FUSED, num_heads=heads)
-    attended = graph.node("Reshape", attended, graph.node("Shape", states))
-    states, residual = graph.residual(residual, attended, f"{layer}.out", f"{layer}.norms.2")
-    inner = graph.gelu(states, f"{layer}.forward_layer.0")
+    attended = graph.node("Reshape", attended, graph.node("Shape", normed))
+    normed, residual = graph.residual(residual, attended, f"{layer}.out", f"{layer}.norms.2")
+    inner = graph.gelu(normed, f"{layer}.forward_layer.0")
     return graph.residual(residual, inner, f"{layer}.forward_layer.2", next_norm)
 
 

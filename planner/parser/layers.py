@@ -22,7 +22,8 @@ class Linear:
         self._bias = weights[f"{name}.bias"]
 
     def __call__(self, states: Floats) -> Floats:
-        """Return the output (…, out) of one product, which reads the weights only once."""
+        """Return the output (…, out)."""
+        # One product for all states reads the weights only once.
         flat = states.reshape(-1, states.shape[-1]) @ self._weight
         flat += self._bias
         return flat.reshape(*states.shape[:-1], flat.shape[-1])
@@ -32,15 +33,15 @@ class Perceptron:
     """Perceptron with one hidden layer (GELU)."""
 
     def __init__(self, weights: Weights, name: str) -> None:
-        self._into, self._out = Linear(weights, f"{name}.0"), Linear(weights, f"{name}.2")
+        self._hidden, self._output = Linear(weights, f"{name}.0"), Linear(weights, f"{name}.2")
 
     def __call__(self, states: Floats) -> Floats:
         """Return the output (…, out) for states (…, in)."""
-        return self._out(gelu(self._into(states)))
+        return self._output(gelu(self._hidden(states)))
 
 
 def gelu(states: Floats) -> Floats:
-    """Return the GELU of states (…), with errors up to 2e-7 times their absolute value.
+    """Return the GELU of states (…), with errors up to 2e-7 times the states' absolute values.
 
     NumPy has no error function; this is Abramowitz and Stegun's approximation 7.1.26.
     """
@@ -71,14 +72,14 @@ class LayerNorm:
 
 
 def softmax(scores: Floats) -> Floats:
-    """Return the probabilities of scores along the last axis."""
+    """Return the softmax of scores along the last axis."""
     probabilities: Floats = np.exp(scores - scores.max(-1, keepdims=True))
     probabilities /= np.add.reduce(probabilities, -1, keepdims=True)
     return probabilities
 
 
 def log_softmax(scores: Floats) -> Floats:
-    """Return the logarithms of probabilities along the last axis."""
+    """Return the logarithm of the softmax of scores along the last axis."""
     shifted: Floats = scores - scores.max(-1, keepdims=True)
     shifted -= np.log(np.add.reduce(np.exp(shifted), -1, keepdims=True))
     return shifted

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class JointLayer(nn.Module):
-    """Layer over words, context fields and toolbox nodes, with biases for pairs of nodes."""
+    """Self-attention over nodes (words, context fields, toolbox nodes), with biases for pairs."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class JointLayer(nn.Module):
 
 
 class DecodingLayer(nn.Module):
-    """Layer with self-attention, and with cross-attention to the joint states."""
+    """Layer with self-attention (``own``) and cross-attention to the output of joint layers."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -53,19 +53,19 @@ class DecodingLayer(nn.Module):
         self.out = nn.Linear(size, size)
         self.forward_layer = _forward_layer(size, dropout)
 
-    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def keys_values(self, joint_states: Tensor) -> tuple[Tensor, Tensor]:
         """Return the layer's keys and values of joint states (n, heads, nodes, size / heads)."""
-        key, value = self.memory(memory).chunk(2, -1)
+        key, value = self.memory(joint_states).chunk(2, -1)
         return _split_heads(key, self.heads), _split_heads(value, self.heads)
 
     def forward(
-        self, states: Tensor, mask: Tensor, memory: tuple[Tensor, Tensor], present: Tensor
+        self, states: Tensor, mask: Tensor, keys_values: tuple[Tensor, Tensor], present: Tensor
     ) -> Tensor:
-        """Return states (n, places, size) after the layer.
+        """Return states (n, places, size) after the layer; a place has a step or an argument.
 
         Args:
             mask: True where a row may attend to a column (n or 1, 1, places or 1, places).
-            memory: Keys and values from ``keys_values``.
+            keys_values: Keys and values of the joint states, from the method ``keys_values``.
             present: True for joint states that are not padding (n, 1, 1, nodes).
         """
         query, key, value = (
@@ -73,7 +73,7 @@ class DecodingLayer(nn.Module):
         )
         states = states + self.own_out(_join_heads(_attend(query, key, value, hidden_bias(mask))))
         query = _split_heads(self.query(self.norms[1](states)), self.heads)
-        states = states + self.out(_join_heads(_attend(query, *memory, hidden_bias(present))))
+        states = states + self.out(_join_heads(_attend(query, *keys_values, hidden_bias(present))))
         output: Tensor = states + self.forward_layer(self.norms[2](states))
         return output
 
@@ -98,7 +98,8 @@ def _forward_layer(size: int, dropout: float) -> nn.Sequential:
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
-    """Return attention outputs; plain products are faster here than torch's fused attention."""
+    """Return attention outputs."""
+    # Plain products are faster here than torch's fused attention.
     scores = query @ key.transpose(-1, -2) * float(query.shape[-1] ** -0.5) + bias
     return scores.softmax(-1).to(value.dtype) @ value
 

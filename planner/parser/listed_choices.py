@@ -1,4 +1,4 @@
-"""Choices that the description of a parameter lists in words."""
+"""Finds the choices that the description of a parameter lists in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import regex as re
 
 from casewright.tools import Parameter, Source
 
-#: Maximum number of words of a choice, of choices, and of characters of a description.
+#: Maximum numbers of words in a choice, choices in a list, and characters in a description.
 MAX_CHOICE_WORDS, MAX_CHOICES, MAX_DESCRIPTION_CHARACTERS = 3, 16, 400
 #: A list at the end of a description: "kind: new, used or both", "one of new and used", "(a|b)".
 _LIST = re.compile(
@@ -17,8 +17,9 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 _SEPARATOR = re.compile(r"\s*[,;]\s*or\s+|\s*[,;|]\s*|\s+(?:or|/)\s+", re.IGNORECASE)
-_SEPARATOR_OF = re.compile(rf"\s*[,;]\s*and\s+|\s+and\s+|{_SEPARATOR.pattern}", re.IGNORECASE)
-#: Marks of alternatives, which a list of examples lacks.
+#: After "one of" or "any of", "and" also separates choices.
+_AND_SEPARATOR = re.compile(rf"\s*[,;]\s*and\s+|\s+and\s+|{_SEPARATOR.pattern}", re.IGNORECASE)
+#: Signs that a list has alternatives, not examples.
 _ALTERNATIVE = re.compile(r"\bor\b|\||\s/\s|\b(?:one|any) of\b|\beither\b", re.IGNORECASE)
 _EXAMPLES = re.compile(r"\be\.?g\b|\bi\.?e\b|\bexamples?\b|\bsuch as\b|\betc\b|…|\.\.\.", re.I)
 #: Words of remarks and patterns of dates. A part of a list that matches is not a choice.
@@ -42,11 +43,11 @@ _QUOTES = "\"'`“”‘’«»"
 
 
 def with_listed_choices(parameter: Parameter) -> Parameter:
-    """Return a parameter with the listed choices of its description, and without the list.
+    """Move listed choices from a parameter's description to its ``choices``; return the parameter.
 
-    Requests and OpenAPI files often list the values of a text only in its description. Other values
-    stay valid. The parameter is returned unchanged if it has choices or takes no text, or if its
-    description does not list two or more alternatives.
+    Tools of requests and OpenAPI files often list a parameter's values only in the description.
+    Other values stay valid. The parameter is returned unchanged if it has choices or takes no text,
+    or if its description does not list two or more alternatives.
     """
     if parameter.choices or Source.LITERAL not in parameter.sources or not parameter.fits(""):
         return parameter
@@ -54,7 +55,7 @@ def with_listed_choices(parameter: Parameter) -> Parameter:
     list_match = _LIST.search(text) if len(text) <= MAX_DESCRIPTION_CHARACTERS else None
     if list_match is None or not _ALTERNATIVE.search(list_match[0]) or _EXAMPLES.search(text):
         return parameter
-    separator = _SEPARATOR_OF if list_match["of"] else _SEPARATOR
+    separator = _AND_SEPARATOR if list_match["of"] else _SEPARATOR
     choices = [part.strip(_QUOTES + " ") for part in separator.split(list_match["list"])]
     if not (2 <= len(set(choices)) == len(choices) <= MAX_CHOICES) or not all(
         0 < len(choice.split()) <= MAX_CHOICE_WORDS

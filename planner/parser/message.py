@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import regex as re
 
 from casewright.planner.parser.numbers import number_mentions
-from casewright.planner.spans import RUNS, normalized
+from casewright.planner.spans import WORD_RUNS, normalized
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -22,14 +22,14 @@ MAX_FIELDS, MAX_FIELD_TOKENS, MAX_VALUE_CHARACTERS = 8, 14, 48
 CLS, SEP = 101, 102
 #: Number of features of a word, in addition to its tokens; see ``_features``.
 WORD_FEATURES = 6
-_BREAKS = frozenset(".?!;:\n")
+_SENTENCE_BREAKS = frozenset(".?!;:\n")
 _QUOTES_AND_COMMA = frozenset("\"'“”«»‘’,")
 _IDENTIFIER_PARTS = re.compile(r"\p{Lu}+(?!\p{Ll})|\p{Lu}?[^\W\d_\p{Lu}]+|\d+|\p{Lu}")
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number in a message: its value, and its first and last word."""
+    """A number in a message: its value, and the indices of its first and last word."""
 
     value: float
     first: int
@@ -43,11 +43,11 @@ class Message:
     Attributes:
         ids: Token ids of the question, then of the context.
         types: 0 for the question's tokens, 1 for the context's.
-        words: Start and end, in characters, of each word of the truncated question.
+        words: Start and end, in characters, of each word (``WORD_RUNS``) of the truncated question.
         word_of: Index of each token's word, or -1.
         field_of: Index of each token's context field, or -1.
         fields: Names of the context fields that have a value.
-        features: Features of the words (words, WORD_FEATURES).
+        features: For each word, ``WORD_FEATURES`` numbers.
         numbers: The numbers that the question mentions.
         stems: The ``stem`` of each word.
         field_stems: The stems of the words in each context field's value.
@@ -66,13 +66,13 @@ class Message:
     field_stems: list[frozenset[str]]
 
     def text(self, first: int, last: int) -> str:
-        """Return the question's text from the first to the last word."""
+        """Return the question's text from word ``first`` to word ``last``, inclusive."""
         return self.question[self.words[first][0] : self.words[last][1]]
 
     def find(self, text: str) -> list[tuple[int, int]]:
-        """Return the first and last word of every occurrence of a text."""
+        """Return the indices of the first and last word of every occurrence of a text."""
         searched = normalized(text)
-        length = len(RUNS.findall(searched))
+        length = len(WORD_RUNS.findall(searched))
         return [
             (first, first + length - 1)
             for first in range(len(self.words) - length + 1)
@@ -82,7 +82,7 @@ class Message:
 
 def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> Message:
     """Return a tokenised question with its context, both truncated to the maximum lengths."""
-    words = [run.span() for run in RUNS.finditer(question)][:MAX_WORDS]
+    words = [match.span() for match in WORD_RUNS.finditer(question)][:MAX_WORDS]
     encoded = tokenizer.encode(question, add_special_tokens=False)
     ids, word_of = [CLS], [-1]
     word = 0
@@ -94,7 +94,7 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
         ids.append(token)
         is_inside = word < len(words) and words[word][0] < end and start < words[word][1]
         word_of.append(word if is_inside else -1)
-    words = words[: max(word_of) + 1]
+    words = words[: max(word_of) + 1]  # Without the words whose tokens were cut off.
     ids.append(SEP)
     word_of.append(-1)
     types, field_of = [0] * len(ids), [-1] * len(ids)
@@ -140,11 +140,11 @@ def stem(word: str) -> str:
 
 
 def _features(question: str, words: Sequence[tuple[int, int]]) -> list[list[float]]:
-    """Return features of words (words, WORD_FEATURES), from the words and the gaps before them."""
+    """Return ``WORD_FEATURES`` numbers for each word, from the word and the gap before it."""
     features, previous_end = [], 0
     for start, word_end in words:
         word, gap = question[start:word_end], question[previous_end:start]
-        starts_sentence = not previous_end or not _BREAKS.isdisjoint(gap)
+        starts_sentence = not previous_end or not _SENTENCE_BREAKS.isdisjoint(gap)
         features.append(
             [
                 float(word[0].isupper() and not starts_sentence),
@@ -162,9 +162,9 @@ def _features(question: str, words: Sequence[tuple[int, int]]) -> list[list[floa
 def _numbers(question: str, words: Sequence[tuple[int, int]]) -> list[Number]:
     numbers = []
     for mention in number_mentions(question):
-        mention_words = [
+        indices = [
             n for n, (start, end) in enumerate(words) if start < mention.end and mention.start < end
         ]
-        if mention_words:
-            numbers.append(Number(mention.value, mention_words[0], mention_words[-1]))
+        if indices:
+            numbers.append(Number(mention.value, first=indices[0], last=indices[-1]))
     return numbers

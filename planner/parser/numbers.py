@@ -13,7 +13,7 @@ _ZERO_TO_NINETEEN = (
 )
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
-#: Further words by the number that they may mean: ``my last order`` means one result.
+#: Numbers with further words that may mean them: ``last`` in ``my last order`` means one result.
 _FURTHER_WORDS = {
     0.0: "no none nothing",
     0.25: "quarter",
@@ -35,7 +35,7 @@ _VALUE_BY_WORD = {
     **{word: value for value, words in _FURTHER_WORDS.items() for word in words.split()},
 }
 _FACTOR_BY_WORD = {"hundred": 100.0, "thousand": 1000.0, "k": 1000.0, "million": 1e6, "dozen": 12.0}
-#: Factors of units, for tools that expect a smaller unit: "two weeks" may mean 14 days.
+#: Factors of units, for tools that expect another unit: "two weeks" may mean 14 days.
 _FACTOR_BY_UNIT = {"week": 7.0, "weeks": 7.0, "fortnight": 14.0, "fortnights": 14.0, "years": 12.0}
 _FACTOR_BY_UNIT |= {"year": 12.0, "percent": 0.01, "hour": 60.0, "hours": 60.0, "month": 30.0}
 _TOKEN = re.compile(r"\d+(?:[.,'’]\d+)*|[^\W\d_]+|%")
@@ -61,6 +61,7 @@ def number_mentions(text: str) -> list[NumberMention]:
 
 
 def _mentions_at(tokens: list[tuple[str, int, int]], position: int) -> Iterator[NumberMention]:
+    """Yield the numbers that begin with a token: the token alone, with a unit, with more words."""
     word, start, end = tokens[position]
     for value in _values(word):
         yield NumberMention(value, start, end)
@@ -68,10 +69,10 @@ def _mentions_at(tokens: list[tuple[str, int, int]], position: int) -> Iterator[
         for index, (next_word, _, next_end) in enumerate(tokens[position + 1 : position + 5], 1):
             if next_word in ("and", "a", "an") and position + index + 1 < len(tokens):
                 continue
-            if (scale := _FACTOR_BY_WORD.get(next_word)) is not None:
-                total, total_end = total * scale if total else scale, next_end
-            elif (unit := _FACTOR_BY_UNIT.get(next_word)) is not None or next_word == "%":
-                yield NumberMention(round(total * (unit or 0.01), 6), start, next_end)
+            if (factor := _FACTOR_BY_WORD.get(next_word)) is not None:
+                total, total_end = total * factor if total else factor, next_end
+            elif (unit_factor := _FACTOR_BY_UNIT.get(next_word)) is not None or next_word == "%":
+                yield NumberMention(round(total * (unit_factor or 0.01), 6), start, next_end)
                 break
             elif _continues(total, next_word):
                 total, total_end = total + _VALUE_BY_WORD[next_word], next_end
@@ -86,6 +87,7 @@ def _continues(total: float, word: str) -> bool:
     if word == "half":
         return True
     value = _VALUE_BY_WORD.get(word, 0.0)
+    # The total must end with zeros in the places of the value's digits.
     return 0 < value < 100 and total >= 20 and total % (10 if value < 10 else 100) == 0
 
 
@@ -101,7 +103,7 @@ def _values(word: str) -> Iterator[float]:
         yield float(digits)
         return
     integer, _, decimals = digits.rpartition(separators[-1])
-    if len(set(separators)) < len(separators) or len(decimals) == 3:
+    if len(set(separators)) < len(separators) or len(decimals) == 3:  # Thousands.
         yield float(re.sub("[.,]", "", digits))
     if len(decimals) != 3 or separators[-1] == ".":
         yield float(re.sub("[.,]", "", integer) + "." + decimals)

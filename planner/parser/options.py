@@ -1,4 +1,4 @@
-"""Masks of the valid values of each argument, which let the parser write only valid plans."""
+"""Masks of the valid values of each argument; with them, the parser writes only valid plans."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class OptionMasks:
     """Masks of a toolbox's parameters, True for valid values.
 
     Attributes:
-        plain: Mask of the plain kinds, from OMIT to NUMBER (parameters, PLAIN_COUNT).
+        plain: Mask of the argument kinds without a node, OMIT to NUMBER (parameters, PLAIN_COUNT).
         choices: Mask of the choices that belong to a parameter (parameters, choices).
         tool_of_result: Index of the tool of each result field (fields,).
-        steps: True for parameters that may refer to a step (parameters,).
+        takes_step: True for parameters that may refer to a step (parameters,).
         no_evidence: Index of the tool ``no_evidence``.
     """
 
@@ -37,7 +37,7 @@ class OptionMasks:
             self.choices[parameter, choice] = True
         self.tool_of_result = np.array([tool for tool, _ in schema.results], dtype=np.int64)
         takes_step = [Source.STEP in parameter.sources for parameter in parameters]
-        self.steps: Mask = np.array(takes_step, dtype=bool)
+        self.takes_step: Mask = np.array(takes_step, dtype=bool)
         self.no_evidence = [tool.name for tool in schema.tools].index(NO_EVIDENCE.name)
         self._name_relations = schema.name_relations([name for _, name in schema.results])
 
@@ -51,7 +51,7 @@ class OptionMasks:
         return mask
 
     def numbers_of(self, message: Message) -> Mask:
-        """Return a mask of the numbers that a parameter may take (parameters, max(1, numbers))."""
+        """Return a mask of each parameter's possible numbers (parameters, numbers or 1)."""
         rows = [
             [number_for(parameter, number) is not None for number in message.numbers] or [False]
             for _, parameter in self.schema.parameters
@@ -59,7 +59,7 @@ class OptionMasks:
         return np.array(rows, dtype=bool).reshape(len(rows), max(1, len(message.numbers)))
 
     def context_of(self, message: Message, context: Mapping[str, Any], column_count: int) -> Mask:
-        """Return a mask of context fields that a parameter may take (parameters, column_count)."""
+        """Return a mask of each parameter's possible context fields (parameters, column_count)."""
         mask = np.zeros((len(self.schema.parameters), column_count), dtype=bool)
         for row, (_, parameter) in enumerate(self.schema.parameters):
             if Source.CONTEXT in parameter.sources:
@@ -68,18 +68,19 @@ class OptionMasks:
         return mask
 
     def unrelated_of(self, message: Message) -> Mask:
-        """Return a mask of the fields with a name that is unrelated to the parameter's name.
+        """Return a mask of unlikely fields, whose names are unrelated to a parameter's name.
 
-        A row is all False unless some field has the parameter's name. The shape is (parameters,
-        max(1, context fields) + result fields).
+        If no field has the parameter's name, no field is unlikely. The shape is (parameters,
+        (context fields or 1) + result fields).
         """
+        # Without context fields, the empty name makes one column.
         field_relations = self.schema.name_relations(message.fields or [""])
         relations = np.concatenate([field_relations, self._name_relations], 1)
         unrelated: Mask = (relations == 0) & (relations == SAME_NAME).any(1, keepdims=True)
         return unrelated
 
     def callable_with(self, has_values: Mask) -> Mask:
-        """Return a mask of the tools whose required parameters all have a value."""
+        """Return a mask of the tools whose required parameters are all True in ``has_values``."""
         usable = np.ones(len(self.schema.tools), dtype=bool)
         for (tool, parameter), has_value in zip(self.schema.parameters, has_values, strict=True):
             usable[tool] &= has_value or not parameter.required

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from casewright.planner.parser import schema
 from casewright.planner.parser.arrays import LINK_CHANNELS, CaseData, Votes
 from casewright.planner.parser.case_network import Cases, next_tool_votes, with_sign
 from casewright.planner.parser.layers_network import (
@@ -30,12 +31,11 @@ from casewright.planner.parser.plan_reading import (
     PLAIN_COUNT,
     STEP,
 )
-from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
 #: Size of all states except the encoder's, and the numbers of attention heads and joint layers.
 SIZE, HEADS, LAYERS = 256, 8, 3
-#: Number of texts in a batch of the encoder, for at most 24 texts and for more texts.
-SMALL_BATCH_SIZE, BATCH_SIZE = 4, 10
+#: Numbers of texts in a batch of the encoder; the first for at most ``MAX_SMALL_COUNT`` texts.
+SMALL_BATCH_SIZE, BATCH_SIZE, MAX_SMALL_COUNT = 4, 10, 24
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Memory:
         word_count: Number of the words' nodes.
         field_count: Number of the context fields' nodes.
         sizes: Numbers of tools, parameters, choices and result fields.
-        votes, cases: The plan cases' votes, and the plan cases.
+        votes: Votes of ``cases``, the plan cases.
         keys_values: Keys and values of the states, for each decoding layer.
     """
 
@@ -81,7 +81,7 @@ class Memory:
     keys_values: dict[DecodingLayer, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def keys_values_of(self, layer: DecodingLayer, rows: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return a layer's keys and values for the messages ``rows``, or for all."""
+        """Return a layer's keys and values for messages with these indices, or for all messages."""
         if layer not in self.keys_values:
             self.keys_values[layer] = layer.keys_values(self.states)
         key, value = self.keys_values[layer]
@@ -92,9 +92,9 @@ class Memory:
         """Index of the first tool's node."""
         return self.word_count + self.field_count
 
-    def states_of(self, kind: str) -> Tensor:
+    def states_of(self, node_type: str) -> Tensor:
         """Return the states of tools, parameters, choices or result_fields (n, …, SIZE)."""
-        index = ("tools", "parameters", "choices", "result_fields").index(kind)
+        index = ("tools", "parameters", "choices", "result_fields").index(node_type)
         start = self.first_tool + sum(self.sizes[:index])
         return self.states[:, start : start + self.sizes[index]]
 
@@ -102,8 +102,9 @@ class Memory:
 class ParserNetwork(nn.Module):
     """Encoder, joint layers and decoder of the plan parser.
 
-    Methods take steps or arguments of several messages. ``rows`` has the index of each item's
-    message in ``memory``, ``places`` the place of its step. Without rows, item i has message i.
+    Methods take steps or arguments of several messages. For each of them, ``rows`` has the index of
+    the message in ``memory``, and ``places`` the place of the step in the plan. ``rows=None`` means
+    that there is one item for each message, in the same order.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
@@ -116,17 +117,17 @@ class ParserNetwork(nn.Module):
         self.depth = len(encoder.encoder.layer)
         #: Number of the encoder's first layers that are frozen: by default all layers.
         self.frozen_count = self.depth
-        #: Replacement of ``lower`` for a training that caches the states after the frozen layers.
-        self.cached_lower: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
+        #: Replacement of ``frozen_states`` that caches its results during a training.
+        self.cached_frozen_states: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
         self.word, self.field = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
         self.node = nn.ModuleList([nn.Linear(width, SIZE) for _ in range(4)])
         self.card, self.example = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
         self.word_features = nn.Linear(WORD_FEATURES, SIZE)
-        self.parameter_features = nn.Linear(PARAMETER_FEATURES, SIZE)
-        self.tool_features = nn.Linear(TOOL_FEATURES, SIZE)
-        self.node_type = nn.Embedding(6, SIZE)
+        self.parameter_features = nn.Linear(schema.PARAMETER_FEATURES, SIZE)
+        self.tool_features = nn.Linear(schema.TOOL_FEATURES, SIZE)
+        self.node_type = nn.Embedding(schema.NODE_TYPE_COUNT, SIZE)
         self.cases = Cases(width, SIZE)
-        self.relation = nn.Embedding(RELATIONS, LAYERS * HEADS)
+        self.relation = nn.Embedding(schema.RELATION_COUNT, LAYERS * HEADS)
         self.link = nn.Linear(LINK_CHANNELS, LAYERS * HEADS, bias=False)
         nn.init.zeros_(self.relation.weight)
         nn.init.constant_(self.link.weight, 0.5)
@@ -155,7 +156,7 @@ class ParserNetwork(nn.Module):
         self.field_key = nn.Linear(SIZE, SIZE)
         self.choice_votes, self.context_votes = perceptron(2, 16, 1), perceptron(4, 16, 1)
         self.field_votes = perceptron(4, 16, 1)
-        # Logits of the index of the result that an argument refers to.
+        # Maps an argument to logits of the index of the result that the argument refers to.
         self.which = nn.Linear(SIZE, MAX_RESULTS)
         self.span_first, self.span_last = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
         self.span_join = nn.Linear(SIZE, 64)
@@ -166,27 +167,27 @@ class ParserNetwork(nn.Module):
 
     def _token_states(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         """Return the encoder's token states (n, tokens, width)."""
-        states = (self.cached_lower or self.lower)(ids, mask, types)
-        is_frozen = self.frozen_count >= self.depth
-        return states if is_frozen else self._run(states, mask, self.frozen_count, None)
+        states = (self.cached_frozen_states or self.frozen_states)(ids, mask, types)
+        all_frozen = self.frozen_count >= self.depth
+        return states if all_frozen else self._run_layers(states, mask, self.frozen_count, None)
 
-    def lower(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """Return token states (n, tokens, width) after the frozen layers."""
+    def frozen_states(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        """Return token states (n, tokens, width) after the encoder's frozen layers."""
         states = self.encoder.embeddings(input_ids=ids, token_type_ids=types)
-        return self._run(states, mask, 0, self.frozen_count)
+        return self._run_layers(states, mask, 0, self.frozen_count)
 
-    def _run(self, states: Tensor, mask: Tensor, first: int, stop: int | None) -> Tensor:
-        """Return states after layers ``first:stop``, in batches of texts of similar lengths."""
+    def _run_layers(self, states: Tensor, mask: Tensor, first: int, stop: int | None) -> Tensor:
+        """Return states after layers ``first:stop``; texts of similar lengths share a batch."""
         lengths = mask.sum(-1)
         order = lengths.argsort()
         outputs = []
-        for texts in order.split(BATCH_SIZE if len(mask) > 24 else SMALL_BATCH_SIZE):
-            width = int(lengths[texts[-1]])
-            batch = states[texts, :width]
-            mask_bias = (1.0 - mask[texts, None, None, :width].to(batch.dtype)) * -1e4
+        for texts in order.split(BATCH_SIZE if len(mask) > MAX_SMALL_COUNT else SMALL_BATCH_SIZE):
+            length = int(lengths[texts[-1]])
+            batch = states[texts, :length]
+            mask_bias = (1.0 - mask[texts, None, None, :length].to(batch.dtype)) * -1e4
             for layer in self.encoder.encoder.layer[first:stop]:
                 batch = layer(batch, mask_bias)
-            outputs.append(nn.functional.pad(batch, (0, 0, 0, mask.shape[1] - width)))
+            outputs.append(nn.functional.pad(batch, (0, 0, 0, mask.shape[1] - length)))
         return torch.cat(outputs)[order.argsort()]
 
     def encode_messages(self, arrays: dict[str, Tensor]) -> EncodedMessages:
@@ -208,7 +209,8 @@ class ParserNetwork(nn.Module):
         nodes[0] = nodes[0] + self.card(states[:, 0]) + self.tool_features(arrays["tools"])
         nodes[0] = nodes[0] + self.example(arrays["examples"].to(flat.dtype) @ flat)
         nodes[1] = nodes[1] + self.parameter_features(arrays["parameters"])
-        types = torch.arange(2, 6).repeat_interleave(torch.tensor(sizes))
+        counts = torch.tensor(sizes)
+        types = torch.arange(schema.TOOL_NODE, schema.NODE_TYPE_COUNT).repeat_interleave(counts)
         node_states: Tensor = torch.cat(nodes) + self.node_type(types)
         return node_states
 
@@ -231,11 +233,11 @@ class ParserNetwork(nn.Module):
         """
         count = len(encoded.words)
         votes = self.cases(encoded.keys, cases, allowed)
-        types = self.node_type.weight
+        word_type, field_type = self.node_type.weight[:2]
         states = torch.cat(
             [
-                self.word(encoded.words) + self.word_features(encoded.features) + types[0],
-                self.field(encoded.fields) + types[1],
+                self.word(encoded.words) + self.word_features(encoded.features) + word_type,
+                self.field(encoded.fields) + field_type,
                 nodes[None].expand(count, -1, -1) + votes.states,
             ],
             1,
@@ -354,19 +356,19 @@ class ParserNetwork(nn.Module):
         rows: Tensor,
         parameters: Tensor,
         places: Tensor,
-        likeness: tuple[Tensor, Tensor],
+        name_flags: tuple[Tensor, Tensor],
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the logits of each argument's options.
 
         Args:
             states: States of the arguments (arguments, SIZE).
-            likeness: ``arrays.name_likeness`` and ``arrays.field_likeness``.
+            name_flags: ``arrays.name_likeness`` and ``arrays.field_likeness``.
 
         Returns:
             Plain kinds (arguments, PLAIN_COUNT), choices (arguments, choices), context
             fields (arguments, fields), result fields by step (arguments, PLACE_COUNT, fields).
         """
-        votes = memory.votes
+        votes, (result_flags, context_flags) = memory.votes, name_flags
         kind_logits = self.plain(states).float() + self.kind_votes(votes.kinds[rows, parameters])
         query = states[:, None]
 
@@ -377,10 +379,10 @@ class ParserNetwork(nn.Module):
         choice = scores(self.choice_key(memory.states_of("choices")), choice_scores)
         fields = memory.states[:, memory.word_count : memory.first_tool]
         vote_features = with_sign(votes.context[rows, parameters])
-        vote_features = torch.cat([vote_features, likeness[1][rows, parameters]], -1)
+        vote_features = torch.cat([vote_features, context_flags[rows, parameters]], -1)
         context = scores(self.context_key(fields), self.context_votes(vote_features))
         vote_features = with_sign(votes.fields[rows, parameters])
-        vote_features = torch.cat([vote_features, likeness[0][parameters]], -1)
+        vote_features = torch.cat([vote_features, result_flags[parameters]], -1)
         keys = self.field_key(memory.states_of("result_fields"))
         result = scores(keys, self.field_votes(vote_features))
         distances = (places[:, None] - torch.arange(PLACE_COUNT)).clamp(min=0, max=PLACE_COUNT)
@@ -393,7 +395,7 @@ class ParserNetwork(nn.Module):
         )
 
     def span_logits(self, memory: Memory, states: Tensor, rows: Tensor) -> Tensor:
-        """Return logits of spans by first word, length - 1 (arguments, words, MAX_SPAN_WORDS)."""
+        """Return spans' logits (arguments, words, MAX_SPAN_WORDS) by first word and length - 1."""
         words = memory.states[:, : memory.word_count]
         query = states[:, None]
         first_scores = dots(query, self.span_first(words)[rows])[:, 0]

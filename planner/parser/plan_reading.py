@@ -1,4 +1,4 @@
-"""Converts plans into pointers to a message's words and a toolbox's nodes, and back."""
+"""Converts a plan's arguments into pointers to a message and a ``Schema``, and back."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from casewright.planner.parser.schema import Schema
 from casewright.planner.plan import ContextRef, Literal, Plan, QuestionRef, Step, StepRef, Value
 from casewright.tools import Parameter
 
-#: Kinds of an argument. The first four have no pointer; SPAN and NUMBER point to words, the last
-#: three to a node: a choice, a context field or a result field.
+#: Kinds of an argument; OMIT is an argument that is left out. The first four have no pointer. SPAN
+#: and NUMBER point to words; the last three point to a choice, a context field or a result field.
 OMIT, QUESTION, TRUE, FALSE, SPAN, NUMBER, CHOICE, CONTEXT, STEP = range(9)
 KIND_COUNT = 9
-#: Number of plain kinds, OMIT to NUMBER, with one logit each; other kinds have a logit per node.
+#: Number of the *plain* kinds, OMIT to NUMBER. A plain kind has one logit, other kinds several.
 PLAIN_COUNT = 6
 #: Number of results of a step to which the parser can refer.
 MAX_RESULTS = 4
-#: Number of step positions with embeddings, and maximum number of words of a span.
+#: Number of places (indices of steps) that have an embedding, and maximum number of a span's words.
 PLACE_COUNT, MAX_SPAN_WORDS = 12, 14
 
 
@@ -28,9 +28,8 @@ class Argument:
 
     Attributes:
         parameter: Index of the parameter in the schema.
-        kind: One of the kinds above.
-        spans: First and last word of every occurrence of the argument's text in the message; in a
-            plan that the parser wrote, only of the chosen occurrence.
+        spans: First and last word of each occurrence of the argument's text in the message. A plan
+            that the parser wrote has only one occurrence: the one that the parser chose.
         numbers: Indices of the message's numbers that have the argument's value.
         node: Index of the choice, context field or result field.
         step: Index of the step to which the argument refers.
@@ -48,7 +47,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class ReadStep:
-    """A step: the index of its tool, and an argument for each parameter of the tool."""
+    """A step as pointers: the index of a tool, and an argument for each parameter of the tool."""
 
     tool: int
     arguments: tuple[Argument, ...]
@@ -68,33 +67,35 @@ def pointed_nodes(
     if argument.kind == NUMBER:
         number = message.numbers[argument.numbers[0]]
         return number.first, number.last + 1
-    first = {
+    first_node = {
         CONTEXT: word_count,
         CHOICE: word_count + field_count + schema.first_choice,
         STEP: word_count + field_count + schema.first_result,
     }.get(argument.kind)
-    return (0, 0) if first is None else (first + argument.node, first + argument.node + 1)
+    if first_node is None:
+        return 0, 0
+    return first_node + argument.node, first_node + argument.node + 1
 
 
 def number_for(parameter: Parameter, number: Number) -> int | float | None:
-    """Return a number's value, an ``int`` if it is whole; ``None`` if a fraction does not fit."""
+    """Return a number's value, or ``None`` for a fraction that the parameter does not allow."""
     if number.value == int(number.value):
         return int(number.value)
     return number.value if parameter.fits(number.value) else None
 
 
 def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | None:
-    """Return a plan as pointers; ``None`` if a tool or the value of an argument is not found."""
+    """Return a plan as pointers; ``None`` if schema and message lack one of its tools or values."""
     index_by_tool = {tool.name: index for index, tool in enumerate(schema.tools)}
     if any(tool not in index_by_tool for tool in plan.tools):
         return None
-    tools = [index_by_tool[tool] for tool in plan.tools]
+    step_tools = [index_by_tool[tool] for tool in plan.tools]
     steps = []
-    for tool, step in zip(tools, plan.steps, strict=True):
+    for tool, step in zip(step_tools, plan.steps, strict=True):
         arguments = []
         for parameter in schema.parameters_of(tool):
             value = step.argument(schema.parameters[parameter][1].name)
-            argument = _argument(parameter, value, tools, schema, message)
+            argument = _argument(parameter, value, step_tools, schema, message)
             if argument is None:
                 return None
             arguments.append(argument)
@@ -103,8 +104,9 @@ def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | 
 
 
 def _argument(
-    parameter: int, value: Value | None, tools: list[int], schema: Schema, message: Message
+    parameter: int, value: Value | None, step_tools: list[int], schema: Schema, message: Message
 ) -> Argument | None:
+    """Return a value as an argument; ``step_tools`` has the index of each step's tool."""
     match value:
         case None:
             return Argument(parameter)
@@ -122,8 +124,8 @@ def _argument(
             return Argument(parameter, NUMBER, numbers=numbers) if numbers else None
         case ContextRef(name) if name in message.fields:
             return Argument(parameter, CONTEXT, node=message.fields.index(name))
-        case StepRef(step, name, index) if 1 <= step <= len(tools) and index < MAX_RESULTS:
-            field = (tools[step - 1], name)
+        case StepRef(step, name, index) if 1 <= step <= len(step_tools) and index < MAX_RESULTS:
+            field = (step_tools[step - 1], name)
             if field in schema.results:
                 node = schema.results.index(field)
                 return Argument(parameter, STEP, node=node, step=step - 1, index=index)
@@ -131,7 +133,7 @@ def _argument(
 
 
 def _approximate_spans(text: str, message: Message) -> tuple[tuple[int, int], ...]:
-    """Return the span that covers all words with stems of a text, if half of the stems occur."""
+    """Return a span over all words with a stem of the text; none if under half the stems occur."""
     stems = {stem(word) for word in words_in(text)}
     words = [index for index, word_stem in enumerate(message.stems) if word_stem in stems]
     if words and 2 * len({message.stems[index] for index in words}) >= len(stems):
@@ -140,7 +142,7 @@ def _approximate_spans(text: str, message: Message) -> tuple[tuple[int, int], ..
 
 
 def write_plan(steps: Sequence[ReadStep], schema: Schema, message: Message) -> Plan:
-    """Return steps with pointers as a plan; the reverse of ``read_plan``."""
+    """Return the plan of steps with pointers; the reverse of ``read_plan``."""
     plan_steps = []
     for step in steps:
         arguments = (

@@ -1,4 +1,4 @@
-"""The plan parser's decoder without torch: scores the next tools and their arguments."""
+"""The plan parser's decoder, which needs no torch: scores next tools and their arguments."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ from casewright.planner.parser.plan_reading import (
 from casewright.planner.parser.schema import Schema
 from casewright.planner.parser.votes import with_sign
 
+#: Names of affine maps and of perceptrons; a name is the prefix of its weights' names.
 _LINEAR = (
     "tool_key choice_key context_key field_key span_first span_last span_ends.0 span_ends.1 "
     "number_key took took_for"
 )
 _PERCEPTRONS = "tool_votes kind_votes choice_votes context_votes field_votes number_features"
-#: Affine maps whose only input is an argument's state.
+#: Affine maps whose only input is an argument's state; ``which`` scores the indices of results.
 _STATE_MAPS = ("plain", "which", "span_join")
 
 
@@ -44,7 +45,7 @@ class JoinedMessage:
         states: States of words, context fields and the toolbox's nodes (nodes, size).
         memory: Keys and values of the states, for each decoding layer.
         field_count: Number of the context fields' nodes, at least one.
-        name_flags: See ``arrays.name_likeness``.
+        name_flags: Flags of equal and of similar names; see ``arrays.name_likeness``.
     """
 
     message: Message
@@ -62,9 +63,9 @@ class PointerLayers:
 
     Attributes:
         argument_embeddings: Embeddings of kinds, then of indices of results (…, size).
-        root: The root of the states' size, by which products are divided.
-        keys: Vectors (…, size), by name, by which an argument's state of any message is multiplied.
-        bias: Addend to the products with the first keys; these are the keys of ``_STATE_MAPS``.
+        sqrt_size: Square root of the states' size, by which products are divided.
+        keys: Vectors (…, size) by name, the same for each message; see ``Pointers.argument_rows``.
+        bias: Biases of ``_STATE_MAPS``, added to the products with the first vectors of ``keys``.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -72,14 +73,14 @@ class PointerLayers:
         self.linear = {name: Linear(weights, name) for name in _LINEAR.split()}
         self.votes = Perceptrons(weights, *_PERCEPTRONS.split())
         self.next_votes = Perceptrons(weights, "next_votes")
-        self.start, self.end, self.length = (weights[n] for n in ("start", "end", "length"))
+        self.start, self.end, self.length_scores = (weights[n] for n in ("start", "end", "length"))
         self.query = weights["tool_query.weight"], weights["tool_query.bias"]
         self.place = weights["place.weight"]
         self.argument_embeddings = np.concatenate([weights["kind.weight"], weights["index.weight"]])
-        self.root = np.float32(len(self.start) ** 0.5)
+        self.sqrt_size = np.float32(len(self.start) ** 0.5)
         self.keys = {name: weights[f"{name}.weight"] for name in _STATE_MAPS}
-        self.keys["place"] = self.place[1:] / self.root
-        self.keys["distance"] = weights["distance.weight"] / self.root
+        self.keys["place"] = self.place[1:] / self.sqrt_size
+        self.keys["distance"] = weights["distance.weight"] / self.sqrt_size
         self.bias = np.concatenate([weights[f"{name}.bias"] for name in _STATE_MAPS])
 
 
@@ -93,45 +94,44 @@ class Pointers:
         ends = np.cumsum([word_count, joint.field_count, *schema.sizes[:-1]])
         words, fields, self._tools, self._parameters, choices, results = np.split(states, ends)
         linear = layers.linear
-        weights, number_features, _ = number_arrays([message], word_count)
-        likeness = field_likeness(schema, [message])[0]
-        tool_scores, self._kind_scores, choice, context, field, number_states = layers.votes(
+        number_words, number_features, _ = number_arrays([message], word_count)
+        field_flags = field_likeness(schema, [message])[0]
+        tool_scores, self._kind_scores, *scores, number_states = layers.votes(
             votes.tools,
             votes.kinds,
             with_sign(votes.choices),
-            np.concatenate([with_sign(votes.context), likeness], -1),
+            np.concatenate([with_sign(votes.context), field_flags], -1),
             np.concatenate([with_sign(votes.fields), joint.name_flags], -1),
             number_features[0],
         )
-        #: Weight of the cases in which the column's tool follows the row's (tools + 1, tools + 1).
-        self._pairs = np.tensordot(votes.weights, joint.cases.pairs, 1)
-        self._choice_scores, self._context_scores = choice[:, 0], context[..., 0]
-        self._field_scores = field[..., 0]
-        keys = {
+        #: Weight of the cases, by a tool (or the start) and the tool (or the end) that follows it.
+        self._pair_weights = np.tensordot(votes.weights, joint.cases.pairs, 1)
+        self._choice_scores, self._context_scores, self._field_scores = (s[..., 0] for s in scores)
+        message_keys = {
             "choice": linear["choice_key"](choices),
             "context": linear["context_key"](fields),
             "field": linear["field_key"](results),
             "first": linear["span_first"](words),
             "last": linear["span_last"](words),
-            "number": linear["number_key"](weights[0] @ words) + number_states,
+            "number": linear["number_key"](number_words[0] @ words) + number_states,
         }
-        keys = layers.keys | {name: key / layers.root for name, key in keys.items()}
+        keys = layers.keys | {n: key / layers.sqrt_size for n, key in message_keys.items()}
         self._keys = np.concatenate([*keys.values()]).T
-        stops = pairwise(np.cumsum([0, *map(len, keys.values())]).tolist())
-        self._columns = {name: slice(*bounds) for name, bounds in zip(keys, stops, strict=True)}
-        # The tool keys include the weights of the query's affine map. So states are multiplied with
-        # the tool keys directly, and no query is computed.
+        ranges = pairwise(np.cumsum([0, *map(len, keys.values())]).tolist())
+        self._columns = {name: slice(*range_) for name, range_ in zip(keys, ranges, strict=True)}
+        # The query's affine map is multiplied into the tool keys, so no query is computed later.
         tools_and_end = np.concatenate([self._tools, layers.end[None]])
-        tool_keys: Floats = linear["tool_key"](tools_and_end) / layers.root
+        tool_keys: Floats = linear["tool_key"](tools_and_end) / layers.sqrt_size
         self._tool_keys = (tool_keys @ layers.query[0]).T
-        self._tool_votes = tool_keys @ layers.query[1] + np.append(tool_scores, np.float32(0))
-        # The divisor is the root of the keys' size, 64.
+        self._tool_biases = tool_keys @ layers.query[1] + np.append(tool_scores, np.float32(0))
+        # The keys' size is 64; products are divided by its square root.
         self._first_keys: Floats = linear["span_ends.0"](words) / np.float32(8)
         self._last_keys = linear["span_ends.1"](words).T
         self._first_words = np.arange(word_count)[:, None]
-        last = self._first_words + np.arange(MAX_SPAN_WORDS)
-        self._last_words = last.clip(max=word_count - 1)
-        self._length_scores: Floats = np.where(last < word_count, layers.length, MASKED_SCORE)
+        last_words = self._first_words + np.arange(MAX_SPAN_WORDS)
+        self._last_words = last_words.clip(max=word_count - 1)
+        length_scores = np.where(last_words < word_count, layers.length_scores, MASKED_SCORE)
+        self._length_scores: Floats = length_scores
 
     @property
     def start(self) -> Floats:
@@ -142,27 +142,27 @@ class Pointers:
     def tool_logits(
         self, inputs: Floats, previous_tools: NDArray[np.int64]
     ) -> tuple[Floats, Floats]:
-        """Return states and logits of the next tool for n hypotheses of the same length.
+        """Return states and logits of the next tool for n unfinished plans of the same length.
 
         Args:
             inputs: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, size).
-            previous_tools: The number of tools, then the tools so far (n, places).
+            previous_tools: The number of tools, for the start; then the tools so far (n, places).
 
         Returns:
             States (n, size), and logits of each tool and, last, of the end (n, tools + 1).
         """
         states = self._layers.steps(inputs, self._joint.memory)
         [votes] = self._layers.next_votes(self._next_tool_votes(previous_tools))
-        logits: Floats = states @ self._tool_keys + self._tool_votes + votes[..., 0]
+        logits: Floats = states @ self._tool_keys + self._tool_biases + votes[..., 0]
         return states, logits
 
     def _next_tool_votes(self, previous_tools: NDArray[np.int64]) -> Floats:
-        """Return the cases' votes for the next tool or the end (n, tools + 1, 4)."""
+        """Return votes for next tools (n, tools + 1, 4); see ``case_network.next_tool_votes``."""
         cases, weights = self._joint.cases, self._joint.votes.weights
         sequences = cases.sequences.T
-        pairs = self._pairs[previous_tools[:, -1]]
-        for number, tools in enumerate(previous_tools[:, 1:].T):
-            weights = weights * (sequences[min(number, len(sequences) - 1)] == tools[:, None])
+        pairs = self._pair_weights[previous_tools[:, -1]]
+        for place, tools in enumerate(previous_tools[:, 1:].T):
+            weights = weights * (sequences[min(place, len(sequences) - 1)] == tools[:, None])
         # No tool is equal to -1, the padding of a sequence.
         next_tools = sequences[min(previous_tools.shape[1], len(sequences)) - 1]
         weights = np.broadcast_to(weights, (len(previous_tools), len(next_tools)))
@@ -173,7 +173,7 @@ class Pointers:
     def argument_rows(
         self, states: Floats, tools: Sequence[int], parameters: NDArray[np.int64]
     ) -> Floats:
-        """Return a row for each argument, its products with all keys, for the methods below.
+        """Return a row for each argument: the products of its state with all keys.
 
         Args:
             states: States of the steps (n, size).
@@ -197,24 +197,24 @@ class Pointers:
             step: Index of the arguments' step.
 
         Returns:
-            (arguments, options): plain kinds, choices, context fields, result fields by step.
+            Logits (arguments, options): plain kinds, choices, context fields, each step's results.
         """
-        kinds = rows[:, self._columns["plain"]] + self._kind_scores[parameters]
+        kind_logits = rows[:, self._columns["plain"]] + self._kind_scores[parameters]
         distances = (step - np.arange(PLACE_COUNT)).clip(0)
         steps = rows[:, self._columns["place"]] + rows[:, self._columns["distance"]][:, distances]
         fields = rows[:, self._columns["field"]] + self._field_scores[parameters]
-        fields += kinds[:, STEP, None]
+        fields += kind_logits[:, STEP, None]
         context = rows[:, self._columns["context"]] + self._context_scores[parameters]
         parts = [
-            kinds[:, :PLAIN_COUNT],
-            rows[:, self._columns["choice"]] + self._choice_scores + kinds[:, CHOICE, None],
-            context + kinds[:, CONTEXT, None],
+            kind_logits[:, :PLAIN_COUNT],
+            rows[:, self._columns["choice"]] + self._choice_scores + kind_logits[:, CHOICE, None],
+            context + kind_logits[:, CONTEXT, None],
             (fields[:, None] + steps[..., None]).reshape(len(rows), -1),
         ]
         return np.concatenate(parts, 1)
 
     def span_logits(self, rows: Floats) -> Floats:
-        """Return logits of spans by first word, length - 1 (n, words, MAX_SPAN_WORDS)."""
+        """Return logits of spans (n, words, MAX_SPAN_WORDS) by first word and length minus 1."""
         first, last = rows[:, self._columns["first"]], rows[:, self._columns["last"]]
         joined = rows[:, self._columns["span_join"]][:, None] * self._first_keys
         products = joined @ self._last_keys
@@ -231,7 +231,7 @@ class Pointers:
         return rows[:, self._columns["number"]]
 
     def step_inputs(self, steps: Sequence[ReadStep], place: int) -> Floats:
-        """Return the decoder's inputs (n, size) for n steps at a place, counted from 0."""
+        """Return the decoder's inputs (n, size) for n alternative steps at the index ``place``."""
         joint, layers = self._joint, self._layers
         node_weights = np.zeros((len(steps), len(joint.states)), np.float32)
         parameter_weights = np.zeros((len(steps), len(self._parameters)), np.float32)
@@ -247,10 +247,11 @@ class Pointers:
                 parameter_weights[row, argument.parameter] += share
                 embedding_weights[row, argument.kind] += share
                 embedding_weights[row, KIND_COUNT + argument.index] += share
-        # The maps are affine: the mean of the mapped arguments equals the map of their mean.
+        # The maps are affine, so it is enough to map the mean of a step's arguments.
         inputs: Floats = layers.linear["took"](node_weights @ joint.states)
         inputs += embedding_weights @ layers.argument_embeddings
         inputs += layers.linear["took_for"](parameter_weights @ self._parameters)
+        # A step without arguments gets no inputs from the maps, not even their biases.
         inputs *= [[bool(step.arguments)] for step in steps]
         inputs += self._tools[[step.tool for step in steps]] + layers.place[place + 1]
         return inputs

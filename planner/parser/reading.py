@@ -1,4 +1,4 @@
-"""The plan parser's network without torch: encodes toolboxes, plan cases and messages."""
+"""The plan parser's network, which needs no torch: encodes toolboxes, plan cases and messages."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from casewright.planner.parser.schema import FIELD_NODE, WORD_NODE, Schema
 from casewright.planner.parser.votes import CaseVoting
 from casewright.stores.encoders.onnx_graph import Bert, fitting_bits
 
+#: Names of affine maps; ``node.0`` is for tools, the next ones for parameters, choices, results.
 _LINEAR = (
     "word field word_features tool_features parameter_features card example "
     "node.0 node.1 node.2 node.3"
@@ -31,12 +32,12 @@ _LINEAR = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadToolbox:
-    """An encoded toolbox with its cases.
+    """An encoded toolbox with its plan cases.
 
     Attributes:
         nodes: States of the toolbox's nodes (nodes, size).
-        name_flags: See ``arrays.name_likeness``.
-        cases: See ``CaseVoting.case_data``.
+        name_flags: Flags of equal and of similar names; see ``arrays.name_likeness``.
+        cases: The plan cases, prepared for votes.
     """
 
     schema: Schema
@@ -46,10 +47,10 @@ class ReadToolbox:
 
 
 class ArrayNetwork:
-    """The network, with large layers in ONNX Runtime and small layers in NumPy. Thread-safe.
+    """Runs the plan parser's large layers in ONNX Runtime, and the others in NumPy. Thread-safe.
 
     The weights of the encoder and of the joint layers have ``bits`` bits: by default 8, or 7 on a
-    processor without VNNI (``fitting_bits``). The encoder was trained with eight-bit states.
+    processor without VNNI (``fitting_bits``).
 
     Raises:
         KeyError: A weight is missing.
@@ -58,47 +59,48 @@ class ArrayNetwork:
     def __init__(self, weights: Weights, bits: int | None = None) -> None:
         bits = fitting_bits() if bits is None else bits
         self._encoder = Bert(weights, "encoder.", bits=bits)
-        self._joint = JointLayers(weights, bits)
-        self._votes, self._pointing = CaseVoting(weights), PointerLayers(weights)
+        self._joint_layers = JointLayers(weights, bits)
+        self._voting, self._pointer_layers = CaseVoting(weights), PointerLayers(weights)
         self._linear = {name: Linear(weights, name) for name in _LINEAR.split()}
-        self._types = weights["node_type.weight"]
-        self._relation = np.ascontiguousarray(weights["relation.weight"].T)
-        self._link = weights["link.weight"].T
+        self._type_embeddings = weights["node_type.weight"]
+        self._relation_biases = np.ascontiguousarray(weights["relation.weight"].T)
+        self._link_biases = weights["link.weight"].T
 
-    def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> ReadToolbox:
-        """Return an encoded toolbox with its cases; at least one case is needed."""
+    def encode_toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> ReadToolbox:
+        """Return an encoded toolbox with its plan cases; at least one case is needed."""
         vectors, words, _ = zip(*(self._encode(message) for message, _ in cases), strict=True)
-        case_data = self._votes.case_data(schema, cases, np.stack(vectors), words)
+        case_data = self._voting.case_data(schema, cases, np.stack(vectors), words)
         return ReadToolbox(schema, self._node_states(schema), name_likeness(schema), case_data)
 
     def join(self, toolbox: ReadToolbox, message: Message) -> Pointers:
-        """Return the scores for the plans of a message with at least one word."""
+        """Encode a message together with a toolbox; the message has at least one word."""
         schema, cases = toolbox.schema, toolbox.cases
         vector, words, fields = self._encode(message)
-        votes = self._votes(vector, cases, message.fields)
+        votes = self._voting(vector, cases, message.fields)
         features = self._linear["word_features"](np.array(message.features, np.float32))
         states = [
-            self._linear["word"](words) + features + self._types[WORD_NODE],
-            self._linear["field"](fields) + self._types[FIELD_NODE],
+            self._linear["word"](words) + features + self._type_embeddings[WORD_NODE],
+            self._linear["field"](fields) + self._type_embeddings[FIELD_NODE],
             toolbox.nodes + votes.states,
         ]
         pairs = pair_arrays(schema, [message])
         present = pairs["present"][0]
-        bias = self._relation.take(pairs["relations"], axis=1)
+        bias = self._relation_biases.take(pairs["relations"], axis=1)
         bias[:, :, ~present] = MASKED_SCORE
-        links = (pairs["links"][0] @ self._link).transpose(2, 0, 1)
-        first_count, last_count = links.shape[1:]
-        bias[:, :first_count, -last_count:] += links
-        bias[:, -last_count:, :first_count] += links.transpose(0, 2, 1)
-        bias = bias.reshape(self._joint.layer_count, -1, *bias.shape[1:])
-        joined, memory = self._joint(np.concatenate(states), bias, present)
-        joint = JoinedMessage(
-            message, schema, joined, memory, len(fields), votes, cases, toolbox.name_flags
+        # The first nodes (words, context fields) link to the last (context fields, the toolbox's).
+        link_bias = (pairs["links"][0] @ self._link_biases).transpose(2, 0, 1)
+        row_count, column_count = link_bias.shape[1:]
+        bias[:, :row_count, -column_count:] += link_bias
+        bias[:, -column_count:, :row_count] += link_bias.transpose(0, 2, 1)
+        bias = bias.reshape(self._joint_layers.layer_count, -1, *bias.shape[1:])
+        joint_states, memory = self._joint_layers(np.concatenate(states), bias, present)
+        joined = JoinedMessage(
+            message, schema, joint_states, memory, len(fields), votes, cases, toolbox.name_flags
         )
-        return Pointers(self._pointing, joint)
+        return Pointers(self._pointer_layers, joined)
 
     def _encode(self, message: Message) -> tuple[Floats, Floats, Floats]:
-        """Return the mean states of a message's question, of each word and each context field."""
+        """Return mean token states: of the question, of each word and of each context field."""
         states = self._token_states(message.ids, message.types)
         arrays = message_arrays([message])
         question = states[: message.types.index(1) if 1 in message.types else None]
@@ -113,13 +115,13 @@ class ArrayNetwork:
     def _node_states(self, schema: Schema) -> Floats:
         """Return the states of a toolbox's nodes (nodes, size)."""
         arrays = card_arrays(schema)
-        states = [self._token_states(card, [0] * len(card)) for card in schema.cards]
+        cards = [self._token_states(card, [0] * len(card)) for card in schema.cards]
         width = arrays["ids"].shape[1]
-        flat = np.concatenate([np.pad(card, ((0, width - len(card)), (0, 0))) for card in states])
-        parts = np.split(arrays["nodes"] @ flat, np.cumsum(schema.sizes[:-1]))
+        tokens = np.concatenate([np.pad(card, ((0, width - len(card)), (0, 0))) for card in cards])
+        parts = np.split(arrays["nodes"] @ tokens, np.cumsum(schema.sizes[:-1]))
         nodes = [self._linear[f"node.{number}"](part) for number, part in enumerate(parts)]
-        nodes[0] += self._linear["card"](np.stack([card[0] for card in states]))
+        nodes[0] += self._linear["card"](np.stack([card[0] for card in cards]))
         nodes[0] += self._linear["tool_features"](arrays["tools"])
-        nodes[0] += self._linear["example"](arrays["examples"] @ flat)
+        nodes[0] += self._linear["example"](arrays["examples"] @ tokens)
         nodes[1] += self._linear["parameter_features"](arrays["parameters"])
-        return np.concatenate(nodes) + self._types[schema.types()]
+        return np.concatenate(nodes) + self._type_embeddings[schema.types()]

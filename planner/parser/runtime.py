@@ -1,4 +1,4 @@
-"""A trained plan parser, which encodes toolboxes with their cases once and caches them."""
+"""Runs a trained plan parser; caches encoded toolboxes with their plan cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.parser.message import Message, read_message
 from casewright.planner.parser.options import OptionMasks
 from casewright.planner.parser.plan_reading import read_plan
-from casewright.planner.parser.reading import ArrayNetwork
+from casewright.planner.parser.reading import ArrayNetwork, ReadToolbox
 from casewright.planner.parser.schema import Schema
 from casewright.planner.parser.search import PlanSearch, ScoredSteps
 from casewright.planner.parser.weights import FOLDER, read_weights, weights_error
@@ -34,12 +34,12 @@ MAX_CACHED_TOOLBOXES, MAX_TOOLS = 16, 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedToolbox:
-    """A toolbox ready for planning. It keeps ``cases`` alive: the cache key contains their id."""
+    """A toolbox ready for planning; it holds ``cases`` so that their ``id`` is not used again."""
 
     cases: Sequence[PlanCase]
     schema: Schema
     options: OptionMasks
-    encoded: Any
+    encoded: ReadToolbox
     conventions: CaseConventions
 
 
@@ -53,20 +53,19 @@ class ParserRuntime:
         self._lock = threading.Lock()
 
     def prepare(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> PreparedToolbox:
-        """Return a toolbox encoded with its cases, from a cache.
+        """Return a toolbox encoded with its plan cases, from a cache.
+
+        Raise ``InputError`` if the toolbox has more than ``MAX_TOOLS`` tools.
 
         Args:
-            cases: The same sequence object in every call, since the cache compares identity.
-
-        Raises:
-            InputError: There are too many tools.
+            cases: Pass the same sequence object in every call: the cache compares its ``id``.
         """
         key = (toolbox.fingerprint(), id(cases))
         with self._lock:
             if key in self._prepared:
                 self._prepared.move_to_end(key)
                 return self._prepared[key]
-        prepared = self._prepare(toolbox, cases)
+        prepared = self._prepare_uncached(toolbox, cases)
         with self._lock:
             self._prepared[key] = prepared
             while len(self._prepared) > MAX_CACHED_TOOLBOXES:
@@ -82,7 +81,10 @@ class ParserRuntime:
         excess: BudgetCheck = unbounded,
         conventions: CaseConventions | None = None,
     ) -> tuple[Message, list[ScoredSteps]]:
-        """Return the tokenized message, and plans within a budget, the most probable first."""
+        """Return the tokenized message, and plans within a budget, the most probable first.
+
+        ``conventions`` are used instead of those of the toolbox's plan cases.
+        """
         message = read_message(self._tokenizer, question, context)
         if not message.words:
             return message, []
@@ -92,7 +94,7 @@ class ParserRuntime:
         plans = search.plans(max_steps)
         return message, [replace(plan, steps=adapt(plan.steps, message)) for plan in plans]
 
-    def _prepare(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> PreparedToolbox:
+    def _prepare_uncached(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> PreparedToolbox:
         if len(toolbox) > MAX_TOOLS:
             raise InputError(
                 f"The plan parser reads at most {MAX_TOOLS} tools at once, and there are "
@@ -106,9 +108,9 @@ class ParserRuntime:
             if steps is not None and message.words:
                 readable.append((message, steps))
         if not readable:
-            # Arrays need at least one case. The message of this case resembles no other message.
+            # The network needs at least one case. This case's message resembles no other message.
             readable = [(read_message(self._tokenizer, "-", {}), [])]
-        encoded = self._network.toolbox(schema, readable)
+        encoded = self._network.encode_toolbox(schema, readable)
         conventions = CaseConventions(schema, readable)
         return PreparedToolbox(cases, schema, OptionMasks(schema), encoded, conventions)
 
@@ -120,7 +122,7 @@ def open_runtime(folder: Path = FOLDER) -> ParserRuntime:
         folder: Output folder of ``casewright finetune parser``.
 
     Raises:
-        InputError: The folder's weights do not fit.
+        InputError: The folder's weights do not fit the network.
     """
     try:
         return ParserRuntime(ArrayNetwork(read_weights(folder)))

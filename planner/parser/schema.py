@@ -1,4 +1,4 @@
-"""A toolbox as the plan parser reads it: each tool's text (card), nodes, and their relations."""
+"""A toolbox as the plan parser reads it: nodes with relations, and a text (card) of each tool."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from casewright.tools.parameter import KINDS
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Maximum numbers of tokens of a card, and of each of its parts.
+#: Maximum numbers of tokens: of a card (a tool's text), and of each part of a card.
 MAX_CARD, MAX_DESCRIPTION, MAX_PARAMETER, MAX_CHOICE, MAX_FIELD, MAX_EXAMPLE = 256, 64, 32, 8, 6, 28
-#: Types of nodes in the joint layers.
+#: Types of nodes in the joint layers, for which words and context fields are nodes too.
 WORD_NODE, FIELD_NODE, TOOL_NODE, PARAMETER_NODE, CHOICE_NODE, RESULT_NODE = range(6)
 NODE_TYPE_COUNT = 6
-#: Relations of nodes: the 36 pairs of types, then the five below, then the distances between
-#: words, from -MAX_DISTANCE to MAX_DISTANCE.
+#: Relations of nodes: first the 36 pairs of types; then OWN_TOOL (of a tool and its other nodes),
+#: OWN_PARAMETER (of a choice and its parameter), SAME_TOOL and two of names (see ``likeness``);
+#: then the distances between words, from -MAX_DISTANCE to MAX_DISTANCE.
 OWN_TOOL, OWN_PARAMETER, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
 FIRST_DISTANCE = 41
 MAX_DISTANCE = 4
 #: Numbers of relations, and of features of a parameter and of a tool.
-RELATIONS = FIRST_DISTANCE + 2 * MAX_DISTANCE + 1
+RELATION_COUNT = FIRST_DISTANCE + 2 * MAX_DISTANCE + 1
 PARAMETER_FEATURES = len(Source) + len(KINDS) + 2
 TOOL_FEATURES = 3
 
@@ -44,9 +45,9 @@ class Schema:
         results: Pairs of a tool's index and a result field's name.
         cards: Token ids of each tool's card: names and descriptions, choices, result fields.
         node_of: The node to which each token of the cards belongs, or -1.
-        example_of: True for tokens of the tool's example, which belong to no node.
-        name_nodes: For the stem of a word, the nodes whose names contain it.
-        description_nodes: For the stem of a word, the nodes whose descriptions contain it.
+        in_example: True for tokens of the tool's example, which belong to no node.
+        name_nodes: By stem, the nodes whose names contain a word with this stem.
+        description_nodes: By stem, the nodes whose descriptions contain a word with this stem.
     """
 
     tools: list[ToolSpec]
@@ -55,25 +56,25 @@ class Schema:
     results: list[tuple[int, str]] = field(default_factory=list)
     cards: list[list[int]] = field(default_factory=list)
     node_of: list[list[int]] = field(default_factory=list)
-    example_of: list[list[bool]] = field(default_factory=list)
+    in_example: list[list[bool]] = field(default_factory=list)
     name_nodes: dict[str, list[int]] = field(default_factory=dict)
     description_nodes: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, toolbox: Toolbox, tokenizer: Tokenizer) -> Schema:
-        """Return a toolbox's schema."""
+        """Return the schema of a toolbox."""
         schema = cls(list(toolbox))
-        for number, tool in enumerate(schema.tools):
-            schema.results.extend((number, name) for name in tool.results)
+        for tool_index, tool in enumerate(schema.tools):
+            schema.results.extend((tool_index, name) for name in tool.results)
             for parameter in map(with_listed_choices, tool.parameters):
-                index = len(schema.parameters)
-                schema.parameters.append((number, parameter))
-                schema.choices.extend((index, choice) for choice in parameter.choices)
-        for number, tool in enumerate(schema.tools):
-            schema._write_card(number, tool, tokenizer)
+                parameter_index = len(schema.parameters)
+                schema.parameters.append((tool_index, parameter))
+                schema.choices.extend((parameter_index, choice) for choice in parameter.choices)
+        for tool_index, tool in enumerate(schema.tools):
+            schema._add_card(tool_index, tool, tokenizer)
         for node, texts in enumerate(schema._texts()):
-            indices = (schema.name_nodes, schema.description_nodes)
-            for nodes_by_stem, text in zip(indices, texts, strict=True):
+            dictionaries = (schema.name_nodes, schema.description_nodes)
+            for nodes_by_stem, text in zip(dictionaries, texts, strict=True):
                 for word_stem in set(map(stem, words_in(text))):
                     nodes_by_stem.setdefault(word_stem, []).append(node)
         return schema
@@ -107,17 +108,17 @@ class Schema:
         rows = [[likeness(p.name, name) for name in names] for _, p in self.parameters]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
 
-    def _write_card(self, number: int, tool: ToolSpec, tokenizer: Tokenizer) -> None:
+    def _add_card(self, tool_index: int, tool: ToolSpec, tokenizer: Tokenizer) -> None:
         tokens = [(CLS, -1, False)]
 
         def add(text: str, node: int, max_tokens: int, is_example: bool = False) -> None:
             ids = tokenizer.encode(text, add_special_tokens=False).ids[:max_tokens]
             tokens.extend((token, node, is_example) for token in ids)
 
-        add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, MAX_DESCRIPTION)
+        add(f"{' '.join(words_in(tool.name))}: {tool.description}", tool_index, MAX_DESCRIPTION)
         if tool.example is not None:
             add(f"for example: {tool.example.query}", -1, MAX_EXAMPLE, is_example=True)
-        for index in self.parameters_of(number):
+        for index in self.parameters_of(tool_index):
             parameter = self.parameters[index][1]
             name = " ".join(words_in(parameter.name))
             add(f"; {name}: {parameter.description}", len(self.tools) + index, MAX_PARAMETER)
@@ -126,13 +127,13 @@ class Schema:
                     words = " ".join(words_in(text)) or text
                     add(f", {words}", self.first_choice + choice, MAX_CHOICE)
         for result, (owner, name) in enumerate(self.results):
-            if owner == number:
+            if owner == tool_index:
                 add(f"> {' '.join(words_in(name))}", self.first_result + result, MAX_FIELD)
         # A long card is truncated; every card ends with SEP.
         tokens[MAX_CARD - 1 :] = [(SEP, -1, False)]
         self.cards.append([token for token, _, _ in tokens])
         self.node_of.append([node for _, node, _ in tokens])
-        self.example_of.append([is_example for _, _, is_example in tokens])
+        self.in_example.append([is_example for _, _, is_example in tokens])
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield each node's name and description."""
@@ -162,13 +163,13 @@ class Schema:
         relations[same_tool & same_type & (types != CHOICE_NODE)[:, None]] = SAME_TOOL
         is_tool_pair = (types == TOOL_NODE)[:, None] ^ (types == TOOL_NODE)[None]
         relations[same_tool & is_tool_pair] = OWN_TOOL
-        for choice, (index, _) in enumerate(self.choices, self.first_choice):
+        for choice_node, (index, _) in enumerate(self.choices, self.first_choice):
             node = len(self.tools) + index
-            relations[choice, node] = relations[node, choice] = OWN_PARAMETER
+            relations[choice_node, node] = relations[node, choice_node] = OWN_PARAMETER
         for node, (tool, parameter) in enumerate(self.parameters, len(self.tools)):
-            for result, (result_tool, name) in enumerate(self.results, self.first_result):
-                if result_tool != tool and (kind := likeness(parameter.name, name)):
-                    relations[node, result] = relations[result, node] = kind
+            for result_node, (result_tool, name) in enumerate(self.results, self.first_result):
+                if result_tool != tool and (relation := likeness(parameter.name, name)):
+                    relations[node, result_node] = relations[result_node, node] = relation
         return relations
 
     def parameter_features(self) -> NDArray[np.float32]:
@@ -186,27 +187,28 @@ class Schema:
 
     def tool_features(self) -> NDArray[np.float32]:
         """Return each tool's features, in addition to its card (tools, TOOL_FEATURES)."""
-        # Tools with a required argument that no message states: the context or a step supplies it.
+        # Tools that need a value from the context or a step; a message cannot state this value.
         other_sources = {Source.CONTEXT, Source.STEP}
-        supplied_tools = {
+        dependent_tools = {
             tool
             for tool, parameter in self.parameters
             if parameter.required and not parameter.choices and parameter.sources <= other_sources
         }
         rows = [
-            [tool.name == NO_EVIDENCE.name, number in supplied_tools, not tool.parameters]
-            for number, tool in enumerate(self.tools)
+            [tool.name == NO_EVIDENCE.name, index in dependent_tools, not tool.parameters]
+            for index, tool in enumerate(self.tools)
         ]
         return np.array(rows, dtype=np.float32)
 
 
-# The same few names are compared for every message.
+# Cached, since the same few names are compared for every message.
 @lru_cache(maxsize=10_000)
 def likeness(parameter: str, field: str) -> int:
-    """Return SAME_NAME for equal names, LIKE_NAME for a common word or ending, else 0."""
+    """Return SAME_NAME for equal names, LIKE_NAME for a shared word or ending, else 0."""
     words, field_words = words_in(parameter), words_in(field)
     if words == field_words:
         return SAME_NAME
+    # These words are in so many names that they do not make names similar.
     shared = set(words) & set(field_words) - {"id", "no", "code", "nr", "key", "name"}
     if not words or not field_words:
         return 0

@@ -29,20 +29,20 @@ from casewright.planner.parser.plan_reading import (
 )
 from casewright.planner.parser.pointing import Pointers
 
-#: Maximum numbers of hypotheses, of next tools per hypothesis, and of options per argument.
+#: Maximum numbers of hypotheses (unfinished plans), of next tools, and of options per argument.
 BEAM_WIDTH, MAX_NEXT_TOOLS, MAX_OPTIONS = 3, 3, 2
 #: Number of spans that are tried for each argument if two arguments of a step would share a word.
 MAX_SPANS = 8
-#: Penalty in nats if two arguments of a step share a word, as in no training plan.
+#: Penalty in nats if two arguments of a step share a word; in training plans, they never do.
 OVERLAP_COST = 30.0
-#: Penalty in nats for a reference to a field with another name than the parameter, although some
-#: field has the parameter's name: -log of the share of these references in the training plans.
+#: Penalty in nats for a reference to a field with an unrelated name, if some field has the
+#: parameter's name. The value is -log of the share of such references in the training plans.
 OTHER_FIELD_COST = 5.8
-#: Minimum probability of ``no_evidence`` for a plan with it: messages without an answer are more
-#: frequent in training than in use. Values from 0.8 to 0.95 plan the validation toolboxes about
-#: equally well; 0.95 is used, since questions for two or three tools look like small talk.
+#: Minimum probability at which a plan may call ``no_evidence``. It is high, since messages without
+#: an answer are more frequent in training than in use. On the validation toolboxes, 0.8 is about as
+#: good; but if a toolbox has only two or three tools, questions look like small talk.
 MIN_NO_EVIDENCE = 0.95
-#: Log-probability below which an option counts as masked.
+#: Log-probability below which an option is treated as masked.
 MIN_LOG_PROBABILITY = -50.0
 #: One option of a parameter: the option's possible arguments with their log-probabilities.
 _ScoredOption = list[tuple[Argument, float]]
@@ -64,7 +64,7 @@ class _Hypothesis:
 
     Attributes:
         inputs: The decoder's inputs for the start and for each step.
-        tools: First the toolbox's number of tools, for the plan's start; then the steps' tools.
+        tools: The toolbox's number of tools, which stands for the start; then the steps' tools.
     """
 
     steps: tuple[ReadStep, ...]
@@ -75,7 +75,7 @@ class _Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A next step without arguments; ``row`` is the index of its hypothesis."""
+    """A next step without arguments; ``row`` is the index of the hypothesis that it extends."""
 
     row: int
     tool: int
@@ -101,20 +101,20 @@ class PlanSearch:
         self._field_count = max(1, len(message.fields))
         context_mask = options.context_of(message, context, self._field_count)
         masks = [options.plain_of(message), options.choices, context_mask]
-        #: Options of each parameter that need no earlier step (parameters, options).
+        #: Mask of the options that need no earlier step (parameters, options).
         self._allowed = np.concatenate(masks, 1)
         self._allowed_numbers = options.numbers_of(message)
         no_costs = np.zeros((len(masks[0]), masks[0].shape[1] + masks[1].shape[1]))
         field_costs, result_costs = np.split(
             OTHER_FIELD_COST * options.unrelated_of(message), [self._field_count], axis=1
         )
-        #: Penalties of each parameter's options (parameters, options).
         result_costs = np.tile(result_costs, (1, PLACE_COUNT))
+        #: Penalties of the options (parameters, options).
         self._costs = np.concatenate([no_costs, field_costs, result_costs], 1)
         has_value = self._allowed.any(1)
-        #: Masks of the callable tools: first if no earlier step has results, then if a step has.
+        #: Two masks of the callable tools; the index is True if an earlier step has results.
         self._callable = [
-            options.callable_with(has_value | (options.steps & has_results))
+            options.callable_with(has_value | (options.takes_step & has_results))
             for has_results in (False, True)
         ]
 
@@ -131,8 +131,8 @@ class PlanSearch:
                     score = hypothesis.score + float(scores[row, -1])
                     plans.append(ScoredSteps(hypothesis.steps, score))
                 drafts += [
-                    _Draft(row, tool, hypothesis.score + score, self._schema.parameters_of(tool))
-                    for tool, score in top_tools[row]
+                    _Draft(row, tool, hypothesis.score + added, self._schema.parameters_of(tool))
+                    for tool, added in top_tools[row]
                 ]
             plans.sort(key=lambda plan: -plan.score)
             drafts = sorted(drafts, key=lambda draft: -draft.score)[: 2 * BEAM_WIDTH]
@@ -143,7 +143,7 @@ class PlanSearch:
         return plans
 
     def _score(self, active: Sequence[_Hypothesis], *, must_end: bool) -> tuple[Floats, Floats]:
-        """Return the hypotheses' states, and log-probabilities of each tool and, last, the end."""
+        """Return states, and log-probabilities of each tool; the last column is the plan's end."""
         inputs = np.stack([np.stack(hypothesis.inputs) for hypothesis in active])
         previous_tools = np.array([hypothesis.tools for hypothesis in active], dtype=np.int64)
         states, logits = self._pointers.tool_logits(inputs, previous_tools)
@@ -152,14 +152,14 @@ class PlanSearch:
         no_evidence = self._options.no_evidence
         probability = np.exp(scores[0, no_evidence])
         if not active[0].steps and probability < MIN_NO_EVIDENCE:
-            # Longer plans have lower probabilities, so a wrong ``no_evidence`` could win. Its
-            # probability is distributed over the other tools.
+            # Longer plans have lower probabilities, so a wrong ``no_evidence`` could win. The other
+            # tools get the probability of ``no_evidence``.
             scores[0] -= np.log1p(-probability)
             scores[0, no_evidence] = 2 * MIN_LOG_PROBABILITY
         return states, scores
 
     def _usable_tools(self, hypothesis: _Hypothesis, must_end: bool) -> NDArray[np.bool_]:
-        """Return a mask (tools + 1,) of the tools that may come next; last: the plan's end."""
+        """Return a mask (tools + 1,) of possible next tools; the last item is the plan's end."""
         called = {step.tool for step in hypothesis.steps}
         has_results = not called.isdisjoint(self._options.tool_of_result.tolist())
         usable = np.append(self._callable[has_results], bool(called))
@@ -200,29 +200,30 @@ class PlanSearch:
             return []
         inputs = self._pointers.step_inputs([step for _, _, step in best], place)
         return [
-            _Hypothesis((*base.steps, step), score, (*base.inputs, row), (*base.tools, step.tool))
-            for (score, base, step), row in zip(best, inputs, strict=True)
+            _Hypothesis((*h.steps, step), score, (*h.inputs, step_input), (*h.tools, step.tool))
+            for (score, h, step), step_input in zip(best, inputs, strict=True)
         ]
 
     def _best_options(
         self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], place: int
     ) -> list[list[list[_ScoredOption]]]:
-        """Return the most probable options of each draft's parameters."""
+        """Return, for each draft and each of its parameters, the most probable options."""
         options_by_draft: list[list[list[_ScoredOption]]] = [[] for _ in drafts]
         width = max(len(draft.parameters) for draft in drafts)
-        draft_of = [n for n, draft in enumerate(drafts) for _ in draft.parameters]
         if not width:
             return options_by_draft
+        # The index of each argument's draft; ``parameter_of`` has the index of its parameter.
+        draft_of = [n for n, draft in enumerate(drafts) for _ in draft.parameters]
         padded = [[*draft.parameters, *[-1] * (width - len(draft.parameters))] for draft in drafts]
         parameters = np.array(padded, dtype=np.int64)
         rows = self._pointers.argument_rows(
             states[[draft.row for draft in drafts]], [draft.tool for draft in drafts], parameters
         )
         parameter_of = parameters[parameters >= 0]
-        masks = [self._options.results_of(base.tools[1:], PLACE_COUNT).ravel() for base in active]
-        results = np.stack(masks)[[drafts[n].row for n in draft_of]]
-        results &= self._options.steps[parameter_of, None]
-        allowed = np.concatenate([self._allowed[parameter_of], results], 1)
+        masks = [self._options.results_of(h.tools[1:], PLACE_COUNT).ravel() for h in active]
+        allowed_results = np.stack(masks)[[drafts[n].row for n in draft_of]]
+        allowed_results &= self._options.takes_step[parameter_of, None]
+        allowed = np.concatenate([self._allowed[parameter_of], allowed_results], 1)
         logits = self._pointers.option_logits(rows, parameter_of, place)
         scores = log_softmax(np.where(allowed, logits, MASKED_SCORE)) - self._costs[parameter_of]
         allowed_numbers = self._allowed_numbers[parameter_of]
@@ -234,8 +235,8 @@ class PlanSearch:
             strict=True,
         )
         top = zip(draft_of, parameter_of.tolist(), _top(scores, MAX_OPTIONS), rankings, strict=True)
-        for draft, parameter, options, ranking in top:
-            arguments = [self._option_arguments(parameter, *option, *ranking) for option in options]
+        for draft, parameter, options, best in top:
+            arguments = [self._option_arguments(parameter, *option, *best) for option in options]
             options_by_draft[draft].append(arguments)
         return options_by_draft
 
@@ -248,14 +249,14 @@ class PlanSearch:
         numbers: _Ranking,
         results: _Ranking,
     ) -> _ScoredOption:
-        """Return an option's arguments with log-probabilities: several spans, or one argument.
+        """Return an option's arguments with log-probabilities: one argument, but several for SPAN.
 
         Args:
-            option: Index in the plain kinds, choices, context fields and result fields by step.
+            option: Index of the option; see ``Pointers.option_logits``.
             score: Log-probability of the option.
             spans: The best spans, as flat indices of the array (first words, MAX_SPAN_WORDS).
-            numbers: The best number of the message.
-            results: The best index of a result.
+            numbers: Only the message's best number.
+            results: Only the best index of a result.
         """
         if option == SPAN:
             arguments = []
@@ -282,7 +283,7 @@ class PlanSearch:
 
 
 def _top(scores: Floats, count: int) -> list[_Ranking]:
-    """Return the indices and values of each row's ``count`` highest scores that are not masked."""
+    """Return the highest scores of each row with their indices: up to ``count``, none masked."""
     best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
     values = np.take_along_axis(scores, best, 1)
     return [
@@ -294,7 +295,7 @@ def _top(scores: Floats, count: int) -> list[_Ranking]:
 def _combinations(
     by_parameter: Sequence[Sequence[_ScoredOption]],
 ) -> Iterator[tuple[tuple[Argument, ...], float]]:
-    """Yield the parameters' best options, then variants with another option of one parameter."""
+    """Yield arguments with their score: the best, then variants with one option changed."""
     best = [options[0] for options in by_parameter]
     yield _without_overlap(best)
     for number, options in enumerate(by_parameter):
@@ -303,7 +304,7 @@ def _combinations(
 
 
 def _without_overlap(options: Sequence[_ScoredOption]) -> tuple[tuple[Argument, ...], float]:
-    """Return the most probable arguments that share no word, one of each option."""
+    """Return the best arguments that share no word, one for each option, and their score."""
     best = [arguments[0] for arguments in options]
     spans = sorted(argument.spans[0] for argument, _ in best if argument.kind == SPAN)
     if all(end < start for (_, end), (start, _) in pairwise(spans)):
@@ -319,7 +320,7 @@ def _without_overlap(options: Sequence[_ScoredOption]) -> tuple[tuple[Argument, 
         beam = sorted(candidates, key=lambda item: -item[0])[:MAX_SPANS]
     if beam[0][0] < -OVERLAP_COST:
         return beam[0][1], beam[0][0]
-    # Combinations that share a word are impossible; other combinations get their probability.
+    # Combinations that share a word are impossible, so their probability goes to the others.
     scores = np.array([score for score, *_ in beam])
     log_total = sum(np.logaddexp.reduce([score for _, score in arguments]) for arguments in options)
     return beam[0][1], float(scores[0] + min(0.0, log_total) - np.logaddexp.reduce(scores))

@@ -36,13 +36,13 @@ def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
 
 
 def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: EncodedMessages) -> CaseData:
-    """Return plan cases as tensors, without ``context``; ``encoded`` are the cases' messages."""
+    """Return plan cases as tensors, ``context`` left empty; ``encoded`` has the cases' messages."""
     spans = case_spans(cases)
     words = encoded.words
-    pooling = np.zeros((len(spans), words.shape[1]), np.float32)
+    word_weights = np.zeros((len(spans), words.shape[1]), np.float32)
     for row, (_, _, first, last) in enumerate(spans):
-        pooling[row, first : last + 1] = 1 / (last + 1 - first)
-    weights = tensor(pooling).to(words.dtype)
+        word_weights[row, first : last + 1] = 1 / (last + 1 - first)
+    weights = tensor(word_weights).to(words.dtype)
     span_case = tensor(spans[:, 0])
     return CaseData(
         keys=encoded.keys,
@@ -58,10 +58,10 @@ def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: EncodedMess
     )
 
 
-def with_fields(
+def with_context(
     case_data: CaseData, schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]
 ) -> CaseData:
-    """Return the cases with ``context``: the cases' use of the messages' context fields."""
+    """Return the cases with ``context``, which says how they use the messages' context fields."""
     return replace(case_data, context=tensor(case_fields(schema, cases, messages)))
 
 

@@ -1,4 +1,4 @@
-"""Computes plan cases' votes without torch, weighted by the similarity of messages."""
+"""Computes the votes of plan cases for a message, without torch; similar cases weigh more."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from casewright.planner.parser.schema import Schema
 
 
 class CaseVoting:
-    """Computes the weights of plan cases, and their votes for a toolbox's nodes."""
+    """Computes the weights of plan cases, and the cases' votes for a toolbox's nodes."""
 
     def __init__(self, weights: Weights) -> None:
         self._key = weights["cases.key.weight"].T
         self._sharpness = np.exp(weights["cases.sharpness"])
+        # A case without votes, which lowers the weights of cases that are not similar.
         self._virtual_score = weights["cases.nothing"] * self._sharpness
         self._vector, self._span = Linear(weights, "cases.vector"), Linear(weights, "cases.span")
         nodes = "cases.tool", "cases.parameter", "cases.choice", "cases.field"
-        self._nodes = Perceptrons(weights, *nodes)
+        self._node_layers = Perceptrons(weights, *nodes)
 
     def keys(self, vectors: Floats) -> Floats:
-        """Return the keys (n, key), unit vectors, of messages with these vectors (n, encoder)."""
+        """Return keys, which are unit vectors (n, key), for mean token states (n, encoder)."""
         keys = vectors @ self._key
         unit: Floats = keys / np.linalg.norm(keys, axis=-1, keepdims=True).clip(1e-12)
         return unit
@@ -40,12 +41,12 @@ class CaseVoting:
     def case_data(
         self, schema: Schema, cases: Sequence[ReadCase], vectors: Floats, words: Sequence[Floats]
     ) -> CaseData:
-        """Return a toolbox's cases, prepared for the computation of votes.
+        """Return a toolbox's cases for the computation of votes, as arrays (see ``CaseData``).
 
         Args:
             cases: At least one message with its plan.
             vectors: Means of the messages' token states (cases, encoder).
-            words: For each message the states of its words (words, encoder).
+            words: States of the words of each message (words, encoder).
         """
         arrays = case_arrays(schema, cases)
         spans = case_spans(cases)
@@ -68,7 +69,7 @@ class CaseVoting:
         )
 
     def __call__(self, vector: Floats, cases: CaseData, fields: Sequence[str]) -> Votes[Floats]:
-        """Return the votes for a message.
+        """Return the cases' votes for a message.
 
         Args:
             vector: Mean of the message's token states (encoder,).
@@ -78,7 +79,7 @@ class CaseVoting:
         scores = cosines * self._sharpness
         weights = softmax(np.append(scores, self._virtual_score))[:-1]
         tool_weights = softmax(np.where(cases.calls, scores, MASKED_SCORE)) * cases.calls
-        # The four measures of ``Votes.tools``; the factors are the same as in ``case_network``.
+        # The four measures of ``Votes.tools``; the constants are those of ``case_network``.
         total_weight = cases.calls @ weights
         best_cosine = np.where(cases.calls, cosines, -1).max(-1)
         log_count = np.log1p(cases.calls.sum(-1)) / 3
@@ -86,22 +87,23 @@ class CaseVoting:
         tools = np.stack([total_weight, best_cosine, log_count, log_weight], -1).astype(np.float32)
         parameter_weights = tool_weights[cases.tool_of]
         kinds = (parameter_weights[:, None] @ cases.kinds)[:, 0]
+        # The last column is ``log_count``.
         kinds = np.concatenate([kinds, tools[cases.tool_of, 2:3]], -1)
         choices = (parameter_weights[cases.parameter_of] * cases.choices).sum(-1)
-        results = (parameter_weights[:, None] @ cases.fields)[:, 0]
+        field_votes = (parameter_weights[:, None] @ cases.fields)[:, 0]
         context = np.zeros((len(parameter_weights), max(1, len(fields))), np.float32)
         for field, name in enumerate(fields):
             if name in cases.context:
                 context[:, field] = (parameter_weights * cases.context[name]).sum(-1)
         span_weights = parameter_weights[:, cases.span_case] * cases.span_parameter
         span_weights = span_weights / span_weights.sum(-1, keepdims=True).clip(1e-6)
-        result_votes = results.max(0, initial=0)
-        states = list(self._nodes(tools, kinds, with_sign(choices), with_sign(result_votes)))
+        best_votes = field_votes.max(0, initial=0)
+        states = list(self._node_layers(tools, kinds, with_sign(choices), with_sign(best_votes)))
         states[0] += tool_weights @ cases.vectors
         states[1] += span_weights @ cases.spans
-        return Votes(np.concatenate(states), weights, tools, kinds, choices, results, context)
+        return Votes(np.concatenate(states), weights, tools, kinds, choices, field_votes, context)
 
 
 def with_sign(votes: Floats) -> Floats:
-    """Return pairs (…, 2) of a vote and a flag, 1 if the vote is positive, for votes (…)."""
+    """Return votes (…) as pairs (…, 2): the vote, and 1 if the vote is positive, else 0."""
     return np.stack([votes, (votes > 0).astype(np.float32)], -1)

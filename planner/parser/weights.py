@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: Folder of the packaged parser.
 FOLDER = Path(__file__).parent / "weights"
+#: File names of the weights and of the card; current version of the file format.
 WEIGHTS, CARD = "parser.safetensors", "parser.json"
 FORMAT = 2
 #: Addend to the probability that a plan is wrong, so that no plan is certain. The value was chosen
@@ -32,11 +33,11 @@ class ParserCard:
     """Model card of a plan parser: the calibration of its confidence, and its training.
 
     Attributes:
-        slope, shift: Coefficients of the logistic curve from a plan's certainty to its probability
-            of being right, fitted on toolboxes that the training left out.
+        slope, shift: Coefficients of the logistic curve, which maps a plan's ``certainty`` to the
+            probability that the plan is right. It is fitted on toolboxes outside the training.
         asks_below: Confidence below which the user is asked what was meant.
         training: Recipe, corpus and figures of the training, for information.
-        format: Version of the file format; in format 1, the curve maps log-probabilities.
+        format: Version of the file format; in format 1, the curve maps log-probabilities instead.
     """
 
     slope: float = 1.0
@@ -46,7 +47,7 @@ class ParserCard:
     format: int = FORMAT
 
     def confidence(self, score: float) -> float:
-        """Return the probability that a plan with this log-probability is right."""
+        """Return the calibrated probability that a plan is right, given its log-probability."""
         value = score if self.format == 1 else certainty(score)
         # The logistic function in a form that does not overflow.
         return (1 + math.tanh((self.slope * value + self.shift) / 2)) / 2
@@ -55,7 +56,7 @@ class ParserCard:
 def certainty(score: float) -> float:
     """Return the certainty -log(1 - p), in nats, of a plan to which the parser gives probability p.
 
-    Between p = 0.9 and p = 0.99, log-probabilities differ by only 0.1, certainties by 2.3.
+    For p = 0.9 and p = 0.99, certainties differ by 2.3, log-probabilities by only 0.1.
 
     Args:
         score: The plan's log-probability.
@@ -65,7 +66,7 @@ def certainty(score: float) -> float:
 
 def is_parser(folder: Path = FOLDER) -> bool:
     """Return True if a folder has a plan parser."""
-    # The card is the last file to be written.
+    # The card is written last; a folder without a card is incomplete.
     return (folder / CARD).is_file() and (folder / WEIGHTS).is_file()
 
 
@@ -73,7 +74,7 @@ def read_card(folder: Path = FOLDER) -> ParserCard:
     """Return a plan parser's card; raise ``InputError`` if no card of a known format exists."""
     try:
         content = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        (folder / WEIGHTS).stat()
+        (folder / WEIGHTS).stat()  # Raises ``OSError`` if there are no weights.
         if (version := content["format"]) in (1, FORMAT):
             slope, shift, asks_below = (float(content[n]) for n in ("slope", "shift", "asks_below"))
             return ParserCard(slope, shift, asks_below, content.get("training", {}), version)
@@ -108,7 +109,7 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
 def write_files(
     folder: Path, weights: Mapping[str, Tensor], card: Mapping[str, Any], names: tuple[str, str]
 ) -> None:
-    """Write weights, then a card; raise ``InputError`` if the folder cannot be written."""
+    """Write weights and card to the files ``names``; raise ``InputError`` if that is impossible."""
     from safetensors.torch import save_file
 
     text = json.dumps(card, indent=1, ensure_ascii=False)
@@ -131,12 +132,12 @@ def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
 
     Raise ``InputError`` if the weights in the folder cannot be read.
     """
-    base = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
-    return base | _read_trained(folder)
+    encoder = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
+    return encoder | _read_trained(folder)
 
 
 def trained_weights(folder: Path) -> dict[str, Tensor]:
-    """Return the weights of a plan parser's file; raise ``InputError`` if it is unreadable."""
+    """Return the weights in a plan parser's file, as tensors; raise ``InputError`` if damaged."""
     import torch
 
     return {name: torch.from_numpy(weight) for name, weight in _read_trained(folder).items()}
@@ -159,8 +160,8 @@ def weights_error(
     folder: Path, error: Exception, command: str = "casewright finetune parser"
 ) -> InputError:
     """Return the error for weights that are damaged or do not fit the network, with the reason."""
-    missing = "there is no " if isinstance(error, KeyError) else ""
-    reason = f"{missing}{' '.join(str(error).split())[:200]}"
+    prefix = "there is no " if isinstance(error, KeyError) else ""
+    reason = f"{prefix}{' '.join(str(error).split())[:200]}"
     return InputError(
         f"The weights in {folder} cannot be used: {reason}. Train them anew: {command}."
     )

@@ -44,14 +44,14 @@ def ask(
     save: options.SaveRun = None,
     mend: Annotated[
         str,
-        Option(help="Replan once after failed steps (failure), also empty ones (empty), or off."),
+        Option(help="When to replan once: failure, empty (failed or empty steps), or off."),
     ] = "off",
     corrections: Annotated[
         Path | None,
-        Option(help="File of annotated messages that gets a mended run's plan.", metavar="FILE"),
+        Option(help="Add a mended run's plan to this file of annotated messages.", metavar="FILE"),
     ] = None,
     deadline: Annotated[
-        float | None, Option(help="End the run then; answer from its evidence.", metavar="SECONDS")
+        float | None, Option(help="Time limit; then answer from what was found.", metavar="SECONDS")
     ] = None,
     config: options.ConfigFile = None,
     as_json: options.AsJson = False,
@@ -102,6 +102,7 @@ def ask(
         graph = session.graph(
             chosen.generator, InMemorySaver(), full=full, mend=mend, retain=save_correction
         )
+        # "declared": approve only plans with a tool that declares ``approval``.
         policy: Any = "always" if approve else approval_limits or "declared"
         if deadline is not None:
             limits = {**limits, "deadline": deadline}
@@ -113,7 +114,7 @@ def ask(
 
 
 def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
-    """Return a function that adds a record to the annotated messages in a file, if one is given."""
+    """Return a function that adds a record to the annotated messages in a file, or ``None``."""
     if file is None:
         return None
     from casewright.finetune.queries.correction import keep_correction
@@ -125,9 +126,9 @@ def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], objec
 
 
 def _usage(values: DomainValues) -> str:
-    """Return an error message on which options need a question and which exclude it."""
+    """Return an error message that says which options go with a question, and which without one."""
     domain = values.domain
-    # The options in ``openers`` only choose the stores.
+    # The options in ``openers`` go with or without a question: they choose the stores.
     own_options = [option for option in domain.options if option.name not in domain.openers]
     if not own_options:
         return "Give a question."
@@ -162,7 +163,7 @@ def _ask_without_question(values: DomainValues, generator: str, *, as_json: bool
 
 @app.command()
 def show(
-    file: Annotated[Path, Argument(help="A file of casewright ask --save.", metavar="FILE")],
+    file: Annotated[Path, Argument(help="File that casewright ask --save wrote.", metavar="FILE")],
     as_json: options.AsJson = False,
 ) -> None:
     """Show a saved run: the question, then plan, answer and evidence as ask printed them.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from casewright.finetune.demonstrations.judged import CaseReader
     from casewright.stores import Case, CaseStore
 
-#: Metadata field of plan cases that identifies their annotated query.
+#: Metadata field of a plan case that identifies the annotated query of the case.
 PLAN_GROUP_FIELD = "key"
 
 app = Typer(add_completion=False)
@@ -43,7 +43,7 @@ def calibrate(
         ),
     ] = None,
     domain: Annotated[
-        str | None, Option("--domain", "-d", help="A domain, for its plan cases.")
+        str | None, Option("--domain", "-d", help="A domain with plan cases as demonstrations.")
     ] = None,
     store: Annotated[
         str | None, Option(help="A case store of your own.", metavar="FILE.py:NAME")
@@ -52,12 +52,12 @@ def calibrate(
         Path | None,
         Option(
             help="Questions for the measurement, JSON Lines: question, right (a list of answers), "
-            "wrong, group; by default the cases, each without its group's demonstrations.",
+            "wrong, group; by default those of the cases, without their groups' demonstrations.",
             metavar="FILE",
         ),
     ] = None,
     component: Annotated[
-        str | None, Option(help="With --store: the problem's component with the question.")
+        str | None, Option(help="With --store: the component of problems that is the question.")
     ] = None,
     group: Annotated[
         str, Option(help="With --store: the metadata field that groups the cases of a question.")
@@ -71,7 +71,7 @@ def calibrate(
         str | None,
         Option(
             help="Weights λ_b of similarity against quality; by default 1, or 0.9,0.95,1 if the "
-            "quality can be measured, which updates the cases.",
+            "quality can be measured; the measurement updates the cases.",
             metavar="LIST",
         ),
     ] = None,
@@ -102,10 +102,10 @@ def calibrate(
     from casewright.finetune.demonstrations.judged import CaseReader
     from casewright.stores.paths import data_folder
 
-    lambdas_d = _read_numbers("--lambda-d", lambda_d) or LAMBDAS_D
-    given_b = _read_numbers("--lambda-b", lambda_b)
+    lambdas_d = _read_floats("--lambda-d", lambda_d) or LAMBDAS_D
+    given_lambdas_b = _read_floats("--lambda-b", lambda_b)
     # Refuse invalid values before a model is loaded.
-    Sweep(k, lambdas_d, given_b or LAMBDAS_B, measure, limit, seed)
+    Sweep(k, lambdas_d, given_lambdas_b or LAMBDAS_B, measure, limit, seed)
     test_questions = None if questions is None else read_judged(questions)
     if store is None and (component is not None or group != "group"):
         raise InputError("--component and --group go with --store. Leave them out.")
@@ -114,7 +114,9 @@ def calibrate(
         language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
         file = scores or data_folder() / "calibrate" / "scores.sqlite"
         with closing(RecordedScorer(language_model, file)) as scorer:
-            lambdas_b = _choose_lambdas_b(case_store, scorer, case_reader, given_b, not estimate)
+            lambdas_b = _choose_lambdas_b(
+                case_store, scorer, case_reader, given_lambdas_b, may_measure=not estimate
+            )
             sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
             prepared = prepare(case_store, scorer, test_questions, sweep, case_reader=case_reader)
             _print_cost(prepared.cost)
@@ -128,7 +130,7 @@ def calibrate(
 
 @contextmanager
 def _open_store(cases: Path | None, domain: str | None, store: str | None) -> Iterator[CaseStore]:
-    """Open a store of the cases in a file, a domain's plan cases, or a Python file's store."""
+    """Open a case store: for a file of cases, of a domain's plan cases, or from a Python file."""
     from casewright.domains.python_file import load_object
     from casewright.finetune.demonstrations import cases_file
     from casewright.stores import CaseStore, default_encoder
@@ -188,7 +190,7 @@ def _choose_lambdas_b(
     given: Sequence[float],
     may_measure: bool,
 ) -> Sequence[float]:
-    """Return the values of λ_b; measure the cases' quality first if a value needs it."""
+    """Return the values of λ_b; if a value needs the cases' quality, measure the quality first."""
     from casewright.finetune.demonstrations import measure_quality
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B
     from casewright.finetune.demonstrations.quality import can_hold_quality
@@ -196,7 +198,7 @@ def _choose_lambdas_b(
 
     is_measurable = can_hold_quality(store)
     lambdas_b = given or (LAMBDAS_B if is_measurable else (1.0,))
-    if min(lambdas_b) == 1:
+    if min(lambdas_b) == 1:  # similarity alone
         return lambdas_b
     if is_measurable:
         if may_measure:
@@ -211,7 +213,7 @@ def _choose_lambdas_b(
     return lambdas_b
 
 
-def _read_numbers(option: str, text: str | None) -> tuple[float, ...]:
+def _read_floats(option: str, text: str | None) -> tuple[float, ...]:
     if text is None:
         return ()
     try:
@@ -259,7 +261,7 @@ def _print_calibration(calibration: Calibration, plot: Path | None, *, as_json: 
     }
     print_table(
         (f"{measure} on held-out questions", "mean", "from", "to"),
-        [[labels[name], *estimate] for name, estimate in calibration.held_out.items()],
+        [[labels[name], *interval] for name, interval in calibration.held_out.items()],
     )
     best = calibration.choice
     echo(

@@ -16,7 +16,7 @@ from casewright.serve.cli.options import Flags, with_flags
 from casewright.serve.cli.output import visible
 
 app = Typer(add_completion=False)
-#: The first word of a line that sets the context; JSON follows the word.
+#: A line that begins with this word sets the context, which follows as JSON.
 CONTEXT_COMMAND = "/context"
 
 
@@ -35,7 +35,7 @@ def chat(
     """Answer the questions of a conversation, each with the earlier turns as its history.
 
     A line is a question; "/context JSON" sets the context of the following questions. An empty line
-    or Ctrl-D ends the conversation. With --json, an answer is one line.
+    or Ctrl-D ends the conversation. With --json, each answer is one line of JSON.
     """
     from langgraph.checkpoint.memory import InMemorySaver
 
@@ -46,32 +46,33 @@ def chat(
     from casewright.serve.session.option_values import command_scope, read_context, read_history
     from casewright.serve.session.session import open_chosen
 
-    fields, turns = read_context(context), read_history(history)
-    values: DomainValues = command.obj
-    chosen = read_chosen_parts(config, values.domain, **flags)
-    user_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
-    with closing(open_chosen(chosen, user_scope, values.opening)) as session:
+    context_fields, turns = read_context(context), read_history(history)
+    domain_values: DomainValues = command.obj
+    chosen = read_chosen_parts(config, domain_values.domain, **flags)
+    user_scope = command_scope(domain_values.domain.scopes, scope, domain_values.scope, tenant)
+    with closing(open_chosen(chosen, user_scope, domain_values.opening)) as session:
         graph = session.graph(chosen.generator, InMemorySaver())
         dialogue = Dialogue(graph, user_scope, turns, get_replies=ask_user)
-        for line in _lines():
+        for line in _read_lines():
             try:
                 if line.split()[0] == CONTEXT_COMMAND:
-                    fields = read_context(line.removeprefix(CONTEXT_COMMAND).strip() or None)
+                    context_text = line.removeprefix(CONTEXT_COMMAND).strip()
+                    context_fields = read_context(context_text or None)
                     continue
                 check_question(line)
-                answer = dialogue.ask(line, fields)["answer"]
+                answer = dialogue.ask(line, context_fields)["answer"]
             except CasewrightError as error:
                 echo(visible(f"error: {error}"), err=True)
                 continue
-            # In ASCII, JSON has no character that ends the line or moves a terminal's cursor.
+            # json.dumps escapes line ends and the characters that move a terminal's cursor.
             echo(json.dumps(answer) if as_json else visible(answer["text"]) + "\n")
 
 
-def _lines() -> Iterator[str]:
-    """Yield lines from the terminal or a pipe, until an empty line or the end of the input."""
+def _read_lines() -> Iterator[str]:
+    """Yield lines from the terminal or a pipe, up to an empty line or the end of the input."""
     is_terminal = sys.stdin.isatty()
     if hasattr(sys.stdin, "reconfigure"):
-        # A line of invalid UTF-8 is then refused, and does not end the conversation.
+        # With this error handler, invalid UTF-8 in a line does not end the conversation.
         sys.stdin.reconfigure(errors="surrogateescape")
     with suppress(EOFError):
         while line := (input("> ") if is_terminal else sys.stdin.readline()).strip():

@@ -1,4 +1,4 @@
-"""All commands by name; a command and its heavy packages are imported at its first use."""
+"""All commands by name; a command's module is imported when the command is first used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.errors import CasewrightError, InputError
 from casewright.serve.cli.extended import LazyCommands
 from casewright.serve.settings.file import find_settings_file
 
-#: For each command, the module in this folder whose ``app`` contains it.
+#: For each command, the module (in this folder) that defines the command in its ``app``.
 COMMANDS = {
     **dict.fromkeys(("ask", "show"), "ask"),
     **{name: name for name in ("plan", "plans", "chat", "ingest", "calibrate", "config")},
@@ -32,7 +32,7 @@ COMMANDS = {
 
 def _load_command(name: str) -> Any:
     command = typer.main.get_command(import_module(f"casewright.serve.cli.{COMMANDS[name]}").app)
-    # The app of a module is one command or a group of commands.
+    # Typer makes a command of an app with a single command, and a group of any other app.
     command = getattr(command, "commands", {}).get(name, command)
     command.name = name
     return command
@@ -60,7 +60,8 @@ def _version(requested: bool) -> None:
         raise typer.Exit
 
 
-#: Commands that load the settings themselves, from --config and other options.
+#: Commands that load the settings themselves, from --config and other options. The other commands
+#: read only the folders of stores and caches from the settings file.
 _SETTINGS_COMMANDS = ("ask", "chat", "config", "mcp", "plan", "plans", "serve")
 
 
@@ -79,7 +80,7 @@ def casewright(
 
 
 def main() -> None:
-    """Run the command line; for an error of the user, print one line and exit with code 2."""
+    """Run the command line; after a user's error, print one line and exit with code 2."""
     try:
         # In standalone mode, Typer would print errors itself: as a box, never as JSON.
         code = app(standalone_mode=False)
@@ -89,9 +90,9 @@ def main() -> None:
         if not message:
             # No command was given, and the help was shown.
             sys.exit(2)
-        _fail(InputError(f"{message.rstrip('.')}. See casewright --help."), 2)
+        _exit_with_error(InputError(f"{message.rstrip('.')}. See casewright --help."), 2)
     except CasewrightError as error:
-        _fail(error, 2)
+        _exit_with_error(error, 2)
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
@@ -106,13 +107,13 @@ def main() -> None:
         from casewright.stores.room import as_disk_error
 
         if isinstance(error, ImportError) and (missing_error := missing_package(error)):
-            _fail(missing_error, 2)
+            _exit_with_error(missing_error, 2)
         if disk_error := as_disk_error(error):
-            _fail(disk_error, 2)
-        _fail(f"{one_line(error)}. This is a defect; CASEWRIGHT_DEBUG=1 shows where.", 1)
+            _exit_with_error(disk_error, 2)
+        _exit_with_error(f"{one_line(error)}. This is a defect; CASEWRIGHT_DEBUG=1 shows where.", 1)
 
 
-def _fail(error: object, code: int) -> NoReturn:
+def _exit_with_error(error: object, code: int) -> NoReturn:
     if "--json" in sys.argv:
         from casewright.serve.cli.output import print_json
 

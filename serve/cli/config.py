@@ -19,10 +19,10 @@ def config(config: ConfigFile = None, as_json: AsJson = False) -> None:
     from casewright.serve.settings.settings import load_settings, unknown_variables
 
     loaded = load_settings(config)
-    # In JSON mode pydantic masks secrets.
+    # With mode="json", pydantic masks secrets.
     values = loaded.settings.model_dump(mode="json")
     for name, suggestion in unknown_variables().items():
-        echo(visible(f"{name} is unknown. Did you mean {suggestion}?"), err=True)
+        echo(visible(f"The variable {name} is unknown. Did you mean {suggestion}?"), err=True)
     if as_json:
         settings = {
             name: {
@@ -36,13 +36,13 @@ def config(config: ConfigFile = None, as_json: AsJson = False) -> None:
         file = None if loaded.file is None else str(loaded.file)
         print_json({"file": file, "settings": settings})
         return
-    rows = [(name, _text(values[name]), str(origin)) for name, origin in loaded.origins.items()]
+    rows = [(name, _as_text(values[name]), str(origin)) for name, origin in loaded.origins.items()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, value, origin in rows:
         echo(visible(f"{name:{widths[0]}}  {value:{widths[1]}}  {origin}"))
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if value is None:
         return "–"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

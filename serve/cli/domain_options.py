@@ -1,6 +1,6 @@
-"""Options that a domain adds to the commands that open it.
+"""Options that a domain adds to the commands that open the domain.
 
-A command finds its domain before it parses options: from ``--domain`` or from the settings.
+A command first finds its domain, in ``--domain`` or the settings. Then it parses all options.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from casewright.serve.cli.options import set_options
 if TYPE_CHECKING:
     from casewright.domains import Domain
 
-#: Pattern of scope fields whose names can be options.
+#: Pattern of the scope fields' names that can also be names of options.
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause the garbage collector, which would visit the new objects of imports repeatedly."""
+    """Pause the garbage collector, which slows imports: it visits new objects repeatedly."""
     is_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -42,12 +42,12 @@ def gc_paused() -> Iterator[None]:
 
 @dataclass(slots=True)
 class DomainValues:
-    """A command's domain, with the values of the domain's options, by option.
+    """A command's domain, and the values of the domain's options by the options' names.
 
     Attributes:
-        scope: Values for scope fields.
-        opening: Values that choose the stores to open (the domain's ``openers``).
-        without_question: Values that the domain answers without a question.
+        scope: Values of scope fields.
+        opening: Values of options that choose the stores to open (the domain's ``openers``).
+        without_question: Values of options that replace the question.
     """
 
     domain: Domain
@@ -66,13 +66,13 @@ class DomainValues:
 
 
 class DomainCommand(TyperCommand):
-    """A command with its domain's options; ``obj`` of its Typer context is a ``DomainValues``."""
+    """A command with a domain's options; ``obj`` of the Typer context is a ``DomainValues``."""
 
-    #: False if the command leaves out options that the domain answers without a question.
+    #: False if the command leaves out the options that replace the question.
     takes_all_options = True
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Find the domain, add its options, and parse all options; raise ``InputError``."""
+        """Parse all options, also the domain's; ``InputError`` for an unknown domain or option."""
         try:
             with gc_paused():
                 domain = _find_domain(args)
@@ -82,7 +82,8 @@ class DomainCommand(TyperCommand):
                 return super().parse_args(ctx, args)
             raise
         ctx.obj = DomainValues(domain)
-        ctx.meta[__name__] = options = self._options(domain)
+        # ``get_params`` reads the options from the context.
+        ctx.meta[__name__] = options = self._make_options(domain)
         try:
             return super().parse_args(ctx, args)
         except TyperException as error:
@@ -101,7 +102,7 @@ class DomainCommand(TyperCommand):
         *params, help_option = super().get_params(ctx)
         return [*params, *ctx.meta.get(__name__, ()), help_option]
 
-    def _options(self, domain: Domain) -> list[Any]:
+    def _make_options(self, domain: Domain) -> list[Any]:
         used_names = {name for param in self.params for name in param.opts}
         fields = filter(_OPTION_NAME.fullmatch, domain.scopes)
         texts_by_option = {name: (f"Short for --scope {name}=VALUE.", "VALUE") for name in fields}
@@ -111,7 +112,7 @@ class DomainCommand(TyperCommand):
             if self.takes_all_options or option.name in domain.openers
         }
         annotations = {
-            f"option_{index}": _option(domain, name, *texts)
+            f"option_{index}": _make_option(domain, name, *texts)
             for index, (name, texts) in enumerate(texts_by_option.items())
             if f"--{name}" not in used_names
         }
@@ -127,12 +128,12 @@ class DomainCommand(TyperCommand):
 
 
 class ConversationCommand(DomainCommand):
-    """A ``DomainCommand`` without the options that the domain answers without a question."""
+    """A ``DomainCommand`` without the options that replace the question."""
 
     takes_all_options = False
 
 
-def _option(domain: Domain, name: str, help_text: str, metavar: str) -> Any:
+def _make_option(domain: Domain, name: str, help_text: str, metavar: str) -> Any:
     def store_value(ctx: typer.Context, value: Any) -> None:
         if value is not None:
             ctx.obj.set(name, value)
@@ -154,24 +155,25 @@ def _find_domain(args: list[str]) -> Domain:
     from casewright.serve.session.choice import chosen_domain
     from casewright.serve.settings.settings import load_settings
 
-    config, name = _last_value(args, "--config"), _last_value(args, "--domain", "-d")
-    return chosen_domain(load_settings(Path(config) if config else None, domain=name))
+    file, name = _last_value(args, "--config"), _last_value(args, "--domain", "-d")
+    return chosen_domain(load_settings(Path(file) if file else None, domain=name))
 
 
 def _last_value(args: list[str], *names: str) -> str | None:
-    """Return the last value of an option in the arguments."""
+    """Return the last value that the arguments give to an option with these names."""
     last_value = None
     for word, next_word in zip_longest(args, args[1:]):
         name, separator, value = word.partition("=")
         if name in names:
             last_value = value if separator else next_word
         elif word[:2] in names and len(word) > 2:
+            # The value directly follows a short name.
             last_value = word[2:]
     return last_value
 
 
 def _domains_with(option: str) -> str:
-    """Return a sentence that names the domains with an option; empty if no domain has it."""
+    """Return a sentence that names the domains with an option; empty if there are none."""
     from casewright.domains import domain_names, find_domain
 
     domains = [find_domain(name) for name in domain_names()]

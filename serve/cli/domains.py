@@ -1,4 +1,4 @@
-"""The commands `casewright domains` (lists domains or rebuilds one) and `new` (writes one)."""
+"""Commands `casewright domains` (lists domains, rebuilds stores) and `new` (writes a domain)."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from typing import Literal
 from casewright import CallContext, Toolbox, ToolExample, own_domain, tool
 
 
-# A tool is a typed function. Planners read its name and its docstring: say what the tool finds,
+# A tool is a typed function. Planners read its name and docstring: say there what the tool finds,
 # and by which values. Types restrict the arguments: a plan can write only the texts in a Literal.
 @tool(
-    # The fields of a result to which later steps can refer.
+    # The fields of a result; later steps can refer to them.
     results=("machine_id", "name"),
-    # A question with its plan. Give every tool an example: planners use it at once.
+    # A question with its plan. Give every tool an example: planners use examples at once.
     example=ToolExample("which pumps are there", 's1 = find_machine(query="pumps")'),
 )
 def find_machine(query: str, call: CallContext) -> list[dict]:
     """Finds machines by their name or place."""
-    # The run sets `call`, which plans cannot write; call.scope identifies the user.
+    # Casewright sets `call`; a plan cannot set it. call.scope identifies the user.
     return [{"machine_id": "M7", "name": f"{query} 7"}]
 
 
 @tool(
-    # An identifier comes from an earlier step, or from the page that is open.
+    # An identifier comes from an earlier step, or from the context, such as the open page.
     sources={"machine_id": ("step", "context")},
     example=ToolExample(
         "how hot is the mill",
@@ -50,15 +50,15 @@ def read_sensor(machine_id: str, sensor: Literal["temperature", "vibration"]) ->
     return f"{sensor} of {machine_id}: 61"
 
 
-# Annotated messages, questions with their plans, as `casewright draft` and `correct` write them.
-learn = Path(__file__).with_name("learn.jsonl")
+# The file to which `casewright draft` and `correct` write questions with their right plans.
+learn_file = Path(__file__).with_name("learn.jsonl")
 domain = own_domain(
     "MY_DOMAIN",
     Toolbox([find_machine, read_sensor]),
-    learn if learn.is_file() else (),
+    learn_file if learn_file.is_file() else (),
     description="The machines of a plant.",
     questions=["how hot is the lathe"],
-    # The fields that identify the user; the first value is the default. Tools read call.scope.
+    # Fields that identify the user; a field's first value is its default. Tools read call.scope.
     # scopes={"site": ["north", "south"]},
 )
 '''
@@ -73,7 +73,7 @@ def domains(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the domains with descriptions, example questions and options."""
+    """List the domains with example questions and options, or rebuild a domain's stores."""
     from casewright.domains import domain_names, find_domain
     from casewright.stores.paths import data_folder
 
@@ -118,7 +118,7 @@ def new(
     file: Annotated[Path, Argument(help="The Python file to write.", metavar="FILE.py")],
     as_json: AsJson = False,
 ) -> None:
-    """Write a commented domain file with two example tools, which can answer questions at once."""
+    """Write a commented domain file with two example tools; the domain can answer at once."""
     from casewright.domains import domain_names
 
     if file.suffix != ".py":
@@ -139,5 +139,5 @@ def new(
     if as_json:
         print_json({"file": str(file), "domain": domain, "next": [ask, draft]})
         return
-    echo(f"Wrote {file}. It answers as it is:\n  {ask}")
+    echo(f"Wrote {file}. It can answer questions without changes:\n  {ask}")
     echo(f"Replace its two tools by your own. Then:\n  {draft}")

@@ -37,8 +37,8 @@ def evaluate_planner(
 ) -> None:
     """Print a planner's figures on your annotated messages, and its wrong plans.
 
-    The figures, in total and by class, have 95 % intervals. Do not give the domain's annotated
-    messages, since planners know them. To compare planners: casewright finetune eval.
+    The figures, in total and by class of message, have 95 % intervals. Do not give the domain's
+    annotated messages: planners know their plans. casewright finetune eval compares planners.
     """
     from casewright.planner.named import ModelSettings, planner_for_adapter
 
@@ -52,7 +52,7 @@ def evaluate_planner(
 def evaluate_file(
     domain: str, source: Path, planner: str | None, model: ModelSettings
 ) -> tuple[Evaluation, Sequence[str]]:
-    """Return the evaluation of one planner on annotated messages, with notes on its figures.
+    """Return the evaluation of one planner on annotated messages, and notes on the figures.
 
     Raises:
         InputError: The domain or planner is unknown, or the messages do not fit the tools.
@@ -82,17 +82,17 @@ def _make_report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]
         "planner": name,
         "messages": len(outcomes),
         "figures": {
-            **_shares(outcomes),
+            **_rates(outcomes),
             **{figure: figures[figure].to_json() for figure in ("invalid", "errors", "ms_p50")},
-            **_asking_shares(outcomes),
+            **_asking_rates(outcomes),
         },
-        "classes": {label: _shares(group) for label, group in sorted(outcomes_by_class.items())},
+        "classes": {label: _rates(group) for label, group in sorted(outcomes_by_class.items())},
         "wrong": wrong_plans(outcomes),
         "notes": list(notes),
     }
 
 
-def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
+def _rates(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
     from casewright.finetune.evaluation.figures import share
 
     return {
@@ -101,8 +101,8 @@ def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
     }
 
 
-def _asking_shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
-    """Return the share of plans that ask back and of wrong plans among these, if any can."""
+def _asking_rates(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
+    """Return how often plans ask back, and are then wrong; empty if no plan has a confidence."""
     from casewright.finetune.evaluation.figures import share
 
     pairs = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
@@ -130,8 +130,8 @@ def _print_report(report: dict[str, Any]) -> None:
     rows = [[_FIGURE_LABELS[name], _cell(figure)] for name, figure in report["figures"].items()]
     print_table(["figure", "value"], rows, f"{report['messages']} messages, {report['planner']}")
     class_rows = [
-        [f"{label} ({shares['right_tools']['count']})", *map(_cell, shares.values())]
-        for label, shares in report["classes"].items()
+        [f"{label} ({rates['right_tools']['count']})", *map(_cell, rates.values())]
+        for label, rates in report["classes"].items()
     ]
     print_table(["class", "right tools", "whole plans"], class_rows)
     for plan in report["wrong"]:
@@ -145,7 +145,7 @@ def _print_report(report: dict[str, Any]) -> None:
 
 
 def _uncertainty_text(plan: dict[str, Any]) -> str:
-    """Return a wrong plan's confidence, if it asks back, and the reason of a fallback plan."""
+    """Return the confidence of a wrong plan, and notes if it asks back or is a fallback plan."""
     parts = [] if plan["confidence"] is None else [f"confidence {plan['confidence']:.2f}"]
     parts += ["it asks back"] if plan["asks_back"] else []
     parts += [f"a fallback plan: {plan['note']}"] if plan["plan"] and plan["note"] else []
@@ -154,8 +154,8 @@ def _uncertainty_text(plan: dict[str, Any]) -> str:
 
 def indent_plan(title: str, plan: str) -> str:
     """Return a plan's lines, indented, with a title before the first line."""
-    lines = enumerate(plan.split("\n"))
-    return "\n".join(f"  {'' if index else title:6}{line}" for index, line in lines)
+    numbered_lines = enumerate(plan.split("\n"))
+    return "\n".join(f"  {'' if index else title:6}{line}" for index, line in numbered_lines)
 
 
 def _cell(figure: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Command groups with commands of installed packages, which are imported at their first use."""
+"""Command groups to which packages add commands. A command is imported at its first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 
 class LazyCommands(Mapping[str, Any]):
-    """Commands by name, each loaded at its first use."""
+    """Commands by the names that ``names`` returns; each is loaded at its first use."""
 
     def __init__(self, names: Callable[[], Collection[str]], load: Callable[[str], Any]) -> None:
         self._names = names
@@ -30,6 +30,7 @@ class LazyCommands(Mapping[str, Any]):
 
 
 class _ExtendedGroup(TyperGroup):
+    #: The kind of entry points that name the commands of other packages.
     kind: ClassVar[str]
 
     def __init__(self, **attributes: Any) -> None:
@@ -51,5 +52,5 @@ class _ExtendedGroup(TyperGroup):
 
 
 def extended_group(kind: str) -> type[TyperGroup]:
-    """Return a class of command groups that also have the installed entry points of a kind."""
+    """Return a class of command groups that also have the commands of entry points of a kind."""
     return type("ExtendedGroup", (_ExtendedGroup,), {"kind": kind})

@@ -16,7 +16,7 @@ from casewright.serve.cli.output import fail, print_json, print_table, visible
 if TYPE_CHECKING:
     from casewright.stores.documents.ingest import IngestReport
 
-#: For each reason, the maximum number of skipped files that are named.
+#: Maximum number of skipped files that the report names for each reason.
 MAX_NAMES = 5
 
 app = Typer(add_completion=False)
@@ -42,14 +42,14 @@ def ingest(
         list[str] | None, Option(help="Skip matching files and folders.", metavar="GLOB")
     ] = None,
     remove: Annotated[
-        bool, Option("--remove", help="Remove all cases of the folder, which may no longer exist.")
+        bool, Option("--remove", help="Remove all cases of the folder, even if it does not exist.")
     ] = False,
     seconds: Annotated[
         float,
         Option(
             min=1,
-            help="CPU seconds to read a file, plus 10 for each megabyte; slower files are reported "
-            "as failed.",
+            help="Limit of CPU seconds for a file, plus 10 for each megabyte; slower files are "
+            "reported as failed.",
         ),
     ] = 60.0,
     dry_run: Annotated[bool, Option("--dry-run", help="Read and compare without writing.")] = False,
@@ -93,12 +93,12 @@ def ingest(
             raise
         case_count = store.count()
     if as_json:
-        file_reports = {
+        file_lists = {
             name: [{"path": file, "reason": reason} for file, reason in getattr(report, name)]
             for name in ("failed", "skipped", "notes")
         }
         details = {"location": location, "dry_run": dry_run, "cases": case_count}
-        print_json({**asdict(report), **file_reports, **details})
+        print_json({**asdict(report), **file_lists, **details})
     else:
         _show_report(report, path, location, case_count, dry_run)
         if report.files and not dry_run:
@@ -115,7 +115,7 @@ def _show_report(report: IngestReport, path: str, location: str, count: int, dry
         echo(f"Nothing to ingest in {path}. Formats: {READ_KINDS}.")
     else:
         verb = "would be" if dry_run else "is" if report.files == 1 else "are"
-        echo(visible(f"{_count_files(report.files)} of {report.root} {verb} stored as cases."))
+        echo(visible(f"{_files_text(report.files)} of {report.root} {verb} stored as cases."))
         rows = [
             ("added", report.added),
             ("updated: moved within the file", report.updated),
@@ -130,12 +130,12 @@ def _show_report(report: IngestReport, path: str, location: str, count: int, dry
     for reason, files in sorted(files_by_reason.items()):
         more = f" and {len(files) - MAX_NAMES} more" if len(files) > MAX_NAMES else ""
         names = ", ".join(files[:MAX_NAMES]) + more
-        echo(visible(f"Skipped {_count_files(len(files))}, since {reason}: {names}"))
+        echo(visible(f"Skipped {_files_text(len(files))}, since {reason}: {names}"))
     if report.failed:
         print_table(["failed", "since"], report.failed)
     for file, note in report.notes:
         echo(visible(f"{file} was {note}."))
 
 
-def _count_files(count: int) -> str:
+def _files_text(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"

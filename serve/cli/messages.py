@@ -1,4 +1,4 @@
-"""The commands `casewright draft` and `correct`, which write annotated messages."""
+"""The commands `casewright draft` and `correct`: they write annotated messages, with plans."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from casewright.finetune.queries.drafts import ReviewBatch
     from casewright.finetune.queries.query_files import QueryFile
 
+#: Names of generators of proposals: one varies the tools' examples, the other is a language model.
 TEMPLATE, SMOLLM2 = "template", "smollm2"
 #: Minimum number of messages for ``finetune adapt``.
 MIN_MESSAGES = 20
@@ -37,7 +38,7 @@ def draft(
     generator: Annotated[
         str,
         Option(
-            help="The writer: template, from the tools' examples; smollm2, local:FOLDER or "
+            help="The writer: template (varies the tools' examples), smollm2, local:FOLDER or "
             "provider:model.",
             metavar="NAME",
         ),
@@ -50,7 +51,7 @@ def draft(
 ) -> None:
     """Propose annotated messages for your tools, for a person to accept or reject.
 
-    The proposed plans are valid. Messages like those of the domain or the file are not proposed.
+    The proposed plans are valid. No proposal is like a message of the domain or of the file.
     """
     from casewright.finetune.queries.query_files import QueryFile, check_output
     from casewright.planner import AnnotatedQuery
@@ -58,10 +59,10 @@ def draft(
     check_output(output)
     file = QueryFile(output)
     with own_tools(domain) as tools:
-        questions = {query.query for query in tools.queries}
+        domain_questions = {query.query for query in tools.queries}
         # The domain may already read its queries from the same file.
-        file_queries = [AnnotatedQuery.read(r) for r in file.records if r["query"] not in questions]
-        tools = replace(tools, queries=[*tools.queries, *file_queries])
+        new_records = [r for r in file.records if r["query"] not in domain_questions]
+        tools = replace(tools, queries=[*tools.queries, *map(AnnotatedQuery.read, new_records)])
         proposals = _make_proposals(tools, generator, count, seed, seconds)
     accepted_count = _review_proposals(file, proposals, accepts_all=yes)
     total_count = len(file.records) + accepted_count
@@ -83,10 +84,10 @@ def draft(
         return
     left_out = ", ".join(f"{count} × {reason}" for reason, count in facts["left_out"].items())
     echo(
-        f"{output}: {accepted_count} of {len(proposals.records)} proposals were accepted; it has "
-        f"{total_count} messages." + (f" Not proposed: {left_out}." if left_out else "")
+        f"{output}: {accepted_count} of {len(proposals.records)} proposals were accepted; the file "
+        f"has {total_count} messages." + (f" Not proposed: {left_out}." if left_out else "")
     )
-    hint = f" With {missing_count} more messages, you can train on it." if missing_count else ""
+    hint = f" Training needs {missing_count} more messages." if missing_count else ""
     echo(f"Give the file to own_domain: planners then use it at once.{hint} Next:\n  {command}")
 
 
@@ -98,7 +99,7 @@ def correct(
     ],
     question: Annotated[str | None, Argument(help="The question.")] = None,
     run: Annotated[
-        Path | None, Option(help="A run of ask --save instead of the question.", metavar="FILE")
+        Path | None, Option(help="A file of ask --save, in place of the question.", metavar="FILE")
     ] = None,
     plan: Annotated[
         list[str] | None,
@@ -120,15 +121,15 @@ def correct(
     if (question is None) == (run is None):
         raise InputError("Give either the question or --run FILE.")
     check_output(output)
-    fields, turns = read_context(context), read_history(history)
+    context_fields, turns = read_context(context), read_history(history)
     if run is not None:
         saved = read_run(run)
         question = saved.question
         if not plan:
             echo(visible(f"{question}\n{saved.answer.plan}"), err=True)
-    text = "\n".join(plan or _read_steps())
+    plan_text = "\n".join(plan or _read_steps())
     with own_tools(domain) as tools:
-        record = correction_record(str(question), text, tools.toolbox, fields, turns)
+        record = correction_record(str(question), plan_text, tools.toolbox, context_fields, turns)
     outcome = keep_correction(output, record)
     if as_json:
         print_json({"file": str(output), "outcome": outcome, "message": record})
@@ -158,20 +159,20 @@ def _make_proposals(
     seen_questions = SeenQuestions(tools.encoder, NEAR_DUPLICATE_SIMILARITY)
     seen_questions.add([*(query.query for query in tools.queries), *tools.held_out])
     if generator != TEMPLATE:
-        records = _write_records(tools, generator, records[:count], count, seconds)
+        records = _model_records(tools, generator, records[:count], count, seconds)
     return usable_drafts(records, tools.toolbox, seen_questions, count)
 
 
-def _write_records(
+def _model_records(
     tools: OwnTools, generator: str, templates: Sequence[dict[str, Any]], count: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Return a language model's messages, with plans like those of queries and templates."""
+    """Return a language model's messages for plans like those of the queries and templates."""
     from casewright.finetune.queries.query_writer import QueryWriter
     from casewright.planner import AnnotatedQuery
     from casewright.stores.progress import note, progress_bar
 
     queries = [*tools.queries, *(AnnotatedQuery.read(template) for template in templates)]
-    chat = _chat(generator)
+    chat = _open_chat(generator)
     writer = QueryWriter(
         chat, tools.toolbox, queries, tools.encoder, excluded=tools.held_out, seconds=seconds
     )
@@ -185,7 +186,7 @@ def _write_records(
     return report.records
 
 
-def _chat(generator: str) -> Any:
+def _open_chat(generator: str) -> Any:
     from casewright.planner import chat_model
     from casewright.planner.named import LOCAL, ModelSettings, local_model
 
@@ -202,7 +203,7 @@ def _chat(generator: str) -> Any:
 
 
 def _review_proposals(file: QueryFile, proposals: ReviewBatch, *, accepts_all: bool) -> int:
-    """Show each proposal, and add accepted proposals to a file; return their number."""
+    """Show each proposal, add the accepted ones to a file, and return how many were accepted."""
     accepted_count = 0
     for number, record in enumerate(proposals.records, 1):
         if not accepts_all:

@@ -12,32 +12,32 @@ from typer import Option
 
 from casewright.errors import InputError
 
-DomainName = Annotated[str, Option("--domain", "-d", help="The domain of the question.")]
+DomainName = Annotated[str, Option("--domain", "-d", help="The domain's name.")]
 DomainOrFile = Annotated[
     str, Option("--domain", "-d", help="The domain of the tools: FILE.py:NAME, or a name.")
 ]
 Scope = Annotated[
     list[str] | None,
     Option(
-        help="The user's fields; repeatable; default: their first values.", metavar="FIELD=VALUE"
+        help="A field of the user; repeatable; default: its first value.", metavar="FIELD=VALUE"
     ),
 ]
-Tenant = Annotated[str | None, Option(help="The tenant whose cases tools read.", metavar="NAME")]
+Tenant = Annotated[str | None, Option(help="A tenant; tools read only its cases.", metavar="NAME")]
 ConfigFile = Annotated[
     Path | None, Option(help="A TOML file of settings; see casewright config.", metavar="FILE")
 ]
 _PLANNER_HELP = (
-    "case, ensemble (of parser and mistral, for tools of your own), parser for the plan parser "
-    "(case without a reader), mistral for the packaged tuned language model, smollm2 for its base, "
-    "classifiers, local:FOLDER for another model in this process (the folder of a model, or of an "
-    "adapter, which names its model), agent:local:FOLDER for a model that plans step by step, "
-    "or a chat model as provider:model."
+    "case; ensemble (parser and mistral together, for tools of your own); parser (the plan parser; "
+    "it replaces case if there is no reader); mistral (the packaged tuned language model); smollm2 "
+    "(the base of mistral); classifiers; local:FOLDER (another model in this process: the folder "
+    "of a model, or of an adapter that names its model); agent:local:FOLDER (a model that plans "
+    "step by step); or provider:model (a chat model)."
 )
 PlannerName = Annotated[str, Option(help=_PLANNER_HELP, metavar="NAME")]
 Adapter = Annotated[
     str | None,
     Option(
-        help="A plan parser or a language model's PEFT adapter; without --planner, it plans.",
+        help="A plan parser or a language model's PEFT adapter; without --planner, this one plans.",
         metavar="FOLDER",
     ),
 ]
@@ -66,12 +66,12 @@ HistoryFile = Annotated[
 ]
 PlansFolder = Annotated[
     Path | None,
-    Option(help="The folder of pinned plans; by default plans, and none for serve.", metavar="DIR"),
+    Option(help="The folder of pinned plans; default: ./plans, or none for serve.", metavar="DIR"),
 ]
 Budget = Annotated[
     list[str] | None,
     Option(
-        help="Limit of the plan's calls, seconds, cost or tokens, or of a tool's calls by name; "
+        help="A limit of the plan; NAME is calls, seconds, cost, tokens or a tool (for its calls); "
         "repeatable.",
         metavar="NAME=NUMBER",
     ),
@@ -166,7 +166,7 @@ def with_flags(*names: str, **options: Any) -> Callable[[Callable[..., None]], C
 def set_options(
     command: Callable[..., None], annotations: dict[str, Any], defaults: Mapping[str, Any]
 ) -> None:
-    """Set a function's signature, from which Typer makes options; their default is ``None``."""
+    """Set a function's signature, from which Typer makes options; missing defaults are ``None``."""
     command.__signature__ = Signature(  # type: ignore[attr-defined]
         [
             Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=hint)

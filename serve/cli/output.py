@@ -19,7 +19,7 @@ STATUS_MARKS = {"done": "✓", "empty": "∅", "failed": "✗", "timed_out": "�
 #: The text for each reason why a feedback loop stopped.
 STOP_REASONS = {
     "settled": "nothing more was relevant",
-    "nothing_relevant": "nothing was relevant; what the question found is shown, unconfirmed",
+    "nothing_relevant": "nothing was relevant; the first search's results are shown, unconfirmed",
     "exhausted": "nothing unseen was left",
     "rounds": "the limit of rounds was reached",
     "candidates": "the limit of candidates was reached",
@@ -34,7 +34,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 
 
 def visible(text: str) -> str:
-    """Return a text without the characters that could manipulate a terminal."""
+    """Return a text in which characters that could manipulate a terminal are replaced."""
     # Windows' line ends are harmless.
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n").removesuffix("\r"))
 
@@ -54,7 +54,7 @@ def check_new_file(option: str, file: Path | None) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON value on stdout."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    # JSON has already escaped the line ends in texts.
+    # JSON has already escaped the line ends in texts; the other line ends are the layout.
     sys.stdout.write(_UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
 
@@ -101,8 +101,8 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
         )
     console.print("[bold]Plan[/bold]")
     console.print(steps)
-    if question_back := clarification(answer["planner"]):
-        console.print(escape(f"\n{question_back}"))
+    if user_question := clarification(answer["planner"]):
+        console.print(escape(f"\n{user_question}"))
     for step in answer["steps"]:
         lines = [line for report in step["reports"] if (line := _feedback_line(report))]
         if lines:
@@ -135,8 +135,8 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
 
 
 def _feedback_line(report: Mapping[str, Any]) -> str:
-    """Return a sentence about a feedback loop's report; empty for other reports."""
-    # A user's tool may report the same event with other fields.
+    """Return the line that shows a report of a feedback loop; empty for other reports."""
+    # A user's tool may report an event of the same name with other fields.
     with suppress(KeyError, TypeError, ValueError):
         if report.get("event") == "feedback_round":
             note = f" {report['note']}" if report["note"] else ""
@@ -167,18 +167,18 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     for index, column in enumerate(columns):
         justify: Literal["left", "right"] = "left" if index == 0 else "right"
         # Names and headings may wrap; numbers may not.
-        width = max((len(_cell(row[index])) for row in rows), default=0) if index else None
-        table.add_column(column, justify=justify, overflow="fold", min_width=width)
+        min_width = max((len(_cell(row[index])) for row in rows), default=0) if index else None
+        table.add_column(column, justify=justify, overflow="fold", min_width=min_width)
     for row in rows:
         table.add_row(*(escape(_cell(value)) for value in row))
     console = Console(highlight=False)
     # A file or a pipe has no width, so the table need not wrap.
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        width = Console(width=10_000).measure(table).maximum
-        console = Console(highlight=False, width=width)
+        table_width = Console(width=10_000).measure(table).maximum
+        console = Console(highlight=False, width=table_width)
     # The terminal wraps lines that are too wide; rich would cut them off.
-    min_width = Console(width=10_000).measure(table).minimum
-    console.print(table, width=max(min_width, console.width), crop=False)
+    min_table_width = Console(width=10_000).measure(table).minimum
+    console.print(table, width=max(min_table_width, console.width), crop=False)
 
 
 def _cell(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Opens the tools of a domain or a file for a command, with their annotated queries."""
+"""The tools of a domain or of a toolbox file, with annotated queries, opened for a command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OwnTools:
 
     Attributes:
         held_out: Test questions, from which no planner may learn.
-        case_store: The store of the queries as plan cases, if any; ``None`` for a file's queries.
+        case_store: The open store of the domain's plan cases; ``None`` if the queries are a file's.
     """
 
     toolbox: Toolbox
@@ -34,20 +34,20 @@ class OwnTools:
 
 @contextmanager
 def own_tools(
-    domain: str | None, toolbox: Path | None = None, queries: Path | None = None
+    domain: str | None, toolbox_file: Path | None = None, queries_file: Path | None = None
 ) -> Iterator[OwnTools]:
     """Open the tools of a domain or of a toolbox file, with annotated queries for them."""
     from casewright.planner import read_annotated
     from casewright.stores import default_encoder
 
-    if (domain is None) == (toolbox is None):
+    if (domain is None) == (toolbox_file is None):
         raise InputError("Give either --domain NAME or --toolbox FILE.")
-    file_queries = read_annotated(queries) if queries is not None else []
+    file_queries = read_annotated(queries_file) if queries_file is not None else []
     encoder = default_encoder()
-    if toolbox is not None:
+    if toolbox_file is not None:
         from casewright.tools import toolbox_from_file
 
-        yield OwnTools(toolbox_from_file(toolbox), file_queries, encoder)
+        yield OwnTools(toolbox_from_file(toolbox_file), file_queries, encoder)
         return
     from casewright.domains import find_domain
     from casewright.serve.session.defaults import open_stores
@@ -55,7 +55,7 @@ def own_tools(
     named_domain = find_domain(str(domain))
     with closing(open_stores(named_domain)) as open_domain:
         held_out = [query.query for query in named_domain.measuring_queries()]
-        if queries is None:
+        if queries_file is None:
             cases = open_domain.plan_cases
             yield OwnTools(open_domain.toolbox, named_domain.queries(), encoder, held_out, cases)
         else:

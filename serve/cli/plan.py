@@ -51,19 +51,19 @@ def plan(
     elif source is not None and not source.is_file():
         raise InputError(f"{source} is not a file. Give a JSON Lines file of queries.")
     if source is None and target is not None:
-        raise InputError("--output goes with --input FILE. Give one, or leave --output out.")
+        raise InputError("--output goes with --input FILE. Give both, or leave --output out.")
     if source is not None and context is not None:
-        raise InputError("--context goes with one question; a file's records have their own.")
+        raise InputError("--context goes with one question; a file has a context in each record.")
     if target is not None and source is not None and target.exists() and target.samefile(source):
-        raise InputError("--output is the --input file. Choose another, to lose nothing.")
+        raise InputError("--output is the --input file. Choose another file to keep the queries.")
     check_new_file("--output", target)
-    fields, chosen = read_context(context), read_chosen_parts(config, **flags)
+    context_fields, chosen = read_context(context), read_chosen_parts(config, **flags)
     with closing(open_chosen(chosen, examples=examples, constrained=grammar)) as session:
         if source is not None:
             _plan_file(source, target, session.opened.toolbox, session.planner)
             return
         assert question is not None
-        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
+        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, context_fields))
     if as_json:
         texts = {"fallback": result.fallback or None, "written": result.written or None}
         record = {"id": None, **_result_fields(result), **texts, "error": None}
@@ -74,8 +74,8 @@ def plan(
         echo(f"A fallback plan: {result.fallback}", err=True)
     from casewright.graph.answer import clarification
 
-    if question_back := clarification(result.doubt()):
-        echo(question_back, err=True)
+    if user_question := clarification(result.doubt()):
+        echo(user_question, err=True)
     if result.written:
         echo(f"The planner wrote:\n{visible(result.written)}", err=True)
 
@@ -90,9 +90,9 @@ def _result_fields(result: PlanResult) -> dict[str, Any]:
 
 
 def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Planner) -> None:
-    """Plan for every record of a JSON Lines file; write a line for each record, in the same order.
+    """Write a line with the plan of each record of a JSON Lines file, in the same order.
 
-    The line of an invalid record has an empty plan, and the reason as ``error``.
+    The line of an invalid record has an empty plan. Its ``error`` says why the record is invalid.
     """
     try:
         lines = source.read_bytes().split(b"\n")
@@ -109,25 +109,26 @@ def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Pla
             raise InputError(f"{target} cannot be written: {error.strerror}.") from error
     if invalid_count:
         fail(
-            f"{invalid_count} of {len(records)} records could not be planned for; their error "
-            "says why. The others have plans."
+            f"{invalid_count} of {len(records)} records could not be planned for; the "
+            "error in their lines says why. The other records have plans."
         )
 
 
-def _write_plans(records: list[bytes], target: IO[str], toolbox: Toolbox, planner: Planner) -> int:
-    """Write a plan for each record; return the number of invalid records."""
+def _write_plans(records: list[bytes], file: IO[str], toolbox: Toolbox, planner: Planner) -> int:
+    """Write a line for each record; return the number of invalid records."""
     from casewright.stores.progress import progress_bar
 
     invalid_count = 0
     with progress_bar("Planning", len(records)) as advance:
-        for output in _plan_all(records, toolbox, planner):
-            invalid_count += output["error"] is not None
-            target.write(json.dumps(output, ensure_ascii=False) + "\n")
+        for output_record in _plan_all(records, toolbox, planner):
+            invalid_count += output_record["error"] is not None
+            file.write(json.dumps(output_record, ensure_ascii=False) + "\n")
             advance(1)
     return invalid_count
 
 
 def _plan_all(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterator[dict[str, Any]]:
+    """Yield the output record of each record; plan in batches if the planner can."""
     from casewright.planner.request import BatchPlanner
 
     batch_size = planner.batch if isinstance(planner, BatchPlanner) else 1
@@ -139,32 +140,32 @@ def _plan_all(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Itera
             results = iter(planner.plan_many(requests))
         else:
             results = iter([planner.plan(request) for request in requests])
-        for output, request in pairs:
+        for output_record, request in pairs:
             if request is not None:
                 result = next(results)
-                output |= _result_fields(result) | result.doubt()
-                output["planner"] += " (fallback)" if result.fallback else ""
-            yield output
+                output_record |= _result_fields(result) | result.doubt()
+                output_record["planner"] += " (fallback)" if result.fallback else ""
+            yield output_record
 
 
 def _read_request(
     line: bytes, toolbox: Toolbox, planner: Planner
 ) -> tuple[dict[str, Any], PlanRequest | None]:
-    """Return the output record without its plan, and the request if the line is valid."""
+    """Return a line's output record with an empty plan, and its request (``None`` if invalid)."""
     from casewright.planner import QueryRecord
 
-    output: dict[str, Any] = {"id": None, "plan": "", "milliseconds": 0.0, "planner": planner.name}
-    output |= {"attempts": 0, "error": None, "confidence": None, "because": ""}
-    output |= {"asks_back": False, "alternatives": []}
+    output_record: dict[str, Any] = {"id": None, "plan": "", "milliseconds": 0.0}
+    output_record |= {"planner": planner.name, "attempts": 0, "error": None, "confidence": None}
+    output_record |= {"because": "", "asks_back": False, "alternatives": []}
     try:
         decoded = json.loads(line)
-        output["id"] = _read_id(decoded)
-        return output, QueryRecord.read(decoded).request(toolbox)
+        output_record["id"] = _read_id(decoded)
+        return output_record, QueryRecord.read(decoded).request(toolbox)
     except (InputError, RecursionError) as error:
-        output["error"] = str(error) or "The record is nested too deeply."
+        output_record["error"] = str(error) or "The record is nested too deeply."
     except ValueError as error:
-        output["error"] = f"The line is not JSON: {error}."
-    return output, None
+        output_record["error"] = f"The line is not JSON: {error}."
+    return output_record, None
 
 
 def _read_id(decoded: Any) -> str | int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 app = Typer(add_completion=False, help="Pin plans under a name, run them, compare two.")
 DEFAULT_FOLDER = Path("plans")
-PlanName = Annotated[str, Argument(help="The plan's name: its file is NAME.toml.")]
+PlanName = Annotated[str, Argument(help="The plan's name; the plan's file is NAME.toml.")]
 
 
 @app.command("pin", cls=ConversationCommand)
@@ -31,27 +32,27 @@ def pin(
     flags: Flags,
     name: PlanName,
     question: Annotated[
-        str | None, Argument(help="The question; with --plan, by default the saved run's.")
+        str | None, Argument(help="The question; by default that in the file of --plan.")
     ] = None,
     plan: Annotated[
         Path | None,
         Option(
-            help="A plan's text, or a run of ask --save; by default a planner plans.",
+            help="A file with a plan, or a run of ask --save; by default a planner plans.",
             metavar="FILE",
         ),
     ] = None,
     parameter: Annotated[
         list[str] | None,
-        Option(help="A name for a value in question and plan; repeatable.", metavar="NAME=VALUE"),
+        Option(help="A parameter and its value in the plan; repeatable.", metavar="NAME=VALUE"),
     ] = None,
     context: options.ContextText = None,
     replace: Annotated[bool, Option("--replace", help="Replace a plan of this name.")] = False,
     config: options.ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Save a plan with named parameters in a file for review.
+    """Save a plan, with named parameters, to a file that people can review.
 
-    The file also records the tools' declarations; the plan is refused once these have changed.
+    The file also records the tools' declarations. After a declaration changes, the plan is refused.
     """
     from casewright.graph.plan_files import read_plan_file
     from casewright.planner import PlanRequest, pin_plan
@@ -60,28 +61,28 @@ def pin(
     from casewright.serve.session import option_values
     from casewright.serve.session.session import open_chosen
 
-    fields, values = option_values.read_context(context), command.obj
+    context_fields, domain_values = option_values.read_context(context), command.obj
     value_texts = option_values.read_pairs("--parameter", parameter)
     given_plan = None if plan is None else read_plan_file(plan)
     question = question or (given_plan.question if given_plan else "")
     if not question:
         raise InputError("Give the question too: casewright plans pin NAME QUESTION.")
     check_question(question)
-    chosen, folder = _read_chosen_parts(config, values.domain, flags)
-    # A given plan needs no planner; this one loads nothing.
+    chosen, folder = _read_parts_and_folder(config, domain_values.domain, flags)
+    # For a given plan, ``FallbackPlanner`` replaces the chosen planner, which need not load.
     planner = None if given_plan is None else FallbackPlanner()
-    with closing(open_chosen(chosen, opening=values.opening, planner=planner)) as session:
-        request = PlanRequest(question, session.opened.toolbox, fields)
+    with closing(open_chosen(chosen, opening=domain_values.opening, planner=planner)) as session:
+        request = PlanRequest(question, session.opened.toolbox, context_fields)
         if given_plan is None:
             result = session.planner.plan(request)
             if result.fallback:
                 raise InputError(f"No plan was found to pin: {result.fallback} Give --plan FILE.")
-            checked_plan = result.plan
+            plan_to_pin = result.plan
         else:
-            checked_plan = given_plan.plan
-        request.validate(checked_plan)
+            plan_to_pin = given_plan.plan
+        request.validate(plan_to_pin)
         parameters = {key: option_values.json_or_text(text) for key, text in value_texts.items()}
-        pinned = pin_plan(name, question, checked_plan, request.toolbox, parameters)
+        pinned = pin_plan(name, question, plan_to_pin, request.toolbox, parameters)
         file = pinned.save(folder, replace=replace)
     if as_json:
         print_json({"file": str(file), **pinned.to_json()})
@@ -127,25 +128,25 @@ def run(
     check_new_file("--save", save)
     if dry_run and (save is not None or approve):
         raise InputError("--dry-run runs nothing. Leave out --save and --approve.")
-    values: DomainValues = command.obj
-    fields = option_values.read_context(context)
+    domain_values: DomainValues = command.obj
+    domain, opening = domain_values.domain, domain_values.opening
+    context_fields = option_values.read_context(context)
     limits = option_values.read_budget("--budget", budget)
-    chosen, folder = _read_chosen_parts(config, values.domain, flags)
+    chosen, folder = _read_parts_and_folder(config, domain, flags)
     pinned = read_pinned(folder, name)
-    user_scope = option_values.command_scope(values.domain.scopes, scope, values.scope, tenant)
-    # The pinned plan's planner needs the open toolbox, and replaces this one below.
-    open_arguments: Any = {"opening": values.opening, "planner": FallbackPlanner()}
-    with closing(open_chosen(chosen, **open_arguments)) as session:
+    user_scope = option_values.command_scope(domain.scopes, scope, domain_values.scope, tenant)
+    # The session opens with a placeholder, since the pinned plan's planner needs the open toolbox.
+    with closing(open_chosen(chosen, opening=opening, planner=FallbackPlanner())) as session:
         toolbox = session.opened.toolbox
         question, session.planner = pinned.filled(toolbox, option_values.read_values(pinned, with_))
         check_question(question)
         if dry_run:
-            print_dry_run(session, question, fields, (), limits, as_json=as_json)
+            print_dry_run(session, question, context_fields, (), limits, as_json=as_json)
             return
         graph = session.graph(chosen.generator, InMemorySaver())
         policy: Any = "always" if approve else "declared"
         dialogue = Dialogue(graph, user_scope, get_replies=ask_user, limits=limits, approve=policy)
-        result = dialogue.ask(question, fields)
+        result = dialogue.ask(question, context_fields)
     print_run(result, question, save, as_json=as_json)
 
 
@@ -169,7 +170,8 @@ def list_plans(
         print_json({"folder": str(folder), "plans": plans})
         return
     if not plans:
-        echo(f"No plans are pinned in {folder}: casewright plans pin NAME QUESTION.", err=True)
+        message = f"No plans are pinned in {folder}. Pin one: casewright plans pin NAME QUESTION."
+        echo(message, err=True)
         return
     rows = [
         {
@@ -206,20 +208,18 @@ def diff(
 ) -> None:
     """Compare two plans step by step; show their planners' confidences with the reasons.
 
-    A file has a plan's text, a run of ask --save, or a pinned plan.
+    A file contains a plan's text, a run of ask --save, or a pinned plan.
     """
     from casewright.planner import diff_plans
     from casewright.serve.session import option_values
 
-    planners, fields = planner or [], option_values.read_context(context)
+    planners, context_fields = planner or [], option_values.read_context(context)
     if (len(sources), len(planners)) not in ((2, 0), (1, 2)):
         raise InputError("Give two plans, or one question and --planner NAME twice.")
     if planners:
-        values: DomainValues = command.obj
-        first, second = (
-            _plan_question(config, values, {**flags, "planner": name}, sources[0], fields)
-            for name in planners
-        )
+        domain_values: DomainValues = command.obj
+        plan_with = partial(_plan_question, config, domain_values, sources[0], context_fields)
+        first, second = (plan_with({**flags, "planner": name}) for name in planners)
     else:
         folder = _plans_folder(config, plans_folder)
         first, second = (_find_plan(source, folder) for source in sources)
@@ -227,16 +227,16 @@ def diff(
     if as_json:
         details = ("planner", "confidence", "because")
         sides = {
-            side: {name: getattr(plan, name) for name in details} | {"plan": str(plan.plan)}
-            for side, plan in (("first", first), ("second", second))
+            side: {name: getattr(saved, name) for name in details} | {"plan": str(saved.plan)}
+            for side, saved in (("first", first), ("second", second))
         }
         same = all(step.change == "same" for step in steps)
         print_json({**sides, "same": same, "steps": [step.to_json() for step in steps]})
         return
-    for prefix, plan in (("---", first), ("+++", second)):
-        confidence = "unknown" if plan.confidence is None else f"{plan.confidence:.2f}"
-        because = f": {plan.because}" if plan.because else ""
-        echo(visible(f"{prefix} {plan.planner}, confidence {confidence}{because}"))
+    for prefix, saved in (("---", first), ("+++", second)):
+        confidence = "unknown" if saved.confidence is None else f"{saved.confidence:.2f}"
+        because = f": {saved.because}" if saved.because else ""
+        echo(visible(f"{prefix} {saved.planner}, confidence {confidence}{because}"))
     for step in steps:
         if step.change == "same":
             echo(visible(f"  {step.second}"))
@@ -247,8 +247,9 @@ def diff(
 
 
 def _plan_question(
-    config: Path | None, values: DomainValues, flags: Flags, question: str, fields: dict[str, Any]
+    config: Path | None, values: DomainValues, question: str, context: dict[str, Any], flags: Flags
 ) -> SavedPlan:
+    """Plan a question, and return the plan in the form in which files are read."""
     from casewright.graph.plan_files import SavedPlan
     from casewright.planner import PlanRequest
     from casewright.serve.session.choice import read_chosen_parts
@@ -256,13 +257,14 @@ def _plan_question(
 
     chosen = read_chosen_parts(config, values.domain, **flags)
     with closing(open_chosen(chosen, opening=values.opening)) as session:
-        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
+        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, context))
     name = result.planner + (" (fallback)" if result.fallback else "")
     because = result.fallback or result.because
     return SavedPlan(result.plan, question, name, result.doubt()["confidence"], because)
 
 
 def _find_plan(source: str, folder: Path) -> SavedPlan:
+    """Read a plan from a file, or else find the pinned plan of this name in the folder."""
     from casewright.graph.plan_files import read_plan_file
     from casewright.planner.pinned import pinned_names
 
@@ -270,10 +272,10 @@ def _find_plan(source: str, folder: Path) -> SavedPlan:
     return read_plan_file(folder / f"{source}.toml" if is_name else Path(source))
 
 
-def _read_chosen_parts(
+def _read_parts_and_folder(
     config: Path | None, domain: Domain, flags: Flags
 ) -> tuple[ChosenParts, Path]:
-    """Return the parts that the settings choose, with the folder of pinned plans."""
+    """Return the parts that settings and flags choose, and the folder of pinned plans."""
     from casewright.serve.session.choice import chosen_parts
     from casewright.serve.settings.settings import load_settings
 

@@ -1,8 +1,8 @@
-"""A pytest plugin: each file of annotated messages is a test of a planner's share of right plans.
+"""A pytest plugin that tests a planner on files of messages with their right plans.
 
-In the settings of pytest, ``casewright_plans`` names the files and ``casewright_domain`` the domain
-of their tools. ``--casewright-accept`` saves the results of each file next to it, and later runs
-list the messages whose result differs.
+In pytest's settings, ``casewright_plans`` names the files, and ``casewright_domain`` names the
+domain with the tools. Each file is a test, which fails if too few plans are right. The option
+``--casewright-accept`` saves each test's results; later runs list the results that have changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PLANS, DOMAIN, PLANNER, ADAPTER, GATE = (
     f"casewright_{name}" for name in ("plans", "domain", "planner", "adapter", "gate")
 )
-#: Name of pytest's user property with a test's report.
+#: Name of the pytest user property that holds a test's report.
 REPORT = "casewright"
 
 
@@ -41,12 +41,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("casewright").addoption(
         "--casewright-accept",
         action="store_true",
-        help="Save the results; later runs list the messages with another result.",
+        help="Save the results; later runs list the results that have changed.",
     )
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return the test of a file if the settings name it."""
+    """Return the collector of a file that the settings name; ``None`` for other files."""
     if file_path in parent.config.getini(PLANS):
         collector: pytest.Collector = PlanFile.from_parent(parent, path=file_path)
         return collector
@@ -54,7 +54,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the reports, also of passed tests."""
+    """Print the reports of all tests, passed or failed."""
     texts = {
         result.nodeid: text
         for results in terminalreporter.stats.values()
@@ -80,20 +80,20 @@ class PlanFile(pytest.File):
 
 
 class PlanItem(pytest.Item):
-    """The test of a file, which compares graph and arguments with those of right plans."""
+    """The test of a file: it compares each plan's graph and arguments with the right plan's."""
 
     def runtest(self) -> None:
-        """Plan, report changed results, and raise ``WrongPlansError`` below the gate."""
+        """Report changed results; raise ``WrongPlansError`` if too few plans are right."""
         gate = _read_gate(str(self.config.getini(GATE)))
         outcomes = self._outcomes()
         accepted_file = self.path.with_suffix(".accepted.json")
         changes = _list_changes(outcomes, _read_accepted(accepted_file))
-        verdicts = [outcome.graph_arguments for outcome in outcomes]
-        right_count = sum(verdicts)
+        are_right = [outcome.graph_arguments for outcome in outcomes]
+        right_count = sum(are_right)
         summary = f"{right_count} of {len(outcomes)} whole plans are right; the gate is {gate:g}."
         self.user_properties.append((REPORT, "\n".join([summary, *changes])))
         if self.config.getoption("--casewright-accept"):
-            results = dict(zip(map(_message_name, outcomes), verdicts, strict=True))
+            results = dict(zip(map(_message_name, outcomes), are_right, strict=True))
             text = json.dumps(results, indent=1, ensure_ascii=False)
             accepted_file.write_text(text + "\n", encoding="utf-8")
         if right_count < gate * len(outcomes):
@@ -104,20 +104,21 @@ class PlanItem(pytest.Item):
         from casewright.planner.named import ModelSettings, planner_for_adapter
         from casewright.serve.cli.evaluate import evaluate_file
 
-        folder = self.config.inipath.parent if self.config.inipath else self.config.rootpath
-        domain, planner, adapter = (str(self.config.getini(n)) for n in (DOMAIN, PLANNER, ADAPTER))
+        config = self.config
+        settings_folder = config.inipath.parent if config.inipath else config.rootpath
+        domain, planner, adapter = (str(config.getini(name)) for name in (DOMAIN, PLANNER, ADAPTER))
         if not domain:
             raise InputError(f"{DOMAIN} is not set. Name the domain in the settings of pytest.")
         if is_file_reference(domain):
-            domain = str(folder / domain)
-        path = str(folder / adapter) if adapter else None
-        name, path = planner_for_adapter(planner or None, path)
-        evaluation, _ = evaluate_file(domain, self.path, name, ModelSettings(adapter=path))
+            domain = str(settings_folder / domain)
+        path = str(settings_folder / adapter) if adapter else None
+        planner_name, path = planner_for_adapter(planner or None, path)
+        evaluation, _ = evaluate_file(domain, self.path, planner_name, ModelSettings(adapter=path))
         (outcomes,) = evaluation.outcomes.values()
         return outcomes
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return one line for an error of the user."""
+        """Return only the message of a user's error, and pytest's report of other errors."""
         if isinstance(excinfo.value, WrongPlansError | CasewrightError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
@@ -135,17 +136,17 @@ def _read_gate(text: str) -> float:
 
 
 def _read_accepted(file: Path) -> Mapping[str, bool]:
-    """Return the accepted results by message, ``True`` for a right plan; empty without a file."""
+    """Return the accepted results by message name; ``True`` means that the plan was right."""
     if not file.is_file():
         return {}
     with suppress(ValueError):
         if isinstance(results := json.loads(file.read_text(encoding="utf-8")), dict):
             return results
-    raise InputError(f"{file} is not an accepted run. Remove it, and accept a new run.")
+    raise InputError(f"{file} has no accepted results. Remove it, and use --casewright-accept.")
 
 
 def _list_changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> Iterator[str]:
-    """Yield lines for messages whose result is not the accepted one; new ones must be right."""
+    """Yield lines for messages whose result changed, and for new messages with a wrong plan."""
     for outcome in outcomes:
         name, is_right = _message_name(outcome), outcome.graph_arguments
         if is_right == accepted.get(name, True):
@@ -160,5 +161,6 @@ def _list_changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool])
 
 
 def _message_name(outcome: PlanOutcome) -> str:
+    """Return a message's id, or its text if it has no id."""
     record = outcome.item.query.record
     return str(record.query if record.id is None else record.id)

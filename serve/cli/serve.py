@@ -31,8 +31,8 @@ _OPTIONS = {
         "without-tokens/--with-tokens", "Require no tokens; serve only this machine."
     ),
     "share_port": _switch("share-port/--own-port", "Share the port with your other services."),
-    "compute_threads": Annotated[int | None, Option(help="Threads for planning, quoting.")],
-    "shared_runs": _switch("shared-runs/--own-runs", "Encode concurrent questions together."),
+    "compute_threads": Annotated[int | None, Option(help="Threads that plan and quote.")],
+    "shared_runs": _switch("shared-runs/--own-runs", "Encode texts of several questions together."),
     "retain": Annotated[
         str | None, Option(help="Answers to keep: off, verified, approved.", metavar="WHICH")
     ],
@@ -40,7 +40,7 @@ _OPTIONS = {
     "pin_plans": _switch("pin-plans/--no-pin-plans", "Let users pin plans in the plans folder."),
     "langserve": _switch("langserve/--no-langserve", "Add LangServe's routes."),
     "mcp": _switch("mcp/--no-mcp", "Add MCP tools at /mcp: plan, run_plan, ask."),
-    "otel": _switch("otel/--no-otel", "Export OpenTelemetry spans; see OTEL_…."),
+    "otel": _switch("otel/--no-otel", "Export OpenTelemetry spans, as variables OTEL_… say."),
 }
 
 
@@ -49,14 +49,14 @@ _OPTIONS = {
 def serve(
     flags: Flags,
     tokens: Annotated[
-        Path | None, Option(help="A TOML file of [[tokens]] with token, tenant.", metavar="FILE")
+        Path | None, Option(help="A TOML file of [[tokens]] with token and tenant.", metavar="FILE")
     ] = None,
     threads: Annotated[
         str | None,
-        Option(help="Storage of threads: a file, or postgresql://USER@HOST/NAME.", metavar="PLACE"),
+        Option(help="Conversations: a file, or postgresql://USER@HOST/NAME.", metavar="PLACE"),
     ] = None,
     corrections: Annotated[
-        Path | None, Option(help="Let users correct plans; save them here.", metavar="FILE")
+        Path | None, Option(help="Let users correct plans; save corrections here.", metavar="FILE")
     ] = None,
     config: ConfigFile = None,
 ) -> None:
@@ -89,7 +89,7 @@ def serve_mcp(flags: Flags, scope: Scope = None, config: ConfigFile = None) -> N
 
 
 def _check_installed(message: str, *modules: str) -> None:
-    """Raise ``DependencyError`` with a message if a module cannot be imported."""
+    """Raise ``DependencyError`` with this message if a module cannot be imported."""
     try:
         for module in modules:
             import_module(module)

@@ -13,10 +13,10 @@ from casewright.errors import StoreLockedError
 from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_table
 
-#: Maximum wait for another process that has a store open.
+#: Maximum seconds to wait for another process to close a store.
 LOCK_SECONDS = 2.0
 StoreFolder = Annotated[
-    Path | None, Argument(help="A store's folder; by default all in the data folder.")
+    Path | None, Argument(help="A store's folder; by default all stores in the data folder.")
 ]
 
 app = Typer(add_completion=False)
@@ -33,10 +33,10 @@ def check(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
     results: list[dict[str, Any]] = []
     for folder in _store_folders(store_folder):
         try:
-            states = [asdict(state) for state in check_folder(folder, lock_seconds=LOCK_SECONDS)]
+            found = [asdict(result) for result in check_folder(folder, lock_seconds=LOCK_SECONDS)]
         except StoreLockedError:
-            states = [{"collection": "", "cases": None, "damage": "", "held": True}]
-        results += [{"store": str(folder), "held": False, **state} for state in states]
+            found = [{"collection": "", "cases": None, "damage": "", "held": True}]
+        results += [{"store": str(folder), "held": False, **result} for result in found]
     caches = [] if store_folder is not None else list(_check_caches(remove=False))
     damaged_count = sum(bool(result["damage"]) for result in results)
     if as_json:
@@ -57,7 +57,8 @@ def check(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
 def repair(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
     """Rebuild every damaged store from its sound cases, and report the lost cases.
 
-    The damaged files are kept beside the store. First stop processes that use the stores.
+    First stop processes that use the stores. The damaged files are kept beside the store. If no
+    folder is given, unusable cache entries are also deleted.
     """
     from casewright.stores.engines.upkeep import repair_folder
 
@@ -85,12 +86,13 @@ def _store_folders(store_folder: Path | None) -> list[Path]:
 
     if store_folder is not None:
         return [store_folder]
-    store_files = (ENGINE_FILE, SHARDS, "collection")
-    return sorted({file.parent for name in store_files for file in data_folder().rglob(name)})
+    # Only a store's folder contains these; "collection" belongs to qdrant-client's local mode.
+    names = (ENGINE_FILE, SHARDS, "collection")
+    return sorted({path.parent for name in names for path in data_folder().rglob(name)})
 
 
 def _check_caches(*, remove: bool) -> Iterator[dict[str, str]]:
-    """Yield the caches with their states; with ``remove``, first delete unusable entries."""
+    """Yield each cache's path and state; ``remove`` deletes the unusable entries."""
     from casewright.stores.encoders.cache import CACHE_FILE, check_vectors
     from casewright.stores.paths import cache_folder
 
@@ -101,7 +103,8 @@ def _check_caches(*, remove: bool) -> Iterator[dict[str, str]]:
         if counts is None:
             state = f"the whole file is damaged; {unusable}"
         else:
-            state = f"{counts[0]} vectors" + (f", {counts[1]} {unusable}" if counts[1] else "")
+            total, damaged = counts
+            state = f"{total} vectors" + (f", {damaged} {unusable}" if damaged else "")
         yield {"cache": str(file), "state": state}
 
 
@@ -112,7 +115,7 @@ def _state_text(result: dict[str, Any]) -> str:
 
 
 def _restore_command(folder: Path, lost_count: int | None) -> str:
-    """Return the command that restores lost cases, or an empty text."""
+    """Return the command that restores lost cases; empty if none are lost or no command can."""
     from casewright.domains import domain_names
     from casewright.stores.documents.cases import COLLECTION
     from casewright.stores.paths import data_folder
@@ -130,14 +133,13 @@ def _restore_command(folder: Path, lost_count: int | None) -> str:
 
 def _print_repair(repair: dict[str, Any]) -> None:
     lost_text = "an unknown number is" if repair["lost"] is None else f"{repair['lost']} are"
-    collection = f"{repair['store']}, {repair['collection']}"
-    echo(f"{collection}: {repair['cases']} cases are kept, {lost_text} lost.")
-    if (restored_deletions := repair["back"]) != 0:
-        at_least = "Some" if restored_deletions is None else f"At least {restored_deletions}"
-        echo(f"  {at_least} cases that you had deleted may have reappeared. Delete them again.")
+    heading = f"{repair['store']}, {repair['collection']}"
+    echo(f"{heading}: {repair['cases']} cases are kept, {lost_text} lost.")
+    if (reappeared_count := repair["back"]) != 0:
+        how_many = "Some" if reappeared_count is None else f"At least {reappeared_count}"
+        echo(f"  {how_many} cases that you had deleted may have reappeared. Delete them again.")
     if repair["texts"]:
         echo(f"  The texts of lost cases, without vectors: {repair['texts']}")
     if repair["next"]:
         echo(f"  To restore the lost cases: {repair['next']}")
-    damaged_files = repair["beside"]
-    echo(f"  The damaged files, which you can remove afterwards: {damaged_files}")
+    echo(f"  The damaged files, which you can remove afterwards: {repair['beside']}")

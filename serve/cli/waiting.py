@@ -52,7 +52,7 @@ def _ask_until_valid(question: Any, prefix: str) -> Any:
         if reply in ("yes", "no"):
             return reply
         if reply == "edit":
-            echo("The right plan, one step per line, then an empty line:", err=True)
+            echo("Write the right plan, one step per line, then an empty line:", err=True)
             return "\n".join(iter(lambda: sys.stdin.readline().strip(), ""))
 
 
@@ -65,10 +65,10 @@ def _read_reply(prompt: str) -> str:
 
 
 def _print_plan_and_price(
-    plan: str, details: Mapping[str, Any], why: str = "", *, err: bool = True
+    plan: str, planning: Mapping[str, Any], reason: str = "", *, to_stderr: bool = True
 ) -> None:
-    lines = [why, plan, f"Price: {details['price']['text']}.", *details["left_out"]]
-    echo(visible("\n".join(filter(None, lines))), err=err)
+    lines = [reason, plan, f"Price: {planning['price']['text']}.", *planning["left_out"]]
+    echo(visible("\n".join(filter(None, lines))), err=to_stderr)
 
 
 def print_dry_run(
@@ -80,7 +80,7 @@ def print_dry_run(
     *,
     as_json: bool,
 ) -> None:
-    """Plan a question within its budget, and print plan and price without calling a tool."""
+    """Plan a question within a budget; print the plan and its price. No tool is called."""
     from casewright.graph import Limits
     from casewright.graph.planning import check_tools, plan_within
     from casewright.tools.body import run
@@ -88,9 +88,9 @@ def print_dry_run(
     limits, toolbox = Limits().within(budget), session.opened.toolbox
     check_tools(budget, toolbox)
     request = PlanRequest(question, toolbox, context, history, max_steps=limits.steps)
-    plan, planning = run(plan_within(session.planner, request, limits, {}))
+    plan, planning = run(plan_within(session.planner, request, limits, latencies={}))
     request.validate(plan)
     if as_json:
         print_json({"plan": str(plan), "planner": planning})
     else:
-        _print_plan_and_price(str(plan), planning, err=False)
+        _print_plan_and_price(str(plan), planning, to_stderr=False)

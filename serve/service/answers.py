@@ -10,12 +10,12 @@ from warnings import warn
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, text_facet
 from casewright.stores.hit import Retained
 
-#: A tenant without cases: a store of several tenants must be opened for one of them.
-_NO_TENANT = "casewright"
+#: A tenant without cases. The store is opened for it, since a tenanted store needs a tenant.
+_EMPTY_TENANT = "casewright"
 
 
 def _refusal_reason(case: Case) -> str | None:
-    """Return the reason why an answer may not be retained; ``None`` if it may be retained."""
+    """Return the reason to refuse an answer as a case; ``None`` if the answer is accepted."""
     result: Mapping[str, Any] = case.result or {}
     solution: Mapping[str, Any] = case.solution or {}
     if not str(solution.get("answer", "")).strip():
@@ -40,12 +40,12 @@ class AnswerStore:
     def __init__(self, encoder: Encoder, location: str | Path) -> None:
         question = text_facet("question", encoder, inter=False)
         schema = CaseSchema("answers", (question,), verify=_refusal_reason, tenanted=True)
-        self._store = CaseStore(schema, location, tenant=_NO_TENANT)
+        self._store = CaseStore(schema, location, tenant=_EMPTY_TENANT)
 
     def retain(
         self, tenant: str, question: str, answer: Mapping[str, Any], retained_by: str
     ) -> Retained:
-        """Retain an answer in its JSON form; unless a user approved it, it must cite evidence."""
+        """Retain a ``verified`` or ``approved`` answer, in JSON form, unless it must be refused."""
         cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
         case = Case(
             problem={"question": question},
@@ -66,7 +66,7 @@ class AnswerStore:
             return store.retain(case)
 
     def nearest(self, tenant: str, question: str) -> Hit | None:
-        """Return a tenant's retained answer whose question is most similar."""
+        """Return a tenant's retained answer to the most similar question, if any."""
         with self._store.for_tenant(tenant) as store:
             hits = store.search(question, 1)
         return hits[0] if hits else None
@@ -89,7 +89,7 @@ class AnswerStore:
             return exists
 
     def check(self) -> None:
-        """Raise an error if the store does not answer."""
+        """Raise an error if the store does not respond."""
         self._store.count()
 
     def close(self) -> None:

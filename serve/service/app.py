@@ -1,4 +1,4 @@
-"""The application of the service: routes, limits and errors around a compiled graph."""
+"""Creates the service's FastAPI application: routes and middleware around a compiled graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from casewright.serve.service.metrics import Metrics, RequestCounter
 from casewright.serve.service.metrics import router as metrics_router
 from casewright.serve.service.models import Problem
 from casewright.serve.service.options import Parts, ServiceOptions
-from casewright.serve.service.page_routes import add_page
+from casewright.serve.service.page_routes import add_pages
 from casewright.serve.service.retirement import retire_in_background
 from casewright.serve.service.runs import Runs
 from casewright.serve.service.tokens import Authentication, Tokens
@@ -50,11 +50,11 @@ def create_app(
     """
     threads_lock = lock_threads(options)
     if options.retain != "off" and answers is None:
-        raise InputError(f"retain is {options.retain!r}, which needs an AnswerStore. Give it too.")
+        raise InputError(f"retain is {options.retain!r}, so answers must be an AnswerStore.")
     tenants = {grant.tenant for grant in options.tokens.values()}
     for name in tenant_like_fields(parts.scopes, tenants):
         log.warning(
-            "The scope field %r looks like a tenant, but a request can name any value of it. Give "
+            "The scope field %r looks like a tenant, but a request can set it to any value. Give "
             "tools the token's tenant: by a parameter of type casewright.tools.Tenant, or "
             "per_tenant=True.",
             name,
@@ -65,10 +65,10 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with threads_lock:
-            async with open_checkpoints(options) as (saver, locks, store, find_older):
+            async with open_checkpoints(options) as (saver, locks, responses, find_older):
                 max_threads = options.max_tool_threads
                 bound_call_threads(max_threads, options.share_of(max_threads))
-                runs = Runs(parts, options, saver, answers, locks, store, metrics)
+                runs = Runs(parts, options, saver, answers, locks, responses, metrics)
                 app.state.runs = runs
                 async with retire_in_background(runs, find_older):
                     yield
@@ -82,11 +82,11 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-    problems.install(app)
+    problems.add_error_handlers(app)
     app.state.metrics = metrics
     for router in (*routes.ROUTERS, plan_routes.plans, metrics_router):
         app.include_router(router)
-    add_page(app)
+    add_pages(app)
     if options.langserve:
         from casewright.serve.service.langserve_routes import add_langserve
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from casewright.errors import DependencyError, InputError
-from casewright.serve.service.checkpoint_sums import SummedSerializer
+from casewright.serve.service.checkpoint_sums import ChecksumSerializer
 from casewright.serve.service.options import ServiceOptions
 from casewright.serve.service.postgres import check_threads_url, open_postgres
 from casewright.serve.service.recent import TenantLru
-from casewright.serve.service.repeats import TTL, sweep
+from casewright.serve.service.repeats import TTL_CONFIG, sweep
 from casewright.serve.service.thread_locks import ThreadLocks
 
 #: SQL that selects threads by their last checkpoint's id; callers append an upper bound.
@@ -23,24 +23,24 @@ SELECT_OLDER = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(
 FindOlder = Callable[[str], Awaitable[list[str]]]
 #: Maximum number of threads in memory, of all tenants together.
 MAX_IN_MEMORY = 1000
-#: Maximum time of the integrity check of a threads' file when a service starts.
+#: Maximum time for which a service, at its start, checks the integrity of its threads' file.
 CHECK_SECONDS = 5.0
 
 
 def thread_key(domain: str, tenant: str, thread_id: str) -> str:
-    """Return the checkpointer's key: a digest of domain, tenant and thread id."""
+    """Return the key under which the checkpointer stores a thread: a digest of the arguments."""
     text = json.dumps([domain, tenant, thread_id])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class ThreadStorage(NamedTuple):
-    """Open storage of threads.
+    """The opened storage of threads.
 
     Attributes:
         saver: LangGraph's checkpointer.
         store: LangGraph's store, for responses to repeated requests; see ``repeats``.
-        find_older: Returns the keys of threads whose last checkpoint has an id below a given one;
-            ``None`` for threads in memory.
+        find_older: Returns the keys of the threads whose last checkpoint's id is below a given
+            id. ``None`` if threads are in memory.
     """
 
     saver: Any
@@ -50,11 +50,11 @@ class ThreadStorage(NamedTuple):
 
 
 def lock_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
-    """Check the storage of threads; return a context that holds the lock of their file, if any.
+    """Check the storage of threads, and lock its file, if any; the returned context unlocks it.
 
     Raises:
         DependencyError: LangGraph's checkpointer is not installed.
-        InputError: The file or the database is unusable, or another service has the file.
+        InputError: The file or the database is unusable, or another service uses the file.
     """
     if options.threads_url is not None:
         if options.threads_file is not None:
@@ -68,9 +68,9 @@ def lock_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
 
 
 def _open_lock_file(file: Path) -> IO[str]:
-    """Return the open lock file of a threads' file, and create missing files.
+    """Lock a threads' file, and return the open lock file; create both files if they are missing.
 
-    Only one service may use the file, since each service keeps its locks of threads in memory.
+    Only one service may use the threads' file, since each keeps its locks of threads in memory.
     """
     import sqlite3
 
@@ -117,6 +117,7 @@ def _find_damage(file: Path) -> str:
 
     deadline = time.monotonic() + CHECK_SECONDS
     with closing(sqlite3.connect(file)) as connection:
+        # This raises an error if the file is no SQLite file.
         connection.execute("PRAGMA user_version")
         connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
         try:
@@ -137,14 +138,14 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
         async with open_postgres(options.threads_url) as (saver, locks, pool):
-            saver.serde = SummedSerializer()
+            saver.serde = ChecksumSerializer()
 
             async def find_older(id_limit: str) -> list[str]:
                 async with pool.connection() as connection:
                     rows = await connection.execute(f"{SELECT_OLDER} %s", (id_limit,))
                     return [row["thread_id"] for row in await rows.fetchall()]
 
-            async with sweep(AsyncPostgresStore(pool, ttl=TTL)) as store:
+            async with sweep(AsyncPostgresStore(pool, ttl=TTL_CONFIG)) as store:
                 yield ThreadStorage(saver, locks, store, find_older)
     elif options.threads_file is not None:
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -153,13 +154,14 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
         file = str(options.threads_file)
         async with AsyncSqliteSaver.from_conn_string(file) as saver:
             await saver.setup()
-            saver.serde = SummedSerializer()
+            saver.serde = ChecksumSerializer()
 
             async def find_older(id_limit: str) -> list[str]:
                 async with saver.lock, saver.conn.execute(f"{SELECT_OLDER} ?", (id_limit,)) as rows:
                     return [row[0] async for row in rows]
 
-            async with AsyncSqliteStore.from_conn_string(file, ttl=TTL) as store, sweep(store):
+            store_opening = AsyncSqliteStore.from_conn_string(file, ttl=TTL_CONFIG)
+            async with store_opening as store, sweep(store):
                 yield ThreadStorage(saver, ThreadLocks(), store, find_older)
     else:
         from langgraph.checkpoint.memory import InMemorySaver
@@ -169,7 +171,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
 
 
 class RecentThreads:
-    """If ``bounded``, keeps at most ``limit`` threads in memory, and only the last run of each."""
+    """Keeps, if ``bounded``, at most ``limit`` threads in memory, each with its last run only."""
 
     def __init__(self, saver: Any, *, bounded: bool, limit: int = MAX_IN_MEMORY) -> None:
         self._saver = saver
@@ -177,7 +179,7 @@ class RecentThreads:
         self._used_threads: TenantLru[None] = TenantLru(limit)
 
     async def mark_used(self, tenant: str, key: str, running: Container[str] = ()) -> None:
-        """Mark a thread as used now; delete the oldest idle threads beyond the limit."""
+        """Mark a thread as used now; delete threads beyond the limit that are not ``running``."""
         if self._is_bounded:
             for evicted in self._used_threads.put(tenant, key, None, running):
                 await self._saver.adelete_thread(evicted)

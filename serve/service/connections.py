@@ -17,10 +17,10 @@ from casewright.errors import InputError
 
 #: Maximum number of connections that the system queues until the service accepts them.
 BACKLOG = 64
-#: Maximum number of connections that asyncio accepts at once. Up to three times as many
-#: may be open beyond the limit before ``admit`` closes or refuses them.
+#: Maximum number of connections that asyncio accepts at once. Up to three times this number may
+#: be open beyond ``Connections.limit`` until ``admit`` closes or refuses them.
 MAX_ACCEPTED = 16
-#: Number of open files that are reserved for work, in addition to newly accepted connections.
+#: Minimum number of files that the service can open besides its connections.
 RESERVED_FILES = 32
 #: Minimum number of connections of a service.
 MIN_CONNECTIONS = 8
@@ -35,17 +35,17 @@ _FULL_RESPONSE = (
 class Connections:
     """The open connections, bounded in total and by address (IPv6: by network of 64 bits).
 
-    A connection is busy while a request is processed, and else quiet. At the limit of an address,
-    a new connection replaces that address's longest quiet connection. At the total limit, it
-    replaces the longest quiet connection of the address with the most connections. If none is
-    quiet, it gets 503. Connections are also closed after ``quiet_seconds`` or ``busy_seconds``.
+    A connection is busy while a request is processed, and otherwise quiet. A new connection beyond
+    a limit replaces the connection that has been quiet for longest: at the limit of an address, one
+    of this address; at the total limit, one of the address with the most connections. If none is
+    quiet, the new connection gets 503. ``end_overdue`` closes connections that exceed their time.
     """
 
     limit: int
     address_limit: int
     quiet_seconds: float
     busy_seconds: float
-    # By address: connections with the time of their last change to busy or quiet, in its order.
+    # By address: connections with the time at which they became busy or quiet, the earliest first.
     _open: dict[str, OrderedDict[BoundedProtocol, float]] = field(default_factory=dict)
 
     def admit(self, connection: BoundedProtocol) -> bool:
@@ -86,8 +86,8 @@ class Connections:
         for peers in list(self._open.values()):
             for connection, changed_at in list(peers.items()):
                 connection.report_change()
-                limit = self.busy_seconds if connection.is_busy else self.quiet_seconds
-                is_overdue = connection.loop.time() - changed_at > limit
+                max_seconds = self.busy_seconds if connection.is_busy else self.quiet_seconds
+                is_overdue = connection.loop.time() - changed_at > max_seconds
                 # The report may have restarted the timer.
                 if is_overdue and peers.get(connection) == changed_at:
                     connection.transport.abort()
@@ -112,7 +112,7 @@ class BoundedProtocol(H11Protocol):
         return is_processing and not self.transport.is_closing()
 
     def report_change(self) -> None:
-        """Restart the timer if another request or response has begun or ended."""
+        """Restart the timer if a request has begun or ended since the last report."""
         state = (self.cycle, self.is_busy)
         if state != self._last_state:
             self._last_state = state
@@ -156,23 +156,24 @@ def network_of(host: str) -> str:
 
 
 def connection_limit(requested: int) -> int:
-    """Return the maximum number of connections: at most ``requested``.
+    """Return the maximum number of connections: ``requested``, or less if files are scarce.
 
-    The process's limit of open files also bounds the number; at least a quarter of these files is
-    reserved for the service's work. Raise ``InputError`` if too few connections remain.
+    A connection is an open file, and the system limits a process's open files. At least a quarter
+    of this limit is kept for other work. Raise ``InputError`` if too few connections remain.
     """
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
+    file_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if file_limit == resource.RLIM_INFINITY:
         return requested
     try:
         open_files = len(os.listdir("/dev/fd"))
     except OSError:
-        # The process may have reached its limit of open files.
-        open_files = limit
-    available = limit - max(limit // 4, 3 * MAX_ACCEPTED + RESERVED_FILES) - open_files
+        # The folder cannot be opened if the limit is reached.
+        open_files = file_limit
+    reserved = max(file_limit // 4, 3 * MAX_ACCEPTED + RESERVED_FILES)
+    available = file_limit - reserved - open_files
     if available < MIN_CONNECTIONS:
         raise InputError(
-            f"This process may open {limit} files, too few for connections. Raise the "
+            f"This process may open {file_limit} files, too few for connections. Raise the "
             "limit: ulimit -n 1024."
         )
     return min(requested, available)

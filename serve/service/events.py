@@ -21,7 +21,7 @@ KEEP_ALIVE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of a stream; the module ``routes`` lists the names, and the data is JSON."""
+    """An event of a stream, with JSON data; the module ``routes`` lists the events' names."""
 
     name: str
     data: Mapping[str, Any]
@@ -38,7 +38,7 @@ async def event_lines(
     """Yield a run's events as bytes; after a failure or the deadline, the last event is ``error``.
 
     Args:
-        events: The run's events; they are closed when the reader stops, which cancels the run.
+        events: The generator of the run's events. Closing it when the reader stops cancels the run.
         deadline: The time at which the run must end, by the event loop's clock.
         keep_alive: Seconds without an event after which a comment is sent.
     """
@@ -53,7 +53,7 @@ async def event_lines(
         except Exception as error:  # noqa: BLE001 - the response has begun, so send an event
             queue.put_nowait(Event("error", problem(*status_and_detail(error))))
         finally:
-            queue.put_nowait(None)
+            queue.put_nowait(None)  # the end
 
     task = asyncio.ensure_future(forward_events())
     try:
@@ -72,7 +72,7 @@ async def event_lines(
 
 
 class EventStream(Response):
-    """A response of server-sent events, which always closes its run at its end."""
+    """A response of server-sent events; however it ends, it closes the generator of the events."""
 
     media_type = MEDIA_TYPE
 

@@ -1,7 +1,7 @@
-"""LangServe's routes over the service's runs.
+"""Adds LangServe's routes, which ask questions through ``runs.Runs``.
 
-LangServe is archived and supports neither threads nor LangGraph's context. Therefore it gets a
-runnable with typed input and output, which passes the tenant to ``runs.Runs``.
+LangServe is archived, and supports neither threads nor LangGraph's context. Therefore LangServe
+gets a runnable with typed input and output; the runnable passes the tenant to ``runs.Runs``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from casewright.serve.service.runs import Runs, Waiting
 from casewright.serve.service.tokens import tenant_of
 
 PATH = "/casewright"
-#: Key of the tenant in LangServe's configuration; LangChain traces no keys with this prefix.
+#: Key of the tenant in LangServe's configuration; LangChain traces no key that begins with ``__``.
 _TENANT_KEY = "__casewright_tenant"
 #: Maximum number of questions of a batch that run at the same time.
 BATCH_CONCURRENCY = 4
 
 
-def add_langserve(app: FastAPI, max_batch: int) -> None:
+def add_langserve(app: FastAPI, max_batch_size: int) -> None:
     """Add LangServe's routes.
 
     The OpenAPI schema leaves these routes out, because LangServe sets their status codes.
@@ -41,7 +41,7 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
     router = APIRouter(include_in_schema=False)
     add_routes(
         router,
-        ask_runnable(app, max_batch),
+        ask_runnable(app, max_batch_size),
         path=PATH,
         enabled_endpoints=(
             *("invoke", "batch", "stream", "playground"),
@@ -57,14 +57,14 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
 
 
 class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
-    """A runnable with bounded batches.
+    """A runnable that limits a batch's size and concurrency, and ends a batch if a question fails.
 
     LangChain's ``abatch`` starts all questions at once, and continues if one fails.
     """
 
-    def __init__(self, answer: Any, max_batch: int) -> None:
+    def __init__(self, answer: Any, max_batch_size: int) -> None:
         super().__init__(answer, name="casewright")
-        self._max_batch = max_batch
+        self._max_batch_size = max_batch_size
 
     async def abatch(
         self,
@@ -74,10 +74,10 @@ class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[Any]:
-        if len(inputs) > self._max_batch:
+        if len(inputs) > self._max_batch_size:
             raise RefusedError(
                 422,
-                f"A batch may have at most {self._max_batch} questions. "
+                f"A batch may have at most {self._max_batch_size} questions. "
                 "Split it into several batches.",
             )
         configs = config if isinstance(config, list) else [config] * len(inputs)
@@ -96,7 +96,7 @@ class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
+def ask_runnable(app: FastAPI, max_batch_size: int) -> Runnable[Any, Any]:
     """Return ``Runs.ask`` as a runnable with a typed input and output."""
 
     async def answer(body: Any, config: RunnableConfig) -> Any:
@@ -113,6 +113,6 @@ def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
             raise RefusedError(409, "The run waits for a reply. Send it to /threads/…/resume.")
         return result
 
-    untyped: Any = _BoundedBatchRunnable(answer, max_batch)
+    untyped: Any = _BoundedBatchRunnable(answer, max_batch_size)
     runnable: Runnable[Any, Any] = untyped.with_types(input_type=AskBody, output_type=AnswerBody)
     return runnable

@@ -26,15 +26,15 @@ from casewright.tools.deadline import owner
 GRACE_SECONDS = 2.0
 #: Maximum wait for cancelled work.
 CANCEL_SECONDS = 5.0
-#: Limits on reading and discarding a body that is too large, before the refusal. If the body were
-#: not read, the connection of a client that is still writing would be reset.
+#: Before a request is refused for its large body, at most this much of the body is discarded.
+#: If the body were not read, the connection of a client that is still writing would be reset.
 DISCARD_BYTES = 16 * 1024 * 1024
 DISCARD_SECONDS = 5.0
 #: Bodies larger than this are scanned in a thread; smaller bodies take at most a millisecond.
 LARGE_BYTES = 64 * 1024
 #: Maximum depth of nested JSON lists and objects.
 MAX_JSON_DEPTH = 100
-#: Maximum number of strings, brackets and commas in JSON; a large run has 50,000.
+#: Maximum number of strings, brackets and commas in JSON; a large saved run has 50,000.
 MAX_JSON_PARTS = 200_000
 #: A string (closed or not), a bracket or a comma. The pattern scans no string twice.
 _JSON_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)
@@ -47,23 +47,23 @@ class _DisconnectedError(Exception):
 
 
 class Slots:
-    """``limit`` slots for concurrent work; each tenant holds at most ``share`` of them at once."""
+    """``limit`` slots for concurrent work, of which each tenant holds at most ``tenant_limit``."""
 
-    def __init__(self, limit: int, share: int) -> None:
+    def __init__(self, limit: int, tenant_limit: int) -> None:
         self._all_slots = asyncio.Semaphore(limit)
-        self._shares: defaultdict[str, asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(share)
+        self._tenant_slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(tenant_limit)
         )
 
     @asynccontextmanager
     async def hold(self, tenant: str) -> AsyncIterator[None]:
         """Wait for a slot of a tenant, and hold it."""
-        async with self._shares[tenant], self._all_slots:
+        async with self._tenant_slots[tenant], self._all_slots:
             yield
 
 
 class _Sender:
-    """A request's ASGI ``send``; it records if the response has begun and is complete."""
+    """A request's ASGI ``send``, which tracks the response; its start extends the timeout."""
 
     def __init__(self, send: Send, timeout: asyncio.Timeout) -> None:
         self._send, self._timeout = send, timeout
@@ -80,18 +80,19 @@ class _Sender:
 
 
 class _Queue:
-    """The slots of one kind of requests; for each running request, another may wait.
+    """The slots of one kind of requests; as many requests may wait as there are slots.
 
     ``counts`` has the number of running and waiting requests by tenant.
     """
 
-    def __init__(self, limit: int, share: int) -> None:
-        self.slots = Slots(limit, share)
+    def __init__(self, limit: int, tenant_limit: int) -> None:
+        self.slots = Slots(limit, tenant_limit)
         self.counts: Counter[str] = Counter()
-        self._limit, self._share = limit, share
+        self._max_total, self._max_of_tenant = 2 * limit, 2 * tenant_limit
 
     def is_full_for(self, tenant: str) -> bool:
-        return self.counts.total() >= 2 * self._limit or self.counts[tenant] >= 2 * self._share
+        is_full = self.counts.total() >= self._max_total
+        return is_full or self.counts[tenant] >= self._max_of_tenant
 
 
 class Admission:
@@ -99,8 +100,9 @@ class Admission:
 
     The body of a request is read before the request is processed; a disconnection cancels the work.
     ``max_concurrency`` POST and PUT requests run at once, and as many may wait; further requests
-    get 503. Other methods are counted separately, and open paths are not counted.
-    ``path_limits`` maps paths to their own ``max_body_bytes``.
+    get 503. Other methods are counted separately. Requests without authentication (``is_open``) are
+    not counted. ``path_limits`` has the maximum bytes of a body for paths that may exceed
+    ``max_body_bytes``.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class Admission:
             await refusal(scope, receive, send)
             return
         queue.counts[tenant] += 1
-        # ``owner`` is the tenant for which the threads of tool calls are counted.
+        # The threads of a request's tool calls are counted for its ``owner``, the tenant.
         owner_token = owner.set(tenant)
         try:
             await self._handle(scope, receive, send, queue.slots.hold(tenant))
@@ -191,12 +193,12 @@ class Admission:
     async def _work_until_disconnect(
         self, scope: Scope, receive: Receive, sender: _Sender, body: bytes, slot: _Slot
     ) -> None:
-        unread_body = [body]
+        unread_bodies = [body]
         disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
 
         async def receive_body() -> Message:
-            if unread_body:
-                return {"type": "http.request", "body": unread_body.pop(), "more_body": False}
+            if unread_bodies:
+                return {"type": "http.request", "body": unread_bodies.pop(), "more_body": False}
             await asyncio.shield(disconnect)
             return {"type": "http.disconnect"}
 
@@ -207,7 +209,7 @@ class Admission:
         work = asyncio.ensure_future(handle())
         try:
             await asyncio.wait({work, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-            # The server also reports a disconnection after a complete response.
+            # A disconnection is also reported after a complete response: then wait for the work.
             if work.done() or sender.is_complete:
                 await work
         finally:
@@ -245,7 +247,7 @@ async def _discard(chunks: AsyncIterator[bytes]) -> None:
 def json_refusal(body: bytes) -> str:
     """Return the reason not to parse a body as JSON; empty if the parser may read it.
 
-    The JSON parser is written in C, and would block all other requests.
+    The JSON parser is written in C: while it parses a large body, all other requests wait.
     """
     if not detect_encoding(body).startswith("utf-8"):
         return "The JSON is not UTF-8. Send it as UTF-8."

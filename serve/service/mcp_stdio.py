@@ -27,7 +27,7 @@ from casewright.serve.settings.settings import load_settings
 
 
 def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **flags: Any) -> None:
-    """Serve one client until it closes stdin; ``scope`` contains texts like ``FIELD=VALUE``.
+    """Serve one client until it closes stdin; ``scope`` is the user's, as texts ``FIELD=VALUE``.
 
     For ``config`` and ``flags`` see ``load_settings``. Raise ``CasewrightError`` if a setting is
     invalid, or the domain cannot be opened.
@@ -48,8 +48,10 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
         runs.close()
 
 
-async def _serve(runs: Runs, scope: Mapping[str, str], seconds: float, stdout_buffer: Any) -> None:
-    server = tools_server(runs, LOCAL_TENANT, scope, seconds)
+async def _serve(
+    runs: Runs, scope: Mapping[str, str], max_seconds: float, stdout_buffer: Any
+) -> None:
+    server = tools_server(runs, LOCAL_TENANT, scope, max_seconds)
     stdout = anyio.wrap_file(TextIOWrapper(stdout_buffer, encoding="utf-8"))
     async with stdio_server(stdout=stdout) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())

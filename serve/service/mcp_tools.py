@@ -1,6 +1,6 @@
 """The MCP tools ``plan``, ``run_plan`` and ``ask``, at ``/mcp`` and over stdio.
 
-The user's scope comes from a header or an option, not from an argument: models write arguments.
+The user's scope comes from a header or an option, since a model writes the arguments.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from casewright.serve.service.runs import Runs, Waiting
 from casewright.serve.service.tokens import tenant_of
 
 PATH = "/mcp"
-#: The header with the scope: ``customer=C001``, several fields joined by ``&``.
+#: The header with the scope, such as ``customer=C001``; ``&`` joins several fields.
 SCOPE_HEADER = "Casewright-Scope"
-#: Time before a request's deadline at which its call ends, and reports the timeout.
+#: A call ends this time before its request's deadline, so that it can report the timeout.
 MARGIN_SECONDS = 0.5
 #: Fields of a body that no argument can set.
 _NOT_ARGUMENTS = ("scope", "thread_id")
-#: By tool name: the model of its arguments, the model of its result, its description.
+#: The type of the arguments, the type of the result and the description, by tool name.
 _TOOLS: Mapping[str, tuple[type[AskBody], type[BaseModel], str]] = {
     "plan": (AskBody, PlannedBody, "Write a plan of tool calls for a question without running it."),
     "run_plan": (WrittenPlanBody, AnswerBody, "Run a plan, and answer from its results."),
@@ -57,9 +57,9 @@ def _tool_definition(name: str) -> types.Tool:
 
 
 def tools_server(
-    runs: Runs, tenant: str, scope: Mapping[str, str], seconds: float
+    runs: Runs, tenant: str, scope: Mapping[str, str], max_seconds: float
 ) -> Server[Any, Any]:
-    """Return an MCP server of the tools for a tenant; a call may take ``seconds``.
+    """Return an MCP server with the tools for a tenant; a call may take ``max_seconds``.
 
     A failed call returns a result with ``isError`` and the message that HTTP clients get.
     """
@@ -73,7 +73,7 @@ def tools_server(
     @server.call_tool(validate_input=False)  # type: ignore[untyped-decorator]
     async def call(name: str, arguments: dict[str, Any]) -> Any:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(max_seconds):
                 return await _await_in_own_task(_call_tool(runs, tenant, name, arguments, scope))
         except ValidationError as error:
             detail = invalid_detail(error.errors())
@@ -86,10 +86,10 @@ def tools_server(
 
 
 async def _await_in_own_task(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Run work in a task of its own, and return its result; the task is cancelled only once.
+    """Run work in a separate task, which is cancelled at most once; return the result.
 
-    The MCP library's anyio cancels a task repeatedly until it ends, which would interrupt LangGraph
-    while it stops the steps.
+    anyio, which the MCP library uses, cancels a task repeatedly until the task ends. The second
+    cancellation would interrupt LangGraph while LangGraph stops the steps.
     """
     task = asyncio.ensure_future(work)
     # Retrieve the exception, or asyncio logs it.
@@ -111,11 +111,11 @@ async def _call_tool(
     if name == "plan":
         return await runs.plan(body, tenant)
     result = await runs.ask(body, tenant)
-    assert not isinstance(result, Waiting)
+    assert not isinstance(result, Waiting)  # Only a run in a thread can wait.
     return result
 
 
-class _Transport(Response):
+class _McpResponse(Response):
     """A response that the MCP library writes, with a new server for each request.
 
     No state is kept between requests; a client that disconnects cancels its call.
@@ -130,9 +130,10 @@ class _Transport(Response):
             return {"type": "http.request", "body": await request.body(), "more_body": False}
 
         request, loop = self._request, asyncio.get_running_loop()
-        seconds = request.state.deadline - loop.time() - MARGIN_SECONDS
+        max_seconds = request.state.deadline - loop.time() - MARGIN_SECONDS
         user_scope = dict(parse_qsl(request.headers.get(SCOPE_HEADER, ""), max_num_fields=16))
-        server = tools_server(request.app.state.runs, tenant_of(asgi_scope), user_scope, seconds)
+        runs, tenant = request.app.state.runs, tenant_of(asgi_scope)
+        server = tools_server(runs, tenant, user_scope, max_seconds)
         transport = StreamableHTTPServerTransport(None, is_json_response_enabled=True)
         async with transport.connect() as (incoming, outgoing):
             options = server.create_initialization_options()
@@ -147,8 +148,8 @@ class _Transport(Response):
 
 @router.post(PATH)
 async def mcp(request: Request) -> Response:
-    """Answer a message of the streamable HTTP transport."""
-    # The MCP library would answer 500 to some bodies, and log other bodies in full.
+    """Answer a message of MCP's streamable HTTP transport."""
+    # Check the body here: the MCP library answers 500 to some bodies, and logs others in full.
     try:
         message = types.JSONRPCMessage.model_validate(json.loads(await request.body())).root
     except (ValueError, RecursionError):
@@ -164,4 +165,4 @@ async def mcp(request: Request) -> Response:
             "message": "The method is unknown, or its parameters are not valid.",
         }
         return JSONResponse({"jsonrpc": "2.0", "id": message.id, "error": error})
-    return _Transport(request)
+    return _McpResponse(request)

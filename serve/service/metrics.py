@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as MEDIA_TYPE
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from casewright.serve.service.problems import responses, templates
+from casewright.serve.service.problems import matching_templates, responses
 from casewright.tools.deadline import abandoned_calls, running_calls
 
 #: Upper bounds of the histogram's buckets, in seconds.
@@ -23,7 +23,7 @@ router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error
 
 
 class Metrics:
-    """The metrics of a service; a label has a tool's name only if it is in ``tool_names``."""
+    """The metrics of a service; only calls of the tools in ``tool_names`` are counted."""
 
     def __init__(self, tool_names: Iterable[str] = ()) -> None:
         self._tools = frozenset(tool_names)
@@ -41,8 +41,8 @@ class Metrics:
             registry=self.registry,
         )
         self._tool_calls = counter("tool_calls", "Ended steps of plans.", ["tool", "status"])
-        gauge("tool_threads", "Threads of calls at work.").set_function(running_calls)
-        abandoned = gauge("abandoned_tool_threads", "Threads of calls that no run waits for.")
+        gauge("tool_threads", "Threads that run tool calls.").set_function(running_calls)
+        abandoned = gauge("abandoned_tool_threads", "Threads of tool calls that no run waits for.")
         abandoned.set_function(abandoned_calls)
 
     def track_run(self) -> AbstractContextManager[Any]:
@@ -50,28 +50,28 @@ class Metrics:
         return self._active_runs.track_inprogress()
 
     def count_request(self, route: str, status: int) -> None:
-        """Count a request by its route's template."""
+        """Count a request by its status and its route's path template."""
         self._requests.labels(route, str(status)).inc()
         if status in REFUSAL_STATUSES:
             self._refused.labels(str(status)).inc()
 
-    def count_phase(self, name: str, milliseconds: float) -> None:
+    def record_phase(self, name: str, milliseconds: float) -> None:
         """Record the time of a run's ``planning``, ``execution`` or ``generation``."""
         self._phase_seconds.labels(name).observe(milliseconds / 1000)
 
-    def count_event(self, event: Mapping[str, Any]) -> None:
-        """Count an event of the graph; ignore other events, which a tool may have written."""
+    def record_event(self, event: Mapping[str, Any]) -> None:
+        """Update the metrics for an event of the graph; ignore events that a tool wrote."""
         match event:
             case {"event": "plan", "planner": {"milliseconds": milliseconds}}:
-                self.count_phase("planning", milliseconds)
+                self.record_phase("planning", milliseconds)
             case {"event": "step_ended", "tool": tool, "status": status} if tool in self._tools:
                 self._tool_calls.labels(tool, status).inc()
             case {
                 "event": "answer",
                 "usage": {"execution_ms": execution, "generation_ms": generation},
             }:
-                self.count_phase("execution", execution)
-                self.count_phase("generation", generation)
+                self.record_phase("execution", execution)
+                self.record_phase("generation", generation)
 
 
 class RequestCounter:
@@ -100,7 +100,7 @@ def _route_template(scope: Scope) -> str:
     if (route := scope.get("route")) is not None:
         return str(route.path)
     # A middleware refused the request before it was routed.
-    return next(templates(scope["app"], scope["path"]), "other")
+    return next(matching_templates(scope["app"], scope["path"]), "other")
 
 
 @router.get(

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from casewright.planner.request import MAX_QUESTION_CHARACTERS, check_storable
 
-#: A name begins with a letter or a digit, since clients resolve "." and ".." in URLs.
+#: A thread id begins with a letter or a digit, since clients resolve "." and ".." in URLs.
 ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$")]
 Scope = Annotated[
     dict[str, str],
@@ -16,16 +16,16 @@ Scope = Annotated[
         default_factory=dict,
         max_length=16,
         description="The identity of the user within the tenant: a value for each scope field of "
-        "the domain (shopping: customer). Tools read it; no plan can write it.",
+        "the domain (shopping: customer). Tools read the values; no plan can set them.",
     ),
 ]
 
-#: ``Limits.within`` checks the values.
+#: ``Limits.within`` checks a budget's values.
 Budget = Annotated[
     dict[str, JsonValue],
     Field(
         max_length=16,
-        description="Maximum calls, seconds, cost or tokens of a plan; tool_calls by tool name.",
+        description="Maximum calls, seconds, cost or tokens of a plan; tool_calls: calls by tool.",
         examples=[{"calls": 4, "tool_calls": {"prod_search": 2}}],
     ),
 ]
@@ -40,7 +40,7 @@ Context = Annotated[
         examples=[{}],
     ),
 ]
-Values = Annotated[
+ParameterValues = Annotated[
     dict[str, str | int | float | bool], Field(default_factory=dict, max_length=32, examples=[{}])
 ]
 PlanText = Annotated[
@@ -79,7 +79,7 @@ History = Annotated[list[TurnBody], Field(default_factory=list, max_length=50, e
 
 
 class PlanBody(_Request):
-    """A question to plan for. The token determines its tenant."""
+    """A question to plan for. The token determines the tenant."""
 
     question: str = Field(
         min_length=1,
@@ -93,30 +93,30 @@ class PlanBody(_Request):
 
 
 class AskBody(PlanBody):
-    """A question. The token determines its tenant."""
+    """A question to answer. The token determines the tenant."""
 
     approve: Literal["declared", "always"] | Budget = Field(
         "declared",
-        description="Plans that wait for approval, in addition to the service's own setting: plans "
-        "with a tool that declares it, all plans, or plans above a price. Needs a thread_id.",
+        description="Which plans wait for approval: those with a tool that declares approval, all "
+        "(always), or those above a price. The service's setting applies too. Needs a thread_id.",
     )
     thread_id: ThreadId | None = Field(
         None,
-        description="A name under which the run is stored, so that it can be read and resumed: at "
-        "most 128 letters, digits, . _ ~ -.",
+        description="A name for the stored run, by which the run can be read and resumed. It has "
+        "at most 128 letters, digits, . _ ~ -.",
         examples=["visit-1"],
     )
     mend: Literal["off", "empty", "failure"] = Field(
         "off",
-        description="Replan the remaining steps once after steps that failed (failure), or also "
-        "after steps that found nothing (empty).",
+        description="When to replan the remaining steps, once: after a failed step (failure), or "
+        "after a step that failed or found nothing (empty).",
     )
     deadline: float | None = Field(
         None,
         gt=0,
         allow_inf_nan=False,
-        description="Seconds after which the run answers from the evidence found so far; missing "
-        "lists the other steps.",
+        description="Seconds after which the run answers from the evidence found so far. The "
+        "answer's missing lists the steps without evidence.",
         examples=[None],
     )
 
@@ -141,13 +141,13 @@ class PinBody(_Request):
         "", max_length=MAX_QUESTION_CHARACTERS, examples=["How warm is the mill?"]
     )
     plan: PlanText = ""
-    parameters: Values = Field(
-        description="A name for each value in question and plan that a run may change."
+    parameters: ParameterValues = Field(
+        description="Parameters with their values in question and plan, which a run can replace."
     )
     file: str | None = Field(
         None,
         max_length=65_536,
-        description="The text of a file of casewright plans pin, instead of question and plan.",
+        description="The text of a file by casewright plans pin, instead of question and plan.",
         examples=[None],
     )
     context: Context
@@ -159,16 +159,16 @@ class PinBody(_Request):
         if self.file is not None and other_fields:
             raise ValueError("file stands alone: leave out question, plan and parameters")
         if self.file is None and not (self.question.strip() and self.plan):
-            raise ValueError("question and plan are needed, or file")
+            raise ValueError("give question and plan, or file")
         return self
 
 
 class RunPlanBody(_Request):
-    """Values and other inputs of a pinned plan. The token determines its tenant."""
+    """The inputs with which to run a pinned plan. The token determines the tenant."""
 
-    values: Values = Field(
+    values: ParameterValues = Field(
         alias="with",
-        description="A value for each parameter to change, of the type of its default.",
+        description="A value for each parameter to change, of the type of the parameter's default.",
     )
     context: Context
     scope: Scope
@@ -228,7 +228,7 @@ class RetainedBody(_Response):
 class AnswerBody(_Response):
     """The answer, with its plan, steps and evidence."""
 
-    text: str = Field(description="The answer; [E1] cites the evidence of that id.")
+    text: str = Field(description="The answer; [E1] cites the evidence with the id E1.")
     citations: list[str]
     evidence: list[dict[str, Any]]
     missing: list[str] = Field(description="One sentence for each step that found nothing.")
@@ -249,7 +249,7 @@ class PlanStepBody(_Response):
     id: str
     tool: str
     call: str = Field(description="The tool and its arguments, as in the plan.")
-    needs: list[str] = Field(description="The ids of the steps whose results it uses.")
+    needs: list[str] = Field(description="The ids of the steps whose results this step uses.")
 
 
 class PlannedBody(_Response):
@@ -257,7 +257,7 @@ class PlannedBody(_Response):
 
     plan: str
     plan_steps: list[PlanStepBody]
-    planner: dict[str, Any] = Field(description="Has the price, and steps left out for a budget.")
+    planner: dict[str, Any] = Field(description="Has the price and the steps that a budget omits.")
 
 
 class PinnedBody(_Response):
@@ -272,7 +272,7 @@ class PinnedBody(_Response):
     context: list[str] = Field(description="The context fields that the plan needs.")
     tools: list[str]
     differences: list[str] = Field(
-        description="Changes of its tools since pinning; after any change the plan is refused."
+        description="Changes of the plan's tools since pinning; with a change, the plan is refused."
     )
 
 
@@ -287,8 +287,8 @@ class DifferenceBody(_Response):
 
     same: bool
     steps: list[dict[str, Any]] = Field(
-        description="Steps with change (same, changed, only_first, only_second), the text in each "
-        "plan, and the arguments that differ."
+        description="Each step with its change (same, changed, only_first, only_second), its text "
+        "in each plan, and the arguments that differ."
     )
 
 
@@ -323,7 +323,7 @@ class ThreadBody(_Response):
     )
     question: str
     plan: str | None = None
-    plan_steps: list[PlanStepBody] = Field([], description="The plan's steps; none in /ask's 202.")
+    plan_steps: list[PlanStepBody] = Field([], description="The plan's steps; /ask returns none.")
     steps: list[FinishedStep] = Field([], description="The finished steps.")
     questions: list[QuestionBody] = Field([], description="The open questions.")
     answer: dict[str, Any] | None = None

@@ -22,7 +22,7 @@ class Parts:
     Attributes:
         domain: The domain's name; each domain has its own threads and retained answers.
         scopes: Values that a request may name, by scope field; the first value is the default.
-        stores: The service is ready only if all these stores answer.
+        stores: The domain's stores by name. The service is ready only if all stores respond.
         description: The domain in one sentence.
         questions: Example questions.
     """
@@ -44,7 +44,7 @@ class ServiceOptions:
     Attributes:
         tokens: The grant of each bearer token; without tokens, the tenant is always ``local``.
         changed_tokens: Returns the tokens if they changed since the last call, else ``None``.
-        max_concurrency_per_tenant: By default, ``share_of(max_concurrency)``.
+        max_concurrency_per_tenant: Replaces ``share_of(max_concurrency)``, the default.
         compute_threads: Number of threads in which planners and generators compute, at least 1.
     """
 
@@ -75,7 +75,7 @@ class ServiceOptions:
         return self.threads_file is None and self.threads_url is None
 
     def share_of(self, total: int) -> int:
-        """Return a tenant's share of a total: half if there are several tenants, else all."""
+        """Return a tenant's part of a total: all, or half, rounded up, if others exist."""
         has_several_tenants = len({grant.tenant for grant in self.tokens.values()}) > 1
         return ceil(total / 2) if has_several_tenants else total
 

@@ -1,6 +1,6 @@
 """Serves the pages at ``/`` and ``/docs``, which load nothing from other hosts.
 
-FastAPI's own page at ``/docs`` loads scripts from a CDN, so that it is blank offline.
+FastAPI's own page at ``/docs`` is blank offline, since it loads scripts from a CDN.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from starlette.types import Scope
 
 from casewright.serve.service.problems import RefusedError
 
-#: The file of the page at each path.
+#: The file of each page, by the page's path.
 _PAGES = {"/": "index.html", "/docs": "docs.html"}
-#: Content types by file suffix; the system's own table may lack them.
+#: Content types of files, by suffix; the system's own table may lack them.
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-#: The policy of the pages: they load only the package's files, and scripts parse no text as HTML.
+#: Headers of the pages and their files. Pages load only the package's files; their scripts cannot
+#: parse text as HTML.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # Browsers must revalidate the files, since other versions have files of the same names.
+    # Browsers must revalidate the files, since another version has other files of the same names.
     "Cache-Control": "no-cache",
 }
 
 
-class _Page(StaticFiles):
-    """Serves the pages' files and errors with ``_HEADERS``."""
+class _PageFiles(StaticFiles):
+    """Serves the files of the pages; files and refusals have the headers ``_HEADERS``."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         try:
@@ -45,13 +46,13 @@ class _Page(StaticFiles):
         return response
 
 
-def add_page(app: FastAPI) -> None:
-    """Serve the pages at their own paths, and all their files below ``/page``."""
-    page = _Page(directory=str(files("casewright.serve").joinpath("page")))
+def add_pages(app: FastAPI) -> None:
+    """Serve each page at its path in ``_PAGES``, and all files of the pages below ``/page``."""
+    page_files = _PageFiles(directory=str(files("casewright.serve").joinpath("page")))
 
     async def serve(request: Request) -> Response:
-        return await page.get_response(_PAGES[request.scope["route"].path], request.scope)
+        return await page_files.get_response(_PAGES[request.scope["route"].path], request.scope)
 
     for path in _PAGES:
         app.add_api_route(path, serve, methods=["GET", "HEAD"], include_in_schema=False)
-    app.mount("/page", page)
+    app.mount("/page", page_files)

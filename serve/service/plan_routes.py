@@ -16,11 +16,11 @@ from casewright.planner import PinnedPlan, PlanRequest, diff_plans, parse_plan
 from casewright.planner.pinned import NAME, parse_pinned, pin_plan, pinned_names, read_pinned
 from casewright.serve.service import models, routes
 from casewright.serve.service.problems import RefusedError, responses
-from casewright.serve.service.routes import TheKey, TheRuns, TheTenant, openapi, reply
+from casewright.serve.service.routes import TheKey, TheRuns, TheTenant, json_response, openapi
 from casewright.tools import Toolbox
 
 plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[routes.BEARER])
-#: With this number of plans in the folder, no plan can be added over HTTP.
+#: A folder with this number of plans gets no further plan over HTTP.
 MAX_PLANS = 1000
 log = logging.getLogger("casewright.service")
 PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]
@@ -28,19 +28,19 @@ PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The pla
 
 @plans.get("", **openapi(models.PinnedListBody), summary="Pinned plans")
 async def list_plans(runs: TheRuns) -> Response:
-    """Return the pinned plans of the service; none if the setting plans_folder names no folder."""
+    """Return the pinned plans of the service; none if plans_folder is not set."""
     folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
-    return reply({"plans": await asyncio.to_thread(_plans_as_json, folder, toolbox)})
+    return json_response({"plans": await asyncio.to_thread(_plans_as_json, folder, toolbox)})
 
 
 @plans.post("/diff", **openapi(models.DifferenceBody), summary="Compare two plans")
 async def diff(body: models.DiffBody) -> Response:
-    """Return the steps of two plans side by side."""
-    with _refuse_invalid():
+    """Compare two plans step by step, and return the changes of each step."""
+    with _refuse_invalid_plans():
         first, second = parse_plan(body.first), parse_plan(body.second)
     steps = await asyncio.to_thread(diff_plans, first, second)
     same = all(step.change == "same" for step in steps)
-    return reply({"same": same, "steps": [step.to_json() for step in steps]})
+    return json_response({"same": same, "steps": [step.to_json() for step in steps]})
 
 
 @plans.put(
@@ -63,7 +63,8 @@ async def pin(name: PlanName, body: models.PinBody, runs: TheRuns, tenant: TheTe
         )
     pinned, is_replacement = await asyncio.to_thread(_save_pinned, folder, name, body, toolbox)
     log.info("The tenant %s pinned the plan %s.", tenant, name)
-    return reply({**pinned.to_json(), "differences": []}, 200 if is_replacement else 201)
+    # The plan was just checked against the tools, so there are no differences.
+    return json_response({**pinned.to_json(), "differences": []}, 200 if is_replacement else 201)
 
 
 @plans.post(
@@ -72,11 +73,11 @@ async def pin(name: PlanName, body: models.PinBody, runs: TheRuns, tenant: TheTe
 async def run(
     name: PlanName, body: models.RunPlanBody, runs: TheRuns, tenant: TheTenant, key: TheKey = None
 ) -> Response:
-    """Answer with a pinned plan; budgets, approval and citations are as in /ask."""
+    """Run a pinned plan, and return the answer; budgets, approval and citations are as in /ask."""
     folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
     pinned = await asyncio.to_thread(_find_plan, folder, name)
-    _check_tools(pinned, toolbox)
-    with _refuse_invalid():
+    _refuse_changed_tools(pinned, toolbox)
+    with _refuse_invalid_plans():
         question, planner = pinned.filled(toolbox, body.values)
         PlanRequest(question, toolbox, body.context).validate(planner.fixed)
     fields = body.model_dump()
@@ -88,14 +89,15 @@ async def run(
 
 
 @contextmanager
-def _refuse_invalid() -> Iterator[None]:
+def _refuse_invalid_plans() -> Iterator[None]:
+    """Turn an error about an invalid plan into a refusal with status 422."""
     try:
         yield
     except PlanError as error:
         raise RefusedError(422, str(error)) from None
 
 
-def _check_tools(pinned: PinnedPlan, toolbox: Toolbox) -> None:
+def _refuse_changed_tools(pinned: PinnedPlan, toolbox: Toolbox) -> None:
     if changes := pinned.differences(toolbox):
         raise RefusedError(409, f"The tools of this plan have changed: {'; '.join(changes)}.")
 
@@ -104,20 +106,20 @@ def _save_pinned(
     folder: pathlib.Path, name: str, body: models.PinBody, toolbox: Toolbox
 ) -> tuple[PinnedPlan, bool]:
     """Save a plan; return the pinned plan, and ``True`` if it replaced another plan."""
-    with _refuse_invalid():
+    with _refuse_invalid_plans():
         if body.file is None:
             question, plan = body.question, parse_plan(body.plan)
             pinned = pin_plan(name, question, plan, toolbox, body.parameters)
         else:
             pinned = parse_pinned(name, body.file)
-            _check_tools(pinned, toolbox)
+            _refuse_changed_tools(pinned, toolbox)
             question, planner = pinned.filled(toolbox, {})
             plan = planner.fixed
         PlanRequest(question, toolbox, body.context).validate(plan)
     is_replacement = name in pinned_names(folder)
     try:
         pinned.save(folder, replace=body.replace, most=MAX_PLANS)
-    except InputError:
+    except InputError:  # A taken name is a conflict; other errors are raised again.
         if not body.replace and name in pinned_names(folder):
             raise RefusedError(
                 409, "There is a plan of this name. Choose another, or replace it."
@@ -137,7 +139,7 @@ def _plans_as_json(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[s
     if folder is None:
         return plans_json
     for name in pinned_names(folder):
-        # A damaged plan must not hide the others; the routes for it report the damage.
+        # A damaged plan must not hide the others; the route that runs it reports the damage.
         try:
             pinned = read_pinned(folder, name)
         except InputError:

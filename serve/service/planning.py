@@ -11,15 +11,15 @@ from casewright.planner import Literal, Plan, parse_plan
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.serve.service.answers import AnswerStore
 
-#: Minimum similarity of two questions for the reuse of a plan.
+#: A plan is reused only if the similarity of the two questions is at least this.
 MIN_SIMILARITY = 0.9
 
 
 class PlanReusingPlanner:
     """A planner that reuses the plan of a tenant's retained answer to nearly the same question.
 
-    The plan runs again. Its texts that are in the earlier question must be in the new one too.
-    ``planner`` plans other questions, and all questions with a history or context.
+    If a literal text of the plan is in the earlier question, it must also be in the new question.
+    ``planner`` plans all other requests, and any request with a history, context or failed steps.
     """
 
     def __init__(self, planner: Planner, answers: AnswerStore, tenant: str, pool: Executor) -> None:
@@ -30,7 +30,7 @@ class PlanReusingPlanner:
         self.name = planner.name
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan of a retained answer, or a new one."""
+        """Return the plan of a retained answer, or a new plan."""
         return self._reused_plan(request) or self._planner.plan(request)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
@@ -50,18 +50,18 @@ class PlanReusingPlanner:
             plan = parse_plan(str(hit.case.solution["plan"]))
             earlier_question = str(hit.case.problem["question"]).casefold()
             question = request.question.casefold()
-            literals = [literal.casefold() for literal in _literal_texts(plan)]
-            if not all(literal in question for literal in literals if literal in earlier_question):
+            texts = [text.casefold() for text in _literal_texts(plan)]
+            if not all(text in question for text in texts if text in earlier_question):
                 return None
             request.validate(plan)
         except CasewrightError:
             # A store that does not answer, or an invalid plan, leads to a new plan.
             return None
         milliseconds = (time.perf_counter() - start_time) * 1000
-        return PlanResult(plan, f"earlier:{hit.case.id}", milliseconds=milliseconds)
+        return PlanResult(plan, planner=f"earlier:{hit.case.id}", milliseconds=milliseconds)
 
 
 def _literal_texts(plan: Plan) -> list[str]:
     """Return the literal texts in a plan's arguments, including items of lists."""
-    values = [value for step in plan.steps for value in step.scalars()]
-    return [v.value for v in values if isinstance(v, Literal) and isinstance(v.value, str)]
+    literals = [arg for step in plan.steps for arg in step.scalars() if isinstance(arg, Literal)]
+    return [literal.value for literal in literals if isinstance(literal.value, str)]

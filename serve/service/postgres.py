@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import DependencyError, InputError
 from casewright.serve.service.problems import RefusedError
-from casewright.serve.service.thread_locks import ThreadLocks, busy_thread
+from casewright.serve.service.thread_locks import ThreadLocks, busy_thread_error
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-#: Timeout for opening a connection, and for the wait for a connection of the pool.
+#: Timeout for opening a connection, waiting for one in the pool, and checking the locks' session.
 CONNECT_SECONDS = 5
-#: Interval between checks of the session that holds the locks.
+#: Interval between checks of the database session that holds the threads' locks.
 WATCH_SECONDS = 2.0
 #: Maximum number of connections for checkpoints.
 MAX_CONNECTIONS = 8
-#: With these settings, the server ends a session about ten seconds after it loses the client.
-_KEEPALIVES = (
+#: With these settings, the server ends a session about ten seconds after the client is lost.
+_SET_KEEPALIVES = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: Number of the advisory lock of the service that creates the tables. Other services poll it:
-#: a statement that waits for it would block CREATE INDEX CONCURRENTLY.
+#: Number of the advisory lock that a service holds while it creates tables. Other services poll
+#: the lock, since a statement that waits for the lock would block CREATE INDEX CONCURRENTLY.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
 
 def check_threads_url(url: str) -> None:
-    """Check that a database can store threads, and create missing tables.
+    """Create the missing tables of a database, and so check that the database can store threads.
 
     Raises:
         DependencyError: LangGraph's Postgres checkpointer is not installed.
@@ -88,7 +88,7 @@ async def open_postgres(url: str) -> AsyncIterator[tuple[Any, PostgresLocks, Any
         min_size=1,
         max_size=MAX_CONNECTIONS,
         timeout=CONNECT_SECONDS,
-        # A restart of the database closes the pool's connections.
+        # A restart of the database closes connections; the check replaces them.
         check=AsyncConnectionPool.check_connection,
         open=False,
     )
@@ -105,7 +105,7 @@ class PostgresLocks(ThreadLocks):
 
     The locks belong to a database session, so that a killed service holds none. If the session
     breaks, the locks are lost, and work on the locked threads is cancelled, since other services
-    may lock them.
+    may lock these threads.
     """
 
     def __init__(self, url: str) -> None:
@@ -114,6 +114,7 @@ class PostgresLocks(ThreadLocks):
         self._session: AsyncConnection[Any] | None = None
         self._opening_lock = asyncio.Lock()
         self._watch_task: asyncio.Task[None] | None = None
+        # By thread key, the timeout of the work on the thread; ``_watch`` makes timeouts expire.
         self._timeouts: dict[str, asyncio.Timeout] = {}
 
     @asynccontextmanager
@@ -125,7 +126,7 @@ class PostgresLocks(ThreadLocks):
                 return
             session, lock_number = await self._open_session(), _lock_number(key)
             if not await _query_bool(session, "SELECT pg_try_advisory_lock(%s)", lock_number):
-                raise busy_thread()
+                raise busy_thread_error()
             try:
                 async with asyncio.timeout(None) as timeout:
                     self._timeouts[key] = timeout
@@ -137,14 +138,14 @@ class PostgresLocks(ThreadLocks):
                 raise RefusedError(503, detail) from None
             finally:
                 del self._timeouts[key]
-                # A broken session holds no locks.
+                # A broken session holds no locks, so its error is ignored.
                 with suppress(Exception):
                     unlocking = _query_bool(session, "SELECT pg_advisory_unlock(%s)", lock_number)
                     await asyncio.shield(unlocking)
 
     async def is_locked(self, key: str) -> bool:
         """Return ``True`` if a thread is locked in any service."""
-        # ``pg_locks`` has the number as two halves.
+        # ``pg_locks`` shows the number as two halves of 32 bits.
         lock_number = _lock_number(key) % 2**64
         return await super().is_locked(key) or await _query_bool(
             await self._open_session(),
@@ -170,7 +171,7 @@ class PostgresLocks(ThreadLocks):
                 session = await AsyncConnection.connect(
                     self._url, autocommit=True, connect_timeout=CONNECT_SECONDS
                 )
-                await session.execute(_KEEPALIVES)
+                await session.execute(_SET_KEEPALIVES)
                 self._session = session
                 self._watch_task = asyncio.ensure_future(self._watch(session))
             return self._session
@@ -182,7 +183,7 @@ class PostgresLocks(ThreadLocks):
                 await asyncio.sleep(WATCH_SECONDS)
                 async with asyncio.timeout(CONNECT_SECONDS):
                     await session.execute("SELECT 1")
-        except Exception as error:  # noqa: BLE001 - any error may lose the locks
+        except Exception as error:  # noqa: BLE001 - after any error, locks may be lost
             log.error("The session of the threads' locks broke: %s", _short_message(error))
             self._session = None
             now = asyncio.get_running_loop().time()
@@ -198,5 +199,5 @@ async def _query_bool(session: AsyncConnection[Any], statement: Any, *values: in
 
 
 def _lock_number(key: str) -> int:
-    """Return the signed 64-bit number of a thread's lock from its hexadecimal key."""
+    """Return the signed 64-bit number of a thread's lock from the thread's hexadecimal key."""
     return int.from_bytes(bytes.fromhex(key)[:8], "big", signed=True)

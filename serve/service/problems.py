@@ -36,8 +36,8 @@ _PATH = re.compile(
       )
     """
 )
-_DESCRIPTIONS = {
-    400: "The request is malformed, or its Host or Origin is not a loopback address (no tokens).",
+_STATUS_TEXTS = {
+    400: "The request is malformed; or, without tokens, its Host or Origin is no loopback address.",
     401: "The bearer token is missing, unknown or expired.",
     404: "The resource does not exist, or is another tenant's.",
     409: "The present state does not allow the request.",
@@ -74,10 +74,10 @@ def problem_response(
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return OpenAPI's error responses for these statuses and those of the middleware."""
+    """Return OpenAPI's error responses for these statuses and for the middleware's."""
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
-        status: {"description": _DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+        status: {"description": _STATUS_TEXTS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
         for status in sorted({400, 401, 413, 422, 503, 504, *statuses})
     }
 
@@ -95,7 +95,7 @@ def paths_in(texts: Iterable[str]) -> set[str]:
 def redact(text: str, paths: Iterable[str]) -> str:
     """Return a text in which an ellipsis replaces each of the paths."""
     for path in sorted(paths, key=len, reverse=True):
-        # A short path may occur within a word: /h in km/h.
+        # A short path within a word, such as /h in km/h, stays.
         text = re.sub(rf"(?<!\w){re.escape(path)}(?!\w)", "…", text)
     return text
 
@@ -114,7 +114,7 @@ def answer_without_paths(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def status_and_detail(error: BaseException) -> tuple[int, str]:
-    """Return the status and the detail of an error for the client; log private details."""
+    """Return an error's status, and its detail without private data; log what is left out."""
     match error:
         case RefusedError():
             return error.status, str(error)
@@ -129,11 +129,11 @@ def status_and_detail(error: BaseException) -> tuple[int, str]:
         case errors.StoreUnavailableError() | errors.StoreLockedError():
             log.warning("A store does not answer: %s", error)
             return 503, "A case store does not answer. Try again in a moment."
-        case _ if _has_class("OperationalError", error) and not _is_sqlite_defect(error):
-            # An error of SQLite or PostgreSQL, which store threads.
+        case _ if _has_class_name(error, "OperationalError") and not _is_sqlite_defect(error):
+            # An error of SQLite or PostgreSQL, by the class's name: psycopg may not be installed.
             log.warning("The threads' database does not answer: %s", error)
             return 503, "The threads' database does not answer. Try again in a moment."
-        case _ if _has_class("DatabaseError", error):
+        case _ if _has_class_name(error, "DatabaseError"):
             log.error("The threads' database is damaged: %s", error)
             return 500, "The threads' database is damaged; see the service's log."
         case TimeoutError():
@@ -142,17 +142,17 @@ def status_and_detail(error: BaseException) -> tuple[int, str]:
     return 500, "The service failed to answer; see its log."
 
 
-def _has_class(name: str, error: BaseException) -> bool:
+def _has_class_name(error: BaseException, name: str) -> bool:
     return any(base.__name__ == name for base in type(error).__mro__)
 
 
 def _is_sqlite_defect(error: BaseException) -> bool:
-    """Return ``True`` for an error in SQL or a SQLite file; ``False`` for a failed disk or lock."""
+    """Return ``True`` if SQLite reports a wrong statement or file, not a failed disk or lock."""
     code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
     return type(error).__module__ == "sqlite3" and code == "SQLITE_ERROR"
 
 
-def install(app: FastAPI) -> None:
+def add_error_handlers(app: FastAPI) -> None:
     """Answer every error of a route with a problem document."""
 
     async def on_error(request: Request, error: Exception) -> Response:
@@ -178,19 +178,19 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(CasewrightError, on_error)
     app.add_exception_handler(TimeoutError, on_error)
     app.add_exception_handler(RequestValidationError, on_invalid)
-    # LangServe validates the inputs of a batch itself.
+    # LangServe itself validates a batch's inputs, and raises pydantic's own error.
     app.add_exception_handler(ValidationError, on_invalid)
     app.add_exception_handler(HTTPException, on_http_error)
 
 
 def _allowed_methods(app: FastAPI, request: Request) -> set[str]:
-    """Return the methods that OpenAPI allows for the path of a request."""
+    """Return the methods that OpenAPI lists for the path of a request."""
     paths = app.openapi()["paths"]
-    matching = templates(app, request.scope["path"])
-    return {method.upper() for template in matching for method in paths[template]}
+    templates = matching_templates(app, request.scope["path"])
+    return {method.upper() for template in templates for method in paths[template]}
 
 
-def templates(app: FastAPI, path: str) -> Iterator[str]:
+def matching_templates(app: FastAPI, path: str) -> Iterator[str]:
     """Yield the path templates in OpenAPI that match a path."""
     for template in app.openapi()["paths"]:
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path):
@@ -200,7 +200,7 @@ def templates(app: FastAPI, path: str) -> Iterator[str]:
 def invalid_detail(entries: Sequence[Any]) -> str:
     """Return a message about pydantic's errors in a request, without the request's values."""
     fields = [_invalid_field(entry) for entry in entries[:3]]
-    messages = "; ".join(f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields)
+    messages = "; ".join(f"{field['at'] or 'body'}: {field['message']}" for field in fields)
     return f"The request does not fit the schema: {messages}."
 
 
@@ -213,23 +213,23 @@ def _invalid_field(error: Any) -> dict[str, str]:
 
 
 class ErrorBoundary:
-    """Middleware that answers uncaught errors with a problem document, and keeps the connection."""
+    """Middleware that answers uncaught errors with a problem document, and closes no connection."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and answer its uncaught error."""
-        has_begun = False
+        """Pass a request on; answer an uncaught error unless the response has begun."""
+        response_has_begun = False
 
         async def record_and_send(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = True
+            nonlocal response_has_begun
+            response_has_begun = True
             await send(message)
 
         try:
             await self._app(scope, receive, record_and_send)
         except Exception as error:
-            if scope["type"] != "http" or has_begun:
+            if scope["type"] != "http" or response_has_begun:
                 raise
             await problem_response(*status_and_detail(error))(scope, receive, send)

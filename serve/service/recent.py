@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class TenantLru(Generic[T]):
-    """The most recently used items of all tenants, at most ``limit``.
+    """The most recently used items of all tenants, at most ``limit``; only ``put`` counts as use.
 
     Beyond the limit, the tenant with the most items loses its least recently used item, so that a
-    tenant with many items cannot evict those of a tenant with few.
+    tenant with many items cannot evict the items of a tenant with few.
     """
 
     def __init__(self, limit: int) -> None:
@@ -34,7 +34,7 @@ class TenantLru(Generic[T]):
         return evicted
 
     def get(self, tenant: str, key: str) -> T | None:
-        """Return a tenant's item by its key; ``None`` if it does not exist."""
+        """Return a tenant's item by its key; ``None`` if there is none."""
         items = self._items.get(tenant)
         return None if items is None else items.get(key)
 

@@ -1,4 +1,4 @@
-"""Deletes threads that are answered and have not been used for some days."""
+"""Deletes threads that are answered and have not been used for ``thread_days``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.runs import Runs
 
 SEARCH_INTERVAL_SECONDS = 3600.0
-#: Checkpoint ids contain their time as a number of ticks of 100 nanoseconds since this epoch.
+#: A checkpoint's id contains its time: the number of 100-nanosecond ticks since this epoch.
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 log = logging.getLogger("casewright.service")
 
 
 def first_id_after(when: datetime) -> str:
-    """Return a version-6 UUID (RFC 9562) above the ids of all checkpoints before a time."""
+    """Return a version-6 UUID (RFC 9562) that is above all ids of checkpoints before a time."""
     ticks = (when - _EPOCH) // timedelta(microseconds=1) * 10
     high_bits = ticks >> 12
     return f"{high_bits >> 16:08x}-{high_bits & 0xFFFF:04x}-6{ticks & 0xFFF:03x}-0000-000000000000"
@@ -58,11 +58,11 @@ async def retire(runs: Runs, find_older: FindOlder, before: datetime) -> int:
         config: Any = {"configurable": {"thread_id": key}}
         try:
             async with runs.locks.lock(key):
-                checkpoint, state = await runs.saver.aget_tuple(config), await runs.state(key)
+                stored, state = await runs.saver.aget_tuple(config), await runs.state(key)
                 if state is None or not state.is_answered:
                     continue
                 # The thread may have been used since the search.
-                if checkpoint.checkpoint["id"] < id_limit:
+                if stored.checkpoint["id"] < id_limit:
                     await runs.saver.adelete_thread(key)
                     deleted_count += 1
         except RefusedError:

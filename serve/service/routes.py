@@ -1,4 +1,4 @@
-"""The service's own routes: questions, threads, runs, retained answers, corrections and health."""
+"""Routes of the service: questions, threads, runs, retained answers, corrections and health."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from casewright.serve.service.events import MEDIA_TYPE, EventStream, event_lines
 from casewright.serve.service.models import AskBody, ResumeBody, ThreadId
 from casewright.serve.service.problems import RefusedError, answer_without_paths, responses
 from casewright.serve.service.repeats import Attempt
-from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_if_plan, unknown_thread
+from casewright.serve.service.runs import Runs, Waiting, no_thread_error, plan_steps, steps_if_plan
 from casewright.serve.service.tokens import tenant_of
 from casewright.stores import Case
 
-#: Maximum size of a request's body in bytes, by path: a saved run can be larger than a question.
+#: Maximum body size in bytes for these paths only: a saved run can be larger than a question.
 PATH_LIMITS = {"/runs/read": 8 * 1024 * 1024}
 #: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
 MAX_CORRECTION_BYTES = 64 * 1024 * 1024
@@ -37,7 +37,7 @@ READY_SECONDS = 5.0
 log = logging.getLogger("casewright.service")
 
 
-# These dependencies are coroutines, since FastAPI would call plain functions in a thread.
+# The next two functions are coroutines, since FastAPI would call plain functions in a thread.
 async def _runs(request: Request) -> Runs:
     runs: Runs = request.app.state.runs
     return runs
@@ -47,7 +47,7 @@ async def _tenant(request: Request) -> str:
     return tenant_of(request.scope)
 
 
-def reply(value: Mapping[str, Any], status: int = 200) -> Response:
+def json_response(value: Mapping[str, Any], status: int = 200) -> Response:
     """Return a JSON response with a value of JSON types, which is not validated."""
     body = json_text(value, separators=(",", ":"))
     return Response(body, status, media_type="application/json")
@@ -72,12 +72,12 @@ RunPath = Annotated[UUID, Path(description="The answer's run_id.")]
 
 
 def openapi(body: type[BaseModel], *errors: int, waits: bool = False) -> dict[str, Any]:
-    """Return the arguments of a route that describe its responses in OpenAPI.
+    """Return the arguments with which a route describes its responses in OpenAPI.
 
     Args:
         body: The response's body.
         errors: Statuses of errors, in addition to those of the middleware.
-        waits: Whether to add the response 202, for a run that waits for a reply.
+        waits: True to add the response 202, for a run that waits for a reply.
     """
     waiting_response = {"description": "The run waits for a reply.", "model": models.ThreadBody}
     accepted: dict[int | str, Any] = {202: waiting_response} if waits else {}
@@ -108,7 +108,7 @@ when mending adds steps |
 | `error` | a problem document |
 
 The last event is `done`, `waiting` or `error`. Only the text of `done` is final: its citations \
-are checked. It replaces the texts of `token`.
+are checked. This text replaces the texts of `token`.
 """
 _RUN_FILE_BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 _EVENT_SCHEMA = {
@@ -135,8 +135,8 @@ async def respond(runs: Runs, body: AskBody, tenant: str, attempt: Attempt | Non
         result = await runs.ask(body, tenant, attempt)
         if isinstance(result, Waiting):
             waiting = {"thread_id": body.thread_id, "status": "waiting", "question": body.question}
-            return reply({**waiting, "questions": result.questions}, 202)
-        return reply(result)
+            return json_response({**waiting, "questions": result.questions}, 202)
+        return json_response(result)
 
     return await runs.repeats.once(attempt, answer)
 
@@ -144,7 +144,7 @@ async def respond(runs: Runs, body: AskBody, tenant: str, attempt: Attempt | Non
 @asking.post("/plan", **openapi(models.PlannedBody), summary="Plan without running")
 async def plan(body: models.PlanBody, runs: TheRuns, tenant: TheTenant) -> Response:
     """Plan a question, and return the plan with its price: calls, time, cost and tokens."""
-    return reply(await runs.plan(body, tenant))
+    return json_response(await runs.plan(body, tenant))
 
 
 @asking.post(
@@ -172,7 +172,7 @@ async def stream(
 @threads.get("/{thread_id}", **openapi(models.ThreadBody, 404), summary="State of a thread")
 async def read_thread(thread_id: ThreadPath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Return the state of a thread's last run."""
-    return reply(await state_of(runs, thread_id, runs.thread_key(thread_id, tenant)))
+    return json_response(await state_of(runs, thread_id, runs.thread_key(thread_id, tenant)))
 
 
 @threads.post(
@@ -186,7 +186,7 @@ async def resume(
     """Continue a run after a crash or a disconnection, or reply to tools or to an approval.
 
     No finished step is repeated. A tool's question without a reply is asked again. If the reply to
-    an approval is a plan that is not valid, the approval is asked again with the reason.
+    an approval is a plan that is not valid, approval is asked for again with the reason.
     """
     content = body.model_dump(exclude_unset=True)
     attempt = runs.attempt(key, tenant, thread_id, "resume", content)
@@ -198,9 +198,9 @@ async def resume(
             # Another request may have continued the run meanwhile, but the response has the
             # questions at which this request's run stopped.
             waiting = {"status": "waiting", "questions": result.questions, "answer": None}
-            return reply({**state, **waiting}, 202)
+            return json_response({**state, **waiting}, 202)
         # The response has the steps, since a reply may have edited the plan.
-        return reply({**result, "plan_steps": steps_if_plan(result["plan"])})
+        return json_response({**result, "plan_steps": steps_if_plan(result["plan"])})
 
     return await runs.repeats.once(attempt, continue_run)
 
@@ -215,7 +215,7 @@ async def state_of(runs: Runs, thread_id: str, thread_key: str) -> dict[str, Any
     """Return a thread's state; raise ``RefusedError`` if there is no such thread."""
     thread = await runs.state(thread_key)
     if thread is None:
-        raise unknown_thread()
+        raise no_thread_error()
     if thread.is_answered:
         status = "answered"
     elif await runs.locks.is_locked(thread_key):
@@ -246,9 +246,9 @@ def _step_number(outcome: Mapping[str, Any]) -> int:
 async def about(runs: TheRuns) -> Response:
     """Return the domain with its tools, planner and generator."""
     parts, options = runs.parts, runs.options
-    # With tokens, the values may name users of another tenant.
+    # A service with tokens hides the values, which may name another tenant's users.
     scopes = {name: [] if options.tokens else list(values) for name, values in parts.scopes.items()}
-    return reply(
+    return json_response(
         {
             "version": __version__,
             "domain": parts.domain,
@@ -272,7 +272,7 @@ async def about(runs: TheRuns) -> Response:
     openapi_extra={"requestBody": _RUN_FILE_BODY},
 )
 async def read(request: Request) -> Response:
-    """Check a file of ``casewright ask --save``, and return it with its plan's steps."""
+    """Check a file of ``casewright ask --save``, and return its run with the plan's steps."""
     return await asyncio.to_thread(_read_run, await request.body())
 
 
@@ -281,13 +281,13 @@ def _read_run(body: bytes) -> Response:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
         raise RefusedError(422, "The file is not a saved run: it is not UTF-8.") from None
-    saved_run = parse_run(text, "The file")
+    saved = parse_run(text, "The file")
     try:
-        steps = plan_steps(saved_run.answer.plan)
-        answer = saved_run.answer.to_json()
-        return reply({"question": saved_run.question, "answer": answer, "plan_steps": steps})
+        steps = plan_steps(saved.answer.plan)
+        answer = saved.answer.to_json()
+        return json_response({"question": saved.question, "answer": answer, "plan_steps": steps})
     except PlanError as error:
-        # The page cannot draw an invalid plan; `casewright show` prints its text.
+        # The page cannot draw an invalid plan; `casewright show` prints the plan's text.
         raise RefusedError(422, f"The file is a damaged run: {cleaned(str(error), 200)}") from None
     except RecursionError:
         raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None
@@ -303,7 +303,7 @@ async def cases(
     """Return the tenant's retained answers, the newest first."""
     answers = await runs.list_retained(tenant)
     page = [_case_body(case) for case in answers[offset : offset + limit]]
-    return reply({"total": len(answers), "cases": page})
+    return json_response({"total": len(answers), "cases": page})
 
 
 @retained.get("/cases/{case_id}", **openapi(models.CaseBody, 404), summary="Retained answer")
@@ -314,7 +314,7 @@ async def case(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> Response:
         answer = await asyncio.to_thread(runs.answer_store.get, tenant, str(case_id))
     if answer is None:
         raise RefusedError(404, "There is no such case.")
-    return reply(_case_body(answer))
+    return json_response(_case_body(answer))
 
 
 @retained.delete(
@@ -332,11 +332,11 @@ async def delete(case_id: CasePath, runs: TheRuns, tenant: TheTenant) -> None:
 )
 async def approve(run_id: RunPath, runs: TheRuns, tenant: TheTenant) -> Response:
     """Retain the answer of one of the tenant's latest runs as a case."""
-    return reply(await runs.approve(str(run_id), tenant))
+    return json_response(await runs.approve(str(run_id), tenant))
 
 
 def _case_body(case: Case) -> dict[str, Any]:
-    """Return a retained answer, which is stored as a case, as a ``CaseBody``."""
+    """Return the fields of ``CaseBody`` for a case that holds a retained answer."""
     return {
         "id": case.id,
         "question": case.problem["question"],
@@ -348,9 +348,9 @@ def _case_body(case: Case) -> dict[str, Any]:
 
 @corrections.post("/corrections", **openapi(models.CorrectedBody, 409), summary="Correct a plan")
 async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant) -> Response:
-    """Store a question with its right plan as an annotated message, an example for planners.
+    """Store a question with its right plan as an annotated message.
 
-    The plan is checked against the tools. Planners use the example only once the operator adds it.
+    The plan is checked against the tools. The operator decides whether planners use the message.
     """
     file = runs.options.corrections_file
     if file is None:
@@ -361,7 +361,7 @@ async def correct(body: models.CorrectionBody, runs: TheRuns, tenant: TheTenant)
         body.question, body.plan, runs.parts.toolbox, body.context, history, tenant
     )
     outcome = await asyncio.to_thread(_store_correction, file, record)
-    return reply({"id": record["id"], "outcome": outcome})
+    return json_response({"id": record["id"], "outcome": outcome})
 
 
 def _store_correction(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
@@ -372,7 +372,7 @@ def _store_correction(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
 @health.get("/healthz", **openapi(models.HealthBody), summary="Alive")
 async def alive() -> Response:
     """Return the status ``alive`` while the process answers."""
-    return reply({"status": "alive"})
+    return json_response({"status": "alive"})
 
 
 @health.head("/readyz", include_in_schema=False)
@@ -388,7 +388,7 @@ async def ready(request: Request) -> Response:
     except Exception as error:
         log.warning("The service is not ready: %s", error)
         raise RefusedError(503, "A store or the threads' database does not answer.") from error
-    return reply({"status": "ready"})
+    return json_response({"status": "ready"})
 
 
 async def _wait_for_stores(request: Request, runs: Runs) -> None:
@@ -396,7 +396,7 @@ async def _wait_for_stores(request: Request, runs: Runs) -> None:
     store_check: asyncio.Future[None] | None = getattr(request.app.state, "store_check", None)
     if store_check is None or store_check.done():
         store_check = asyncio.ensure_future(asyncio.to_thread(_check_stores, runs))
-        # The callback retrieves the exception even if no request waits any more.
+        # Without this callback, asyncio would log an exception that no request waits for.
         store_check.add_done_callback(lambda check: check.cancelled() or check.exception())
         request.app.state.store_check = store_check
     await asyncio.shield(store_check)
@@ -404,7 +404,7 @@ async def _wait_for_stores(request: Request, runs: Runs) -> None:
 
 def _check_stores(runs: Runs) -> None:
     for store in runs.parts.stores.values():
-        if not is_unopened(store):
+        if not is_unopened(store):  # The check must not open a store.
             store.count()
     if runs.answer_store is not None:
         runs.answer_store.check()

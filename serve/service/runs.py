@@ -1,4 +1,4 @@
-"""Plans, answers and resumes questions for all routes of the service, including LangServe's."""
+"""Plans and answers questions, and resumes runs, for all routes, including LangServe's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from casewright.serve.service.problems import RefusedError, answer_without_paths
 from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.repeats import Attempt, Repeats, attempt_of
 from casewright.serve.service.thread_locks import ThreadLocks
-from casewright.serve.service.thread_state import ATTEMPT, ThreadState, thread_state
+from casewright.serve.service.thread_state import REQUEST_ID, ThreadState, thread_state
 from casewright.serve.session.scopes import require_all_fields, scope_of
 from casewright.serve.session.threaded import run_in_threads
 from casewright.stores import Case
@@ -58,9 +58,9 @@ class Waiting:
 class Runs:
     """Runs questions on graphs that are compiled once per service.
 
-    A question with a thread runs with the checkpointer ``saver``, other questions run without one.
-    By default, the locks of threads and ``store``, which keeps the responses to repeated requests,
-    are in memory. ``answers`` is the store of retained answers, if the service retains any.
+    Only questions with a thread run with the checkpointer ``saver``. ``store`` keeps the responses
+    to repeated requests. By default, ``store`` and the locks of threads are in memory. ``answers``
+    is the store of retained answers, if the service retains any.
     """
 
     def __init__(
@@ -81,8 +81,8 @@ class Runs:
         self.metrics = metrics or Metrics()
         self.repeats = Repeats(store or InMemoryStore(), bounded=options.threads_in_memory)
         # The question and the answer of a run, without paths of this machine, by the run's id.
-        self._recent: TenantLru[tuple[str, Mapping[str, Any]]] = TenantLru(MAX_RECENT)
-        self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
+        self._recent_runs: TenantLru[tuple[str, Mapping[str, Any]]] = TenantLru(MAX_RECENT)
+        self._recent_threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
         self._read_locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots = Slots(options.max_concurrency, options.tenant_concurrency)
         self._pool = ThreadPoolExecutor(options.compute_threads, "casewright-compute")
@@ -109,18 +109,18 @@ class Runs:
             InputError: Question, context, history, scope or budget is invalid.
             PlanError: The planner's plan is not valid.
         """
-        context = self._context(body.scope, tenant, limits=body.budget)
-        limits, toolbox = self._limits.within(context.limits), self.parts.toolbox
-        check_tools(context.limits, toolbox)
+        run_context = self._run_context(body.scope, tenant, limits=body.budget)
+        limits, toolbox = self._limits.within(run_context.limits), self.parts.toolbox
+        check_tools(run_context.limits, toolbox)
         request = PlanRequest(
             body.question, toolbox, dict(body.context), _turns(body), max_steps=limits.steps
         )
-        planner = context.planner or self._planner
+        planner = run_context.planner or self._planner
         async with self._slots.hold(tenant):
             with self.metrics.track_run():
                 planning = plan_within(planner, request, limits, self._latencies.seconds())
                 plan, planner_json = await arun(planning)
-        self.metrics.count_phase("planning", planner_json["milliseconds"])
+        self.metrics.record_phase("planning", planner_json["milliseconds"])
         request.validate(plan)
         return {"plan": str(plan), "plan_steps": plan_steps(str(plan)), "planner": planner_json}
 
@@ -166,51 +166,53 @@ class Runs:
             RefusedError: There is no such thread, it is busy, or its run has ended.
         """
         key = self.thread_key(thread_id, tenant)
-        # The scope is not stored, and a default scope could be that of another person.
-        context = self._context(body.scope, tenant, is_resumed=True)
+        # The request gives the scope: none is stored, and a default could be another person's.
+        run_context = self._run_context(body.scope, tenant, is_resumed=True)
         async with self.locks.lock(key):
             thread = await self.state(key)
             if thread is None:
-                raise unknown_thread()
+                raise no_thread_error()
             run_id = thread.values.get("run_id")
-            is_retry = attempt is not None and run_id is not None and attempt.run == run_id
+            is_retry = attempt is not None and run_id is not None and attempt.run_id == run_id
             command = _resumption(thread, body, is_retry=is_retry)
-            await self._threads.mark_used(tenant, key, self.locks.keys)
+            await self._recent_threads.mark_used(tenant, key, self.locks.locked_keys)
             async with self._slots.hold(tenant):
                 if attempt is not None:
                     await self.repeats.begin(attempt, run_id)
-                if thread.is_idle and command is None:
+                if thread.is_idle and command is None:  # An earlier attempt resumed the run.
                     state = thread.final_state
                 else:
                     state = {}
-                    inputs, config = cast("Any", command), _config(key, thread.attempt_id)
-                    chunks = self.graph.astream(inputs, config, context=context, stream_mode=_MODES)
+                    inputs, config = cast("Any", command), _config(key, thread.request_id)
+                    chunks = self.graph.astream(
+                        inputs, config, context=run_context, stream_mode=_MODES
+                    )
                     async for _ in self._graph_events(chunks, state, emit=False):
                         pass
-        question = AskBody.model_construct(
+        ask_body = AskBody.model_construct(
             question=str(thread.values["question"]),
             context=thread.values.get("context") or {},
             history=thread.values.get("history") or [],
         )
-        return await self._result(state, question, tenant, thread_id)
+        return await self._result(state, ask_body, tenant, thread_id)
 
     async def forget(self, thread_id: str, tenant: str) -> None:
         """Delete a thread; raise ``RefusedError`` if it does not exist or is busy."""
         key = self.thread_key(thread_id, tenant)
         async with self.locks.lock(key):
-            # A damaged thread can be deleted too.
+            # A damaged thread can also be deleted.
             with suppress(StoreDamagedError, ValueError):
                 if await self.saver.aget_tuple(_config(key)) is None:
-                    raise unknown_thread()
+                    raise no_thread_error()
             await self.saver.adelete_thread(key)
             await self.repeats.forget(key)
-            self._threads.forget(tenant, key)
+            self._recent_threads.forget(tenant, key)
 
     async def approve(self, run_id: str, tenant: str) -> dict[str, Any]:
-        """Retain the answer of a recent run as a case at its user's request; return the outcome."""
+        """Retain the answer of a recent run that a user approved; return the outcome."""
         if self.answer_store is None or self.options.retain == "off":
             raise RefusedError(409, "Answers are not retained here: the setting retain is off.")
-        run = self._recent.get(tenant, run_id)
+        run = self._recent_runs.get(tenant, run_id)
         if run is None:
             raise RefusedError(404, "No such run is among the recently answered runs.")
         return await self._retain(*run, tenant, "approved")
@@ -218,7 +220,7 @@ class Runs:
     async def list_retained(self, tenant: str) -> list[Case]:
         """Return a tenant's retained answers, the newest first.
 
-        Reads of one tenant run one after another, even if a client disconnects during its read.
+        A tenant's reads run one at a time, so that a client cannot start many by disconnecting.
         """
         if self.answer_store is None:
             return []
@@ -229,11 +231,11 @@ class Runs:
         return await asyncio.shield(reading)
 
     def attempt(
-        self, request_key: str | None, tenant: str, thread_id: str | None, *content: Any
+        self, idempotency_key: str | None, tenant: str, thread_id: str | None, *content: Any
     ) -> Attempt | None:
-        """Return the attempt of a request with an ``Idempotency-Key``; see ``attempt_of``."""
+        """Return the attempt of a request; see ``attempt_of``."""
         thread = None if thread_id is None else self.thread_key(thread_id, tenant)
-        return attempt_of(request_key, self.parts.domain, tenant, thread, *content)
+        return attempt_of(idempotency_key, self.parts.domain, tenant, thread, *content)
 
     async def state(self, key: str) -> ThreadState | None:
         """Return the state of a thread; ``None`` if it is not stored."""
@@ -252,38 +254,39 @@ class Runs:
         *,
         emit: bool = True,
     ) -> AsyncGenerator[Event, None]:
-        """Run the graph for a question; yield events, and write its last state to ``state``.
+        """Run the graph for a question; yield events, and write the last state to ``state``.
 
-        Without ``emit``, the metrics count the graph's events, and no event is yielded.
+        Without ``emit``, no event is yielded, but the metrics still count the graph's events.
         """
         inputs: Any = {"question": body.question, "context": dict(body.context)}
         inputs["history"] = _turns(body)
         limits = {**(body.budget or {}), **({"deadline": body.deadline} if body.deadline else {})}
-        context = self._context(body.scope, tenant, limits=limits, approve=body.approve)
-        context = replace(context, mend=body.mend)
+        run_context = self._run_context(body.scope, tenant, limits=limits, approve=body.approve)
+        run_context = replace(run_context, mend=body.mend)
         if isinstance(body, models.PinnedAsk):
-            context = replace(context, planner=body.planner)
+            run_context = replace(run_context, planner=body.planner)
         elif isinstance(body, models.WrittenPlanBody):
-            context = replace(context, planner=FixedPlanner(self._read_plan(body), "run_plan"))
+            planner = FixedPlanner(self._read_plan(body), name="run_plan")
+            run_context = replace(run_context, planner=planner)
         graph, config, key = self._graph_without_threads, None, None
         if body.thread_id is not None:
             key = self.thread_key(body.thread_id, tenant)
-            graph, config = self.graph, _config(key, attempt.id if attempt else None)
+            graph, config = self.graph, _config(key, attempt.request_id if attempt else None)
         async with self.locks.lock(key):
             if key is not None:
-                await self._threads.mark_used(tenant, key, self.locks.keys)
+                await self._recent_threads.mark_used(tenant, key, self.locks.locked_keys)
             async with self._slots.hold(tenant):
                 last_run = await self.state(key) if key and attempt else None
-                if last_run and attempt and last_run.attempt_id == attempt.id:
+                if last_run and attempt and last_run.request_id == attempt.request_id:
                     if last_run.is_idle:
                         state.update(last_run.final_state)
                         return
                     # Without inputs, the graph continues the earlier attempt's run.
                     inputs = None
                 elif key is not None:
-                    await self._threads.begin_run(key)
+                    await self._recent_threads.begin_run(key)
                 modes = self._modes if emit else _MODES
-                chunks = graph.astream(inputs, config, context=context, stream_mode=modes)
+                chunks = graph.astream(inputs, config, context=run_context, stream_mode=modes)
                 async for event in self._graph_events(chunks, state, emit=emit):
                     yield event
 
@@ -307,7 +310,7 @@ class Runs:
                             has_tokens = True
                             yield Event("token", {"text": text})
                     elif isinstance(chunk, Mapping):
-                        self.metrics.count_event(chunk)
+                        self.metrics.record_event(chunk)
                         events = _run_events(chunk, paths, has_tokens=has_tokens) if emit else ()
                         for event in events:
                             yield event
@@ -333,7 +336,7 @@ class Runs:
         planner = None
         if self.answer_store is not None and self.options.retain != "off":
             planner = PlanReusingPlanner(self._planner, self.answer_store, tenant, self._pool)
-        # Only a service without tokens, for trials, has default values of scope fields.
+        # Scope fields have defaults only in a service without tokens, which is for trials.
         if is_resumed or self.options.tokens:
             require_all_fields(self.parts.scopes, scope)
         scope = {**scope_of(self.parts.scopes, scope), "tenant": tenant}
@@ -350,17 +353,14 @@ class Runs:
             return Waiting(thread.questions if thread is not None else [])
         answer = answer_without_paths(state["answer"])
         result = {**answer, "thread_id": thread_id, "retained": None}
-        if (
-            self.options.retain == "off"
-            or self.answer_store is None
-            or body.history
-            or body.context
-        ):
+        can_retain = self.options.retain != "off" and self.answer_store is not None
+        # Retained answers are found by their question alone, without history and context.
+        if not can_retain or body.history or body.context:
             return result
         if isinstance(body, (models.PinnedAsk, models.WrittenPlanBody)):
             # The client chose the plan, which no later question may reuse.
             return result
-        self._recent.put(tenant, str(answer["run_id"]), (body.question, answer))
+        self._recent_runs.put(tenant, str(answer["run_id"]), (body.question, answer))
         if self.options.retain == "verified":
             result["retained"] = await self._retain(body.question, answer, tenant, "verified")
         return result
@@ -378,7 +378,7 @@ def _turns(body: PlanBody) -> list[Turn]:
     return [Turn(question=turn.question, answer=turn.answer) for turn in body.history]
 
 
-def unknown_thread() -> RefusedError:
+def no_thread_error() -> RefusedError:
     """Return the error for a thread that does not exist, or belongs to another tenant."""
     return RefusedError(404, "There is no such thread.")
 
@@ -404,18 +404,19 @@ def steps_if_plan(text: str | None) -> list[dict[str, Any]]:
         return []
 
 
-def _config(key: str, attempt_id: str | None = None) -> Any:
-    metadata = {"metadata": {ATTEMPT: attempt_id}} if attempt_id else {}
+def _config(key: str, request_id: str | None = None) -> Any:
+    metadata = {"metadata": {REQUEST_ID: request_id}} if request_id else {}
     return {"configurable": {"thread_id": key}, **metadata}
 
 
 def _resumption(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Command[Any] | None:
     """Return the command that resumes a thread; ``None`` if there is no new reply.
 
-    ``is_retry`` is true if an earlier attempt of this request may already have sent the replies.
+    Raise ``RefusedError`` if the replies do not fit the thread. ``is_retry`` is true if an earlier
+    attempt of this request may already have sent the replies.
     """
-    replies, ids = body.replies or {}, thread.interrupt_ids
-    open_replies = {ids[question]: reply for question, reply in replies.items() if question in ids}
+    replies, interrupt_ids = body.replies or {}, thread.interrupt_ids
+    open_replies = {interrupt_ids[id_]: replies[id_] for id_ in replies if id_ in interrupt_ids}
     if open_replies and (is_retry or len(open_replies) == len(replies)):
         return Command(resume=open_replies)
     if is_retry:
@@ -434,7 +435,7 @@ def _resumption(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Com
 def _run_events(chunk: Mapping[str, Any], paths: set[str], *, has_tokens: bool) -> Iterator[Event]:
     """Yield the service's events for an event of the graph; ignore events that a tool wrote.
 
-    ``paths`` collects the file paths in errors. With ``has_tokens``, the answer's text was sent.
+    ``paths`` collects the file paths in errors. If ``has_tokens``, the answer's text was sent.
     """
     name = chunk.get("event")
     if name == "plan":

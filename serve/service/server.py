@@ -29,15 +29,15 @@ from casewright.serve.service.connections import (
 #: Time for cancelled work to end after a request's deadline; then the connection is closed.
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
-#: Maximum number of log lines from one place in the code in WINDOW_SECONDS.
+#: Maximum number of log lines from one place in the code within WINDOW_SECONDS.
 MAX_LINES = 20
 WINDOW_SECONDS = 60.0
 
 
 class _Server(uvicorn.Server):
-    """A server that waits for open requests at a signal, and then exits normally.
+    """A server that, at a signal, waits until open requests end, and then exits normally.
 
-    Uvicorn itself raises the signal again when it ends, which would kill the process.
+    With its own ``handle_exit``, Uvicorn would raise the signal again and so kill the process.
     """
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
@@ -52,13 +52,13 @@ class _Server(uvicorn.Server):
             listener.listen(BACKLOG)
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % 10 == 0:
+        if counter % 10 == 0:  # Uvicorn ticks ten times a second.
             self._connections.end_overdue()
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # LangServe's sse-starlette replaces ``uvicorn.Server.handle_exit`` to end streams at once;
-        # it does not replace this override. Only a second signal ends open requests at once.
+        # LangServe's sse-starlette replaces ``uvicorn.Server.handle_exit`` to end streams at once,
+        # but not this override. Only a second signal ends open requests at once.
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -66,8 +66,8 @@ class _Server(uvicorn.Server):
 def listening_socket(host: str, port: int, *, share: bool = False) -> socket.socket:
     """Return a listening socket; port 0 takes a free port.
 
-    With ``share``, other services of this user can listen on the port too: the system gives each
-    new connection to one of them. Raise ``InputError`` if listening fails.
+    With ``share``, other services of this user can also listen on the port: the system gives each
+    new connection to one of the services. Raise ``InputError`` if listening fails.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -76,8 +76,8 @@ def listening_socket(host: str, port: int, *, share: bool = False) -> socket.soc
         )
     except (OSError, OverflowError) as error:
         raise InputError(_listen_error(host, port, error)) from error
-    # Connections inherit TCP_NODELAY, which asyncio sets only on sockets that name TCP as protocol.
-    # Without it, a body would wait some 40 ms for the acknowledgement of its headers.
+    # Connections inherit TCP_NODELAY; asyncio sets it only on sockets that name TCP as protocol.
+    # Without TCP_NODELAY, a body would wait some 40 ms until its headers are acknowledged.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
@@ -151,6 +151,8 @@ def run(
 
 @dataclass(slots=True)
 class _Window:
+    """A time window for the log lines of one place and exception class."""
+
     end_time: float
     written_count: int = 0
     omitted_count: int = 0
@@ -160,7 +162,7 @@ class RepeatedLineFilter(logging.Filter):
     """A filter that omits log lines that one place in the code writes too often.
 
     Otherwise, an error in every request would fill the disk. A time window counts the lines with
-    the same place and exception class; the first line after it states how many were omitted.
+    the same place and exception class; the first line after the window states the omitted number.
     """
 
     def __init__(self, limit: int = MAX_LINES, seconds: float = WINDOW_SECONDS) -> None:
@@ -188,7 +190,7 @@ class RepeatedLineFilter(logging.Filter):
 
 
 def configure_logging(level: str) -> None:
-    """Write log lines of at least this level to stderr; ``debug`` omits no repeated line."""
+    """Write log lines of at least this level to stderr; only ``debug`` keeps all repeated lines."""
     handler = logging.StreamHandler(sys.stderr)
     if level != "debug":
         handler.addFilter(RepeatedLineFilter())

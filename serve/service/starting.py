@@ -38,7 +38,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
     """
     loaded = load_settings(config, **flags)
     settings = loaded.settings
-    # Threads are in a file or a database. A flag for one also clears a setting of the other.
+    # Threads are in a file or a database. A flag for the one clears the setting for the other.
     if flags.get("threads_url") is not None:
         settings = settings.model_copy(update={"threads_file": None})
     elif flags.get("threads_file") is not None:
@@ -50,7 +50,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
             "tokens; casewright config shows their origin."
         )
     check_exposure(settings.host, tokens, without_tokens=settings.without_tokens)
-    # If true, texts of concurrent questions share a run of the encoder's network.
+    # If ``shared_runs`` is true, texts of concurrent questions are encoded together.
     Bert.shares_runs = settings.shared_runs
     chosen = chosen_parts(loaded)
     refuse_single_user_planner(chosen.planner)
@@ -75,7 +75,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             answers = stack.enter_context(closing(AnswerStore(session.encoder, folder)))
         app = create_app(parts, options, answers)
-        # These objects live until the end; to search them for garbage would delay requests.
+        # All objects so far live until the end; to search them for garbage would delay requests.
         gc.collect()
         gc.freeze()
         run(app, server_socket, **settings.model_dump(include=_RUN_SETTINGS))

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 
 from casewright.errors import DependencyError, InputError
 
-_VARIABLE = "OTEL_TRACES_EXPORTER"
+_ENV_NAME = "OTEL_TRACES_EXPORTER"
 
 
 @contextmanager
 def export_spans() -> Iterator[None]:
-    """Export this process's spans while the context lasts; send the remaining spans at its end.
+    """Export this process's spans while the context lasts; at the end, send the remaining spans.
 
     Raises:
         DependencyError: The extra ``otel`` is not installed.
-        InputError: ``OTEL_TRACES_EXPORTER`` is neither ``otlp``, ``console`` nor ``none``.
+        InputError: ``OTEL_TRACES_EXPORTER`` is not ``otlp``, ``console`` or ``none``.
     """
     try:
         from opentelemetry import trace
@@ -29,13 +29,13 @@ def export_spans() -> Iterator[None]:
         raise DependencyError(
             "Spans need OpenTelemetry's SDK. Run: pip install 'casewright[otel]'"
         ) from error
-    has_name = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get(
+    has_service_name = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
     )
-    attributes = {} if has_name else {"service.name": "casewright"}
+    attributes = {} if has_service_name else {"service.name": "casewright"}
     provider = TracerProvider(resource=Resource.create(attributes))
     exporter: export.SpanExporter
-    match os.environ.get(_VARIABLE) or "otlp":
+    match os.environ.get(_ENV_NAME) or "otlp":
         case "otlp":
             exporter = OTLPSpanExporter()
         case "console":
@@ -43,8 +43,8 @@ def export_spans() -> Iterator[None]:
         case "none":
             yield
             return
-        case name:
-            raise InputError(f"{_VARIABLE}={name:.80} is unknown. Give otlp, console or none.")
+        case other:
+            raise InputError(f"{_ENV_NAME}={other:.80} is unknown. Give otlp, console or none.")
     provider.add_span_processor(export.BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     try:

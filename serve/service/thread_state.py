@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from casewright.errors import one_line
-from casewright.serve.service.checkpoint_sums import damaged_thread
+from casewright.serve.service.checkpoint_sums import damaged_thread_error
 
-#: The graph's nodes in their order, after LangGraph's input node; revise may lead back to plan.
+#: LangGraph's input node, then the graph's nodes in their order; revise may lead back to plan.
 NODES = ("__start__", "plan", "approve", "execute", "revise", "retain", "generate")
 #: LangGraph's channel that holds a step task's return value until the execute node ends.
-_RETURNED = "__return__"
+_RETURN_CHANNEL = "__return__"
 #: LangGraph's channel that holds the interrupts of a task.
-_INTERRUPT = "__interrupt__"
-#: Metadata field of a run's checkpoints: the id of the attempt (one try of a request) that began
-#: the run, if the request had an Idempotency-Key.
-ATTEMPT = "casewright_request"
+_INTERRUPT_CHANNEL = "__interrupt__"
+#: Metadata field of a run's checkpoints: the id of the request that began the run, if the request
+#: had an Idempotency-Key; see ``Attempt.request_id``.
+REQUEST_ID = "casewright_request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class ThreadState:
         ended_count: Number of the ``NODES`` that have ended, from the first.
         values: The graph's state. Until a node ends, the values that it writes are still those of
             an earlier run.
-        outcomes: The finished steps as JSON types, in the order in which they ended.
-        questions: The open questions of tools or an approval, each with the ``id`` for a reply.
-        interrupt_ids: LangGraph's id of an interrupt, by the ``id`` of its question.
-        attempt_id: The id of the attempt that began the run, if its request had an Idempotency-Key.
+        outcomes: Outcomes of finished steps in JSON types; the first step that ended comes first.
+        questions: Open questions of tools or an approval; each has an ``id``, which a reply names.
+        interrupt_ids: Maps the ``id`` of a question to LangGraph's id of the interrupt.
+        request_id: The id of the request that began the run, if the request had an Idempotency-Key.
     """
 
     ended_count: int
@@ -39,7 +39,7 @@ class ThreadState:
     outcomes: Sequence[Mapping[str, Any]]
     questions: Sequence[Mapping[str, Any]]
     interrupt_ids: Mapping[str, str]
-    attempt_id: str | None
+    request_id: str | None
 
     @property
     def is_answered(self) -> bool:
@@ -72,7 +72,7 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         snapshot = await graph.aget_state(config)
         checkpoint = await saver.aget_tuple(config)
     except (ValueError, LookupError, TypeError) as error:
-        raise damaged_thread(one_line(error)) from error
+        raise damaged_thread_error(one_line(error)) from error
     if checkpoint is None:
         return None
     task_nodes = [task.name for task in snapshot.tasks if task.name in NODES]
@@ -85,10 +85,10 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         # The state has the values of an earlier run, and not yet the new input.
         values = {**values, **checkpoint.checkpoint["channel_values"].get(NODES[0], {})}
     if "question" not in values:
-        # The first checkpoint was deleted during the run.
+        # The first checkpoint, with the question, was deleted during the run.
         return None
     writes = checkpoint.pending_writes or ()
-    returned = {task: value for task, channel, value in writes if channel == _RETURNED}
+    returned = {task: value for task, channel, value in writes if channel == _RETURN_CHANNEL}
     earlier_outcomes: Sequence[Mapping[str, Any]] = ()
     # While replanned steps run, the state has the earlier steps' outcomes.
     execute_index = NODES.index("execute")
@@ -105,7 +105,7 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         outcomes=[*earlier_outcomes, *returned.values()],
         questions=[{"id": id_, "question": item.value} for id_, item in interrupts.items()],
         interrupt_ids={id_: item.id for id_, item in interrupts.items()},
-        attempt_id=(snapshot.metadata or {}).get(ATTEMPT),
+        request_id=(snapshot.metadata or {}).get(REQUEST_ID),
     )
 
 
@@ -114,15 +114,15 @@ def _open_interrupts(
 ) -> list[Any]:
     """Return the interrupts without a reply, in the order of their steps.
 
-    Only interrupts of the steps' own tasks are read. The execute node stores copies when it stops
-    for replies. If the process was killed after a reply, but before the node stopped again, a copy
-    may be of an interrupt that has a reply.
+    Only interrupts of the steps' own tasks are read. The execute node also stores interrupts
+    when it stops for replies. If the process was killed after a reply, but before the node stopped
+    again, the execute node's interrupts may include one that has a reply.
     """
     execute_tasks = {task.id for task in snapshot.tasks if task.name == "execute"}
     unanswered = [
         interrupt
         for task, channel, interrupts in writes
-        if channel == _INTERRUPT and task not in execute_tasks and task not in returned
+        if channel == _INTERRUPT_CHANNEL and task not in execute_tasks and task not in returned
         for interrupt in interrupts
     ]
     ids = [interrupt.id for interrupt in snapshot.interrupts]

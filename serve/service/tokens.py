@@ -35,7 +35,7 @@ def tenant_of(scope: Scope) -> str:
 class Tokens:
     """Finds the tenant of a token; the object is false if the service started without tokens.
 
-    A token is compared with all tokens in constant time, by their digests. ``changed_tokens``
+    A request's token is compared with all tokens in constant time, by digest. ``changed_tokens``
     returns the tokens if they have changed, else ``None``; it is called at most once per second.
     """
 
@@ -74,8 +74,8 @@ class Tokens:
 class Authentication:
     """Middleware that refuses requests without a known token, before their body is read.
 
-    Without tokens, every request has the tenant ``local``. Requests that a web page may have sent
-    are refused if ``Host`` is no loopback address (DNS rebinding), or ``Origin`` is another host.
+    Without tokens, every request has the tenant ``local``, and a request is refused if its ``Host``
+    (DNS rebinding) or ``Origin`` is no loopback address: a foreign web page may have sent it.
     """
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens) -> None:
@@ -114,7 +114,7 @@ def is_open(scope: Scope) -> bool:
 
 
 def check_exposure(host: str, tokens: Mapping[str, Grant], *, without_tokens: bool) -> None:
-    """Raise ``InputError`` if a service without tokens may not listen on an address."""
+    """Without tokens, raise ``InputError`` unless the flag is set and ``host`` is loopback."""
     if tokens:
         return
     if not without_tokens:
@@ -143,17 +143,17 @@ def _foreign_page_reason(headers: Headers) -> str:
     """Return the reason to refuse a request of a foreign web page; empty for other requests."""
     if not is_loopback(_host_name(headers.get("host", ""))):
         return "Without tokens the service answers on a loopback address only."
-    # Browsers send Origin with every POST; "null" stands for an undisclosed page.
+    # Browsers send Origin with every POST; "null", for an undisclosed page, is refused.
     origin = headers.get("origin")
     if origin is not None and not is_loopback(_host_name(origin.partition("://")[2])):
         return "Without tokens the service answers no web page of another host."
     return ""
 
 
-def _host_name(header: str) -> str:
-    if header.startswith("["):
-        return header[1:].partition("]")[0]
-    return header.partition(":")[0].lower()
+def _host_name(host_and_port: str) -> str:
+    if host_and_port.startswith("["):
+        return host_and_port[1:].partition("]")[0]
+    return host_and_port.partition(":")[0].lower()
 
 
 def _digest(token: str) -> bytes:

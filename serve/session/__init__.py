@@ -1,1 +1,1 @@
-"""Sessions: open domains with planner, generator and scope."""
+"""Opens a domain with a planner as a session, and answers questions in the session."""

@@ -40,7 +40,7 @@ def ask(
         planner: Name of a planner, as for ``--planner``; by default the domain's planner.
         generator: Name of a generator, as for ``--generator``.
         full: Quote whole results, if no language model writes the answer.
-        mend: Replanning after steps that failed or found nothing; see ``build_graph``.
+        mend: After which steps to replan: none, failed, or also empty ones; see ``build_graph``.
         deadline: Seconds after which the answer is written from the evidence found so far.
 
     Raises:

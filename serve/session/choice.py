@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChosenParts:
-    """A domain, with the names of a session's planner, generator, encoder and judge (``feedback``).
+    """A domain, with the other parts of a session by name.
 
-    ``None`` means the packaged encoder, or no judge. ``model`` configures the planner's model.
+    Attributes:
+        encoder: ``None`` for the packaged encoder.
+        model: Settings of the planner's model.
+        judge: The judge of relevance feedback; ``None`` for no feedback.
     """
 
     domain: Domain
@@ -26,7 +29,7 @@ class ChosenParts:
     generator: str
     encoder: str | None
     model: ModelSettings
-    feedback: str | None
+    judge: str | None
 
 
 def read_chosen_parts(
@@ -54,9 +57,7 @@ def chosen_domain(loaded: Loaded) -> Domain:
 
 
 def chosen_parts(loaded: Loaded, domain: Domain | None = None) -> ChosenParts:
-    """Return the parts that loaded settings choose.
-
-    This process's folders of stores and caches are set too.
+    """Return the parts that loaded settings choose; also set the folders of stores and caches.
 
     A setting that does not apply to the domain or the planner is ignored, so that one settings file
     serves all domains and planners. ``open_session`` refuses a flag that does not apply.
@@ -70,12 +71,12 @@ def chosen_parts(loaded: Loaded, domain: Domain | None = None) -> ChosenParts:
     domain = domain or chosen_domain(loaded)
     planner, adapter = settings.planner, settings.adapter
     if origins["adapter"].kind == "flag" and origins["planner"].kind != "flag":
-        # The adapter chooses the planner if the planner of the settings takes no adapter.
+        # If the settings' planner takes no adapter, choose a planner for the adapter.
         takes_adapter = planner is not None and "adapter" in named_planner(planner).takes
         planner, adapter = planner_for_adapter(planner if takes_adapter else None, adapter)
     planner = planner or default_planner(domain)
     not_applicable = {"adapter", "device", "dtype"} - named_planner(planner).takes
-    if domain.looping is None:
+    if domain.looping is None:  # The domain's searches take no judge.
         not_applicable.add("feedback")
 
     def if_applicable(name: str, value: str | None) -> str | None:
@@ -83,5 +84,5 @@ def chosen_parts(loaded: Loaded, domain: Domain | None = None) -> ChosenParts:
 
     device, dtype = if_applicable("device", settings.device), if_applicable("dtype", settings.dtype)
     model = ModelSettings(if_applicable("adapter", adapter), device, dtype)
-    feedback = if_applicable("feedback", settings.feedback)
-    return ChosenParts(domain, planner, settings.generator, settings.encoder, model, feedback)
+    judge = if_applicable("feedback", settings.feedback)
+    return ChosenParts(domain, planner, settings.generator, settings.encoder, model, judge)

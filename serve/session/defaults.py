@@ -12,7 +12,7 @@ from casewright.stores.paths import data_folder
 
 
 def default_planner(domain: Domain) -> str:
-    """Return the name of a domain's planner, or a substitute if its model cannot run here.
+    """Return the name of a domain's planner, or of a substitute if the planner's model cannot run.
 
     The case planner replaces the packaged language model; the plan parser replaces the ensemble.
     """
@@ -28,7 +28,7 @@ def store_folder(domain: str, encoder: str | None = None) -> Path:
 
 
 def open_stores(domain: Domain, *, rebuild: bool = False) -> OpenDomain:
-    """Open a domain with the packaged encoder, without a planner."""
+    """Open a domain's stores with the packaged encoder; no planner is needed."""
     from casewright.stores import default_encoder
 
     return domain.open(store_folder(domain.name), default_encoder(), rebuild)

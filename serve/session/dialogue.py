@@ -22,10 +22,10 @@ class Dialogue:
     """A conversation with a graph in one scope; the dialogue stores the turns, the graph does not.
 
     Attributes:
-        graph: The graph, with a checkpointer if ``get_replies`` is given.
+        graph: The graph; ``get_replies`` needs a graph with a checkpointer.
         scope: The user's scope.
         turns: Earlier turns, the earliest first.
-        get_replies: Returns a person's replies to all open interrupts, which are errors without it.
+        get_replies: Returns replies to all open interrupts; by default, an interrupt is an error.
         limits: The budgets of each question; see ``RunContext``.
         approve: Plans that need approval; see ``build_graph``.
     """

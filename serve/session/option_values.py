@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_context(text: str | None) -> dict[str, Any]:
-    """Return the context in a JSON text, ``{}`` for ``None``; raise ``InputError`` if invalid."""
+    """Return the context of a JSON text, ``{}`` for ``None``; raise ``InputError`` if invalid."""
     if text is None:
         return {}
     try:
@@ -47,7 +47,7 @@ def read_history(file: Path | None) -> list[Turn]:
 
 
 def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return the budget in an option's NAME=NUMBER texts, in the form of ``RunContext.limits``.
+    """Return the budget of an option's NAME=NUMBER texts, in the form of ``RunContext.limits``.
 
     A name that is not a field of the budget is a tool's name; the number limits the tool's calls.
     Raise ``InputError`` if a text is not NAME=NUMBER, or the number is not valid.
@@ -68,7 +68,7 @@ def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
             budget[name] = value
         else:
             budget.setdefault("tool_calls", {})[name] = value
-    Limits().within(budget)
+    Limits().within(budget)  # Raises ``InputError`` for an invalid number.
     return budget
 
 
@@ -96,7 +96,7 @@ def command_scope(
 
 
 def read_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
-    """Return the values in an option's ``NAME=VALUE`` texts; a name may not be given twice."""
+    """Return the values of an option's ``NAME=VALUE`` texts by name; refuse a name given twice."""
     pairs: dict[str, str] = {}
     for text in texts or ():
         name, separator, value = text.partition("=")
@@ -118,7 +118,7 @@ def json_or_text(text: str) -> Any:
 
 
 def read_values(pinned: PinnedPlan, texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return the values of ``--with``, converted to the types of a pinned plan's parameters."""
+    """Return the values of ``--with`` by name; parse the values of parameters that are no texts."""
     return {
         name: value if isinstance(pinned.parameters.get(name), str) else json_or_text(value)
         for name, value in read_pairs("--with", texts).items()

@@ -1,4 +1,4 @@
-"""The scope of a question: values of the domain's scope fields, which identify the user."""
+"""Completes and checks the scope of a question: a value for each field, such as ``customer``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from casewright.errors import InputError
 
-#: The listed values of each scope field.
+#: The values that a domain lists for each scope field, the default first.
 ScopeFields = Mapping[str, Sequence[str]]
-#: Words in the names of scope fields that may identify a tenant.
+#: A scope field may identify a tenant if its name has one of these words.
 _TENANT_WORDS = {
     *("account", "client", "company", "enterprise", "firm", "org", "organisation"),
     *("organization", "tenant", "workspace", "accountid", "companyid", "orgid", "tenantid"),
@@ -24,11 +24,11 @@ def default_scope(fields: ScopeFields) -> dict[str, str]:
 def scope_of(
     fields: ScopeFields, values: Mapping[str, str], *, list_values: bool = False
 ) -> dict[str, str]:
-    """Return a request's scope; the default of a field is its first listed value.
+    """Return a scope with these values; every other field gets its first listed value.
 
-    A field without listed values accepts any value and is required. Errors list values only if
-    ``list_values`` is true, since a service must not reveal its users. Raise ``InputError`` if a
-    field or a value is unknown, or a required field is missing.
+    A field without listed values accepts any value and is required. An error lists values only if
+    ``list_values`` is true: a service must not reveal its users. Raise ``InputError`` if a field or
+    a value is unknown, or a required field is missing.
     """
     for field, value in values.items():
         if field not in fields:
@@ -43,9 +43,9 @@ def scope_of(
 
 
 def tenant_like_fields(fields: ScopeFields, tenants: Collection[str]) -> list[str]:
-    """Return the scope fields that may identify a tenant, sorted; empty if there are no tenants.
+    """Return the sorted scope fields that may identify a tenant, by their name or a value.
 
-    A request's tenant is authenticated, but its scope is not; see ``casewright.tools.Tenant``.
+    The service warns of such fields: it authenticates the tenant of a request, but not the scope.
     """
     if not tenants:
         return []

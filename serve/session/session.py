@@ -1,4 +1,4 @@
-"""Opens domains with a planner, and makes their generators and graphs."""
+"""Opens a domain with a planner as a session, which makes generators and graphs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Session:
-    """An open domain with its planner."""
+    """A domain's declaration, its open tools and stores, and a planner."""
 
     domain: Domain
     opened: OpenDomain
@@ -34,9 +34,9 @@ class Session:
     encoder: Encoder
 
     def generator(self, name: str, *, full: bool = False) -> Generator:
-        """Return the generator of this name for this domain; ``full`` quotes whole results."""
-        options = {"full": full, "reads_passages": self.domain.reads_passages}
-        return make_generator(name, self.encoder, self.domain.generator, **options)
+        """Return the domain's generator of this name; if ``full``, it quotes whole results."""
+        quoter, reads_passages = self.domain.generator, self.domain.reads_passages
+        return make_generator(name, self.encoder, quoter, full=full, reads_passages=reads_passages)
 
     def graph(
         self, generator: str, checkpointer: Any = None, *, full: bool = False, **options: Any
@@ -67,14 +67,14 @@ def open_session(
     Args:
         domain: The domain, or its name for ``find_domain``.
         planner: The planner, or its name; ``default_planner`` by default.
-        opening: At most one option of ``Domain.openers``, with its value.
-        encoder_name: See ``named_encoder``; the packaged encoder by default.
-        feedback: The judge of relevance feedback; none by default.
+        opening: At most one option of ``Domain.openers``, such as ``source``, mapped to its value.
+        encoder_name: The name for ``named_encoder``; the packaged encoder by default.
+        feedback: The name of the judge of relevance feedback; none by default.
         model: Settings of the planner's language model, if it has one.
-        scope: The scope for a planner that calls tools; by default each field's first value.
+        scope: The scope for a planner that calls tools; by default each scope field's first value.
 
     Raises:
-        InputError: The domain, the planner or the judge is unknown, or a setting does not apply.
+        InputError: The domain, the planner or the judge is unknown, or ``model`` does not apply.
     """
     if isinstance(domain, str):
         domain = find_domain(domain)
@@ -83,7 +83,8 @@ def open_session(
     if planner_name:
         named.check_planner(planner_name, model)
     _check_feedback(feedback, domain)
-    if planner_name and named.is_local(planner_name):
+    if planner_name and named.has_local_model(planner_name):
+        # The model is cached. If it cannot be loaded, the error comes before stores are opened.
         named.local_model(planner_name, model or ModelSettings())
     from casewright.planner.narrowing import narrowing
     from casewright.stores.encoders.sources import named_encoder, preload
@@ -99,7 +100,7 @@ def open_session(
         option, value = next(iter(opening.items()))
         opened = domain.openers[option](folder, encoder, value)
     else:
-        opened = domain.open(folder, encoder, False)
+        opened = domain.open(folder, encoder, False)  # without rebuilding the stores
     try:
         opened = with_feedback(opened, domain, feedback)
         cases = opened.plan_cases
@@ -119,16 +120,16 @@ def open_chosen(
     scope: Mapping[str, str] | None = None,
     opening: Mapping[str, str] | None = None,
     planner: Planner | None = None,
-    **model: Any,
+    **model_settings: Any,
 ) -> Session:
-    """Open the chosen domain; ``planner`` and ``model`` override the chosen ones."""
+    """Open the chosen domain; ``planner`` and ``model_settings`` replace what was chosen."""
     return open_session(
         chosen.domain,
         planner or chosen.planner,
         opening,
         encoder_name=chosen.encoder,
-        feedback=chosen.feedback,
-        model=replace(chosen.model, **model),
+        feedback=chosen.judge,
+        model=replace(chosen.model, **model_settings),
         scope=scope,
     )
 
@@ -146,7 +147,7 @@ def _check_feedback(judge_name: str | None, domain: Domain) -> None:
 
 
 def with_feedback(opened: OpenDomain, domain: Domain, judge_name: str | None) -> OpenDomain:
-    """Return an open domain whose searches use relevance feedback with the judge of this name."""
+    """Return the open domain, with relevance feedback if the domain has it and a judge is named."""
     if domain.looping is None or judge_name is None or judge_name == OFF:
         return opened
     judge = make_judge(judge_name)
@@ -154,6 +155,7 @@ def with_feedback(opened: OpenDomain, domain: Domain, judge_name: str | None) ->
     def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
         from casewright.graph.feedback import FeedbackSearch
 
+        # The domains' tools add the hits of a search without feedback, so no fallback is needed.
         return FeedbackSearch(store, judge, strategy, weights=weights, fallback=False)
 
     return domain.looping(opened, make)

@@ -1,8 +1,8 @@
 """Makes the graph for LangGraph's own server and Studio; ``langgraph.json`` names ``make_graph``.
 
-LangGraph's server and LangServe cannot be installed together: langgraph-api needs sse-starlette
-2.1.3 or later, langserve needs a version before 2. This module imports nothing of the service,
-and ``langgraph dev`` needs an environment without the extra ``serve``; see docs/serve.md.
+LangGraph's server and LangServe cannot be installed together: langserve needs sse-starlette before
+version 2, and langgraph-api needs 2.1.3 or later. Therefore this module imports nothing of the
+service, and ``langgraph dev`` needs an environment without the extra ``serve``; see docs/serve.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _lock = threading.Lock()
 
 
 async def make_graph() -> Any:
-    """Open the domain in the settings, and return its graph without a checkpointer.
+    """Open the domain that the settings choose, and return its graph without a checkpointer.
 
     LangGraph's server calls this function on its event loop for every run, but the graph is built
     once. Raise ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
@@ -40,7 +40,7 @@ def _build_once() -> Any:
     from casewright.serve.session.session import open_chosen
     from casewright.serve.session.threaded import run_in_threads
 
-    chosen = read_chosen_parts(None)
+    chosen = read_chosen_parts(None)  # without --config
     refuse_single_user_planner(chosen.planner)
     session = open_chosen(chosen)
     generator = session.generator(chosen.generator)

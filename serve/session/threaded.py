@@ -15,40 +15,40 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-async def _in_thread(threads: Executor, compute: Callable[[T], R], request: T) -> R:
+async def _in_thread(pool: Executor, compute: Callable[[T], R], request: T) -> R:
     loop = asyncio.get_running_loop()
     # The copied context carries the current tracing span into the thread.
-    return await loop.run_in_executor(threads, copy_context().run, compute, request)
+    return await loop.run_in_executor(pool, copy_context().run, compute, request)
 
 
 class _ThreadedPlanner:
-    """A planner that computes in a thread, since even the case planner blocks for milliseconds."""
+    """A planner that computes in a thread: even the small case planner takes milliseconds."""
 
-    def __init__(self, planner: Planner, threads: Executor) -> None:
+    def __init__(self, planner: Planner, pool: Executor) -> None:
         self.name, self.plan = planner.name, planner.plan
-        self._threads = threads
+        self._pool = pool
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        return await _in_thread(self._threads, self.plan, request)
+        return await _in_thread(self._pool, self.plan, request)
 
 
 class _ThreadedGenerator:
     """A generator that computes in a thread."""
 
-    def __init__(self, generator: Generator, threads: Executor) -> None:
+    def __init__(self, generator: Generator, pool: Executor) -> None:
         self.name, self.generate = generator.name, generator.generate
-        self._threads = threads
+        self._pool = pool
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        return await _in_thread(self._threads, self.generate, request)
+        return await _in_thread(self._pool, self.generate, request)
 
 
 def run_in_threads(
-    planner: Planner, generator: Generator, threads: Executor
+    planner: Planner, generator: Generator, pool: Executor
 ) -> tuple[Planner, Generator]:
-    """Return both so that they block no event loop; chat models are called asynchronously."""
+    """Return the planner and the generator, wrapped for threads unless they await a chat model."""
     if not isinstance(planner, ChatPlanner):
-        planner = _ThreadedPlanner(planner, threads)
+        planner = _ThreadedPlanner(planner, pool)
     if not isinstance(generator, ChatGenerator):
-        generator = _ThreadedGenerator(generator, threads)
+        generator = _ThreadedGenerator(generator, pool)
     return planner, generator

@@ -1,1 +1,1 @@
-"""Settings: values, settings file, and tokens of the service."""
+"""The settings, the file that sets them, and the tokens of the service."""

@@ -14,12 +14,12 @@ from casewright.errors import InputError, cleaned
 FILE_NAME = "casewright.toml"
 #: The environment variable that names the settings file.
 CONFIG_VARIABLE = "CASEWRIGHT_CONFIG"
-#: Settings whose value is a model's name or folder.
+#: Settings whose value may contain a path, such as a model's folder.
 MODEL_SETTINGS = ("encoder", "adapter", "planner", "generator", "feedback")
 
 
 def find_settings_file(config: Path | None = None) -> Path | None:
-    """Return the file that ``--config`` or the environment names, else an existing default file."""
+    """Return the file that ``--config`` or the environment names, else a default file, if any."""
     named_file = config or os.environ.get(CONFIG_VARIABLE)
     if not named_file:
         import platformdirs
@@ -35,7 +35,7 @@ def find_settings_file(config: Path | None = None) -> Path | None:
 def read_settings(
     file: Path, names: Collection[str], path_names: Collection[str]
 ) -> dict[str, Any]:
-    """Return a file's values by setting; paths of ``path_names`` start from the file's folder."""
+    """Return a file's values by setting; relative paths in the file start from its folder."""
     values = read_toml(file)
     if unknown := [name for name in values if name not in names]:
         suggestion = most_similar(unknown[0], names)
@@ -52,7 +52,7 @@ def check_no_paths(file: Path, values: Mapping[str, Any], path_names: Collection
 
     Another person may have written the file, and commands trust the paths in settings.
     """
-    if file != Path(FILE_NAME):
+    if file != Path(FILE_NAME):  # not the file in the working directory
         return
     for name, value in values.items():
         if name in path_names or (name in MODEL_SETTINGS and _contains_path(str(value))):
@@ -67,7 +67,7 @@ def _contains_path(text: str) -> bool:
     # A folder may follow any colon: parser:FOLDER, agent:local:FOLDER, NAME:FOLDER.
     while text and not (text.startswith(("~", ".", os.sep)) or os.path.exists(text)):
         text = text.partition(":")[2]
-    return bool(text)
+    return bool(text)  # empty if no part is a path
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def read_toml(file: Path) -> dict[str, Any]:
             f"{file} cannot be read: {error.strerror}. Make it readable, or give another TOML file."
         ) from error
     except (ValueError, RecursionError) as error:
-        # Invalid UTF-8 is a ValueError too. The message quotes no value.
+        # Invalid UTF-8 is also a ValueError. The message quotes no value, and so no secret.
         raise InputError(
             f'{file} is not TOML: {error}. Write lines such as domain = "shopping" or [[tokens]].'
         ) from error

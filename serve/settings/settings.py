@@ -1,7 +1,7 @@
 """Loads settings that several commands share, from flags, the environment and a TOML file.
 
-A flag overrides the environment (``CASEWRIGHT_PLANNER``), which overrides a TOML file, which
-overrides the default. Domains may read further environment variables.
+The first source that sets a value counts: a flag, an environment variable such as
+``CASEWRIGHT_PLANNER``, the TOML file, the default. Domains may read further environment variables.
 
 Commands import this module only when they use it, since it imports pydantic-settings.
 """
@@ -34,10 +34,10 @@ from casewright.extensions import check_extension, extensions
 from casewright.serve.settings import file as settings_file
 
 PREFIX = "CASEWRIGHT_"
-#: Variables with the prefix that are not settings. Domains and packages declare further ones as
-#: entry points of the group ``casewright.variables``.
+#: Variables that begin with the prefix and are not settings. Domains and packages declare further
+#: ones as entry points of the group ``casewright.variables``.
 OTHER_VARIABLES = frozenset({settings_file.CONFIG_VARIABLE, f"{PREFIX}DEBUG"})
-#: Settings that are paths; in a file, they are relative to the file's folder.
+#: Settings that are paths. In the settings file, a relative path starts from the file's folder.
 PATH_SETTINGS = (
     *("home", "cache_folder", "tokens_file", "threads_file", "corrections_file", "plans_folder"),
 )
@@ -55,12 +55,12 @@ def _check_token(token: SecretStr) -> SecretStr:
 
 
 def _parse_json(value: Any) -> Any:
-    # Lists are JSON in the environment.
+    # In an environment variable, a list is written as JSON.
     return json.loads(value) if isinstance(value, str) else value
 
 
 class Token(BaseModel):
-    """Bearer token with its tenant and its expiry, if any."""
+    """Bearer token, its tenant, and the time when it expires, if it does."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -69,14 +69,14 @@ class Token(BaseModel):
     expires: AwareDatetime | None = None
 
 
-Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]  # a positive number
+Count = Annotated[int, Field(ge=1)]  # a positive integer
 
 
 class Settings(BaseSettings):
-    """Settings, loaded by ``load_settings``.
+    """Settings, which ``load_settings`` loads.
 
-    The description of a field states its values, for errors and ``casewright config``.
+    A field's description states the valid values. Errors and ``casewright config`` show it.
     """
 
     model_config = SettingsConfigDict(
@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     domain: str = Field(
         "shopping", description="a domain's name, or, except in a settings file, FILE.py:NAME"
     )
-    planner: str | None = Field(None, description="a planner's name as for ask --planner")
+    planner: str | None = Field(None, description="a planner's name, as in ask --planner")
     generator: str = Field("extractive", description="extractive, or a chat model: provider:model")
     encoder: str | None = Field(None, description="a sentence-transformers model")
     adapter: str | None = Field(
@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     )
     device: str | None = Field(None, description="a local model's device: cpu, cuda, cuda:1 or mps")
     dtype: Literal["float32", "bfloat16", "float16", "int8"] | None = Field(
-        None, description="a local model's numbers: float32, bfloat16, float16, or int8 on a CPU"
+        None, description="a local model's number type: float32, bfloat16, float16, or int8 on CPU"
     )
     feedback: str | None = Field(
         None, description="a judge of feedback: offline, provider:model, or off"
@@ -116,11 +116,13 @@ class Settings(BaseSettings):
         '"expires": "2027-01-31T00:00:00Z"',
     )
     tokens_file: Path | None = Field(None, description="a TOML file of [[tokens]]")
-    without_tokens: bool = Field(False, description="true to serve this machine only, or false")
+    without_tokens: bool = Field(False, description="true for local use without tokens, or false")
     max_body_bytes: Count = Field(1_048_576, description="bytes of the largest request, from 1 on")
     max_concurrency: Count = Field(32, description="questions answered at a time, from 1 on")
     max_concurrency_per_tenant: Count | None = Field(
-        None, description="questions of one tenant answered at a time, from 1 on; half by default"
+        None,
+        description="questions of one tenant answered at a time, from 1 on; by default, half of "
+        "max_concurrency if there are several tenants",
     )
     max_tool_threads: Count = Field(256, description="threads of tools that block, from 1 on")
     max_connections: Count = Field(1000, description="open connections, from 1 on")
@@ -157,7 +159,7 @@ class Settings(BaseSettings):
     )
     plans_folder: Path | None = Field(None, description="a folder of pinned plans")
     pin_plans: bool = Field(False, description="true to let users pin plans over HTTP, or false")
-    langserve: bool = Field(True, description="false to leave LangServe's routes out, or true")
+    langserve: bool = Field(True, description="true to offer LangServe's routes, or false")
     mcp: bool = Field(False, description="true to offer MCP tools at /mcp, or false")
     otel: bool = Field(False, description="true to export OpenTelemetry spans, or false")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -194,7 +196,7 @@ class Settings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Origin of a setting's value; ``where`` is the flag, the variable, or ``KEY in FILE``."""
+    """Origin of a value; ``where`` is the flag, the variable, ``KEY in FILE``, or empty."""
 
     kind: Literal["flag", "environment", "file", "default"]
     where: str = ""
@@ -216,13 +218,13 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
     """Load the settings.
 
     Args:
-        config: The TOML file; by default ``CASEWRIGHT_CONFIG``, else ``casewright.toml`` in this
-            folder, else in the user's settings folder, else none.
-        flags: The command's flags by the setting's name; ``None`` if not given.
+        config: The TOML file; by default the file that ``CASEWRIGHT_CONFIG`` names, else the file
+            ``casewright.toml`` in the working directory, else in the user's settings folder.
+        flags: Values of the command's flags by setting; ``None`` for a flag that is not given.
 
     Raises:
-        InputError: The file cannot be read or names an unknown setting, a file from this folder
-            names a path, or a value is invalid. The message states value, origin and valid values.
+        InputError: The file cannot be read or names an unknown setting, a file found in the working
+            directory names a path, or a value is invalid. The message states the valid values.
     """
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
@@ -254,7 +256,7 @@ def _as_input_error(
     cause = first_error.get("ctx", {}).get("error")
     origin = origins[name]
     if isinstance(cause, InputError):
-        # Commands that load no settings report an invalid flag with the same message.
+        # The message for a flag has no origin, as in commands that load no settings.
         return cause if origin.kind == "flag" else InputError(f"{origin}: {cause}")
     value = "the value" if name in SECRET_SETTINGS else cleaned(repr(values[name]), 80)
     expected = Settings.model_fields[name].description
@@ -269,14 +271,14 @@ def unknown_variables() -> dict[str, str]:
     names = [name.removeprefix(PREFIX) for name in os.environ if name.startswith(PREFIX)]
     unknown = [name for name in names if name not in known]
     hints = {name: settings_file.most_similar(name, known) for name in unknown}
-    return {PREFIX + name: PREFIX + setting for name, setting in hints.items() if setting}
+    return {PREFIX + name: PREFIX + hint for name, hint in hints.items() if hint}
 
 
 def choose_folders(loaded: Loaded) -> None:
     """Set the folders of stores and caches for this process."""
     from casewright.stores import paths
 
-    # The module ``paths`` reads the environment itself, so only other values are passed.
+    # The module ``paths`` reads the environment itself. Only values of flags and a file are passed.
     home, cache_folder = (
         getattr(loaded.settings, name) if loaded.origins[name].kind in ("file", "flag") else None
         for name in ("home", "cache_folder")

@@ -32,7 +32,7 @@ class Grant:
 
 
 class TokensFile:
-    """Reads all tokens, also the tokens in the settings, again if ``tokens_file`` has changed."""
+    """Reads all tokens again if ``tokens_file`` has changed, also the tokens in the settings."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -53,6 +53,7 @@ class TokensFile:
             return None
 
     def _file_stamp(self) -> tuple[int, ...]:
+        """Return numbers that change if the file does; empty if no file can be found."""
         if self._settings.tokens_file is None:
             return ()
         try:
@@ -83,7 +84,7 @@ def _read_tokens_file(file: Path | None) -> tuple[Token, ...]:
     try:
         return _TokensTable.model_validate(values).tokens
     except ValidationError as error:
-        # The error names the position of the entry, and never its token.
+        # The message names the position of the entry, and never the token.
         indices = [part for part in error.errors()[0]["loc"] if isinstance(part, int)]
         entry = f"entry {indices[0] + 1} of [[tokens]]" if indices else "its content"
         raise InputError(

@@ -1,4 +1,4 @@
-"""Checks and repairs a shard of Qdrant Edge in a child process, which loading may crash."""
+"""Checks and repairs Edge's shards in a child process, since a damaged shard may crash it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def child_process(
 
 
 def run_task(task: str, store: str, collection: str) -> dict[str, Any]:
-    """Return the result of examine, salvage or salvage-files in the child, or its error."""
+    """Run the task examine, salvage or salvage-files in the child; return its result or error."""
     folder = ShardFolder(Path(store), collection)
     _limit_memory(folder.path)
     try:

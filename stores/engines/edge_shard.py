@@ -138,7 +138,7 @@ class ShardFolder:
     def check(self, max_parts: int | None = checksums.SAMPLED_PARTS) -> bool:
         """Compare an unloaded shard's files with their checksums at the last clean close.
 
-        Return ``False`` if it was not closed cleanly: the log may have writes that the other files
+        Return ``False`` if the shard was not closed cleanly: its log may have writes that the files
         lack. Raise ``StoreDamagedError`` for a missing or changed file. See ``closed_cleanly``.
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
@@ -147,7 +147,7 @@ class ShardFolder:
         return checksums.closed_cleanly(self.path, self.path / SHARD, self.damaged, max_parts)
 
     def count_bounds(self) -> tuple[int, int] | None:
-        """Return the bounds of the number of cases; ``None`` if written by an older version."""
+        """Return bounds of the number of cases; ``None`` for a collection of an older version."""
         bounds = checksums.read_count(self.path / COUNT_FILE)
         if bounds is None and "sum" in self._layout_content():
             raise self.damaged(f"{COUNT_FILE} is missing")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Minimum and maximum seconds between two attempts. The wait doubles each time, plus jitter.
 MIN_WAIT, MAX_WAIT = 0.25, 30.0
-#: Seconds. If a server asks for a longer wait, the request is not sent again.
+#: If a server asks for a wait of more seconds than this, the request is not sent again.
 MAX_RETRY_AFTER = 60.0
 #: Maximum number of retries of a read.
 READ_RETRIES = 2

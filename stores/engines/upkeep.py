@@ -20,7 +20,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A collection's number of cases, or its damage; the name is "" if the folder is damaged."""
+    """A collection's number of cases, or its damage; ``collection`` is "" for a damaged store."""
 
     collection: str
     cases: int = 0
@@ -32,7 +32,7 @@ class RepairResult:
     """The result of the repair of a damaged collection.
 
     ``cases``, ``lost`` and ``back`` are the numbers of kept cases, lost cases, and deleted cases
-    that reappeared; ``None`` is unknown. ``texts`` is the path of a JSON Lines file with lost cases
+    that reappeared; ``None`` if unknown. ``texts`` is the path of a JSON Lines file with lost cases
     whose text is undamaged, empty if there are none. ``beside`` is the folder of damaged files.
     """
 

@@ -20,15 +20,15 @@ from casewright.stores.feedback.judge import Candidate, JudgeRequest
 from casewright.stores.hit import Hit
 
 #: Names of the features in every round.
-COMMON_FEATURES = (
+ALWAYS = (
     *("text_cosine", "title_cosine", "gap_best", "log_rank", "z_score", "words_in_text"),
     *("words_in_title", "title_whole", "title_in_question", "source_named"),
 )
 #: Names of the features in the first round, before any candidate was found relevant.
-FIRST_FEATURES = (*COMMON_FEATURES, "score_share")
+FIRST = (*ALWAYS, "score_share")
 #: Names of the features in later rounds, after candidates were found relevant.
-LATER_FEATURES = (
-    *(*COMMON_FEATURES, "new_words", "covered", "text_like", "title_like", "title_named"),
+LATER = (
+    *(*ALWAYS, "new_words", "covered", "text_like", "title_like", "title_named"),
     *("title_words_named", "names_candidate", "names_shared", "log_relevant"),
     *("same_title", "same_source", "beside"),
 )
@@ -64,9 +64,8 @@ class _Terms:
     """The words and proper names of a text and its title.
 
     ``title`` has the title's words in lower case, joined by blanks, without words in brackets.
-    ``body`` has the text's words in the same form, with a blank on either side. ``words`` are the
-    words of title and text except stopwords, ``title_words`` those of the title. ``names`` has the
-    text's proper names.
+    ``body`` has the text's words in the same form, with a blank on either side. ``words`` has
+    the words of title and text except stopwords, ``title_words`` those of the title alone.
     """
 
     title: str
@@ -77,9 +76,10 @@ class _Terms:
 
 
 def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
-    """Return the array (n, features) of n candidates: ``FIRST_FEATURES`` or ``LATER_FEATURES``.
+    """Return the features of n candidates, ``FIRST`` or ``LATER``, as an array (n, features).
 
-    Features of candidate and question; nearness is the score in the search of the round:
+    Words do not include stopwords. Nearness is a candidate's score in the search of its round.
+    Features of candidate and question:
 
     - ``text_cosine``: the question's largest cosine with a text facet; ``title_cosine``: with a
       title facet, 0 without one.
@@ -94,14 +94,14 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
 
     Features of candidate and relevant texts, the texts of the relevant candidates:
 
-    - ``covered``: share of the question's words that relevant texts contain; ``new_words``: share
-      of the question's words not in relevant texts that the candidate contains.
+    - ``covered``: share of the question's words that relevant texts contain; ``new_words``: of the
+      question's other words, the share that the candidate contains.
     - ``text_like``, ``title_like``: the largest cosine of text to text, and title to title.
     - ``title_named``: a relevant text contains the title, and the question does not;
-      ``title_words_named``: share of the title's words not in the question that relevant texts have.
+      ``title_words_named``: of the title's words not in the question, the share in relevant texts.
     - ``names_candidate``: the candidate contains a relevant candidate's title that the question
       does not contain. ``names_shared``: number of the candidate's new names (capitalised, not in
-      the question) that relevant texts have, by the root of the number of its new names.
+      the question) that relevant texts have, divided by the root of the number of its new names.
     - ``log_relevant``: log(1 + number of relevant candidates).
     - ``same_title``: a relevant candidate has the same title and source; ``same_source``: one has
       the same source; ``beside``: one is the chunk before or after.
@@ -116,7 +116,7 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
         relevant_texts = _RelevantTexts(question, relevant)
         for row, candidate, terms in zip(rows, candidates, candidate_terms, strict=True):
             row |= relevant_texts.features(candidate, terms)
-    names = LATER_FEATURES if relevant else FIRST_FEATURES
+    names = LATER if relevant else FIRST
     matrix = np.array([[row[name] for name in names] for row in rows], dtype=np.float64)
     return np.nan_to_num(matrix.reshape(len(candidates), len(names)), posinf=0.0, neginf=0.0)
 
@@ -262,7 +262,7 @@ def _candidate_terms(candidate: Candidate) -> _Terms:
     """Return the terms of a candidate, without the lines that only repeat its title."""
     title = _title(candidate)
     problem = candidate.hit.case.problem
-    titles = {title, *(problem.get(name) for name in TITLE_NAMES if isinstance(problem.get(name), str))}
+    titles = {title, *(text for name in TITLE_NAMES if isinstance(text := problem.get(name), str))}
     lines = candidate.text.split("\n")
     return _text_terms(title, "\n".join(line for line in lines if line.strip() not in titles))
 

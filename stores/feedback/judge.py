@@ -40,7 +40,7 @@ class Candidate:
 
     @property
     def source(self) -> tuple[str, str]:
-        """Root and document of a chunk that ``ingest`` stored; two empty texts for other cases."""
+        """Root and source path of a chunk that ``ingest`` stored; empty texts for other cases."""
         values = (self.hit.case.metadata.get(name) for name in ("root", "source"))
         root, source = (value if isinstance(value, str) else "" for value in values)
         return root, source.strip()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.feedback.features import FIRST_FEATURES, LATER_FEATURES, feature_rows
+from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 from casewright.stores.feedback.judge import JudgeRequest, Verdicts
 
 #: The version of the format of a judge's file, and the file of the shipped judge.
@@ -125,7 +125,7 @@ class OfflineJudge:
             return Verdicts(frozenset())
         is_first = not request.relevant
         regression = self.model.first if is_first else self.model.later
-        names = FIRST_FEATURES if is_first else LATER_FEATURES
+        names = FIRST if is_first else LATER
         values = regression.probabilities(feature_rows(request), names).tolist()
         ids = [candidate.id for candidate in request.candidates]
         probabilities = dict(zip(ids, values, strict=True))
@@ -149,8 +149,8 @@ def _parse_model(text: str, file: str) -> JudgeModel:
             training = content.get("training", {})
             if not isinstance(training, dict):
                 raise TypeError("its training is not an object")
-            first = _parse_regression(content["first"], FIRST_FEATURES, file)
-            return JudgeModel(first, _parse_regression(content["later"], LATER_FEATURES, file), training)
+            first = _parse_regression(content["first"], FIRST, file)
+            return JudgeModel(first, _parse_regression(content["later"], LATER, file), training)
     except InputError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -90,7 +90,7 @@ def test_parser_training_states_are_closer_to_8_bit_than_to_float_states(tmp_pat
     message = draw_episode(EpisodeSettings()).messages[0]
     ids, types = torch.tensor([message.ids]), torch.tensor([message.types])
     with torch.no_grad():
-        states = network.lower(ids, torch.ones_like(ids), types)[0].numpy()
+        states = network.frozen_states(ids, torch.ones_like(ids), types)[0].numpy()
     # Only the first layer is compared, since the rounding of later ones amplifies differences.
     first = {
         name: w for name, w in minilm_weights().items() if not re.search(r"layer\.[1-9]", name)

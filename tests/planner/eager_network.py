@@ -27,7 +27,7 @@ from casewright.planner.parser.tensors_network import (
     case_tensors,
     number_tensors,
     tensors,
-    with_fields,
+    with_context,
 )
 
 
@@ -37,7 +37,7 @@ class EagerNetwork:
     def __init__(self, network: ParserNetwork) -> None:
         self._network = network.requires_grad_(False)
 
-    def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> tuple[Any, ...]:
+    def encode_toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> tuple[Any, ...]:
         """Return the encoded toolbox with its cases; there is at least one case."""
         nodes = self._network.encode_toolbox(tensors(card_arrays(schema)), schema.sizes)
         encoded = self._network.encode_messages(
@@ -53,7 +53,7 @@ class EagerNetwork:
             nodes,
             schema.sizes,
             tensors(pair_arrays(schema, [message])),
-            with_fields(encoded_cases, schema, cases, [message]),
+            with_context(encoded_cases, schema, cases, [message]),
             torch.ones((1, len(cases)), dtype=torch.bool),
         )
         return _EagerPointers(self._network, memory, schema, message)

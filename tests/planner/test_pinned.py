@@ -74,7 +74,7 @@ def test_pinned_plan_with_changed_tools_is_refused_with_the_difference() -> None
         ([renamed, HISTORY], "its description was 'Finds a machine.', and is 'Finds one.'"),
         (
             [FIND, replace(HISTORY, approval=True)],
-            "history: types of its parameters, or whether it",
+            "history: the types of its parameters, or its need",
         ),
     ):
         with pytest.raises(InputError, match=difference):

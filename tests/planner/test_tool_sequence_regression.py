@@ -32,6 +32,6 @@ def test_tool_sequence_of_similar_questions_gets_the_highest_score() -> None:
     regression = ToolSequenceRegression(plan_cases(24))
     sequences = [("find_part",), ("opening_hours",), ("find_part", "opening_hours")]
     for index, question in enumerate(QUESTIONS):
-        scores = regression.scores(question.format("blue valve"), sequences)
+        scores = regression.addends(question.format("blue valve"), sequences)
         assert scores.index(max(scores)) == index
         assert scores[2] == min(scores)

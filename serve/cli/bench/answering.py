@@ -1,4 +1,4 @@
-"""`casewright bench …`: commands on retrieval and on generated answers."""
+"""Commands of `casewright bench` that measure retrieval and generated answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option, Typer
 
 from casewright.serve.cli.bench.options import OnlySet, SetLimit
-from casewright.serve.cli.bench.report import measures
+from casewright.serve.cli.bench.report import report_command
 from casewright.serve.cli.options import EncoderName
 from casewright.serve.cli.output import check_new_file
 
@@ -24,10 +24,10 @@ KeepFile = Annotated[
 ]
 
 
-@measures(app, "feedback")
+@report_command(app, "feedback")
 def bench_feedback(
     data: Annotated[
-        Path | None, Option(help="A folder with the multi-hop sets and scifact; by default, code.")
+        Path | None, Option(help="Folder of the multi-hop sets and scifact; default: only code.")
     ] = None,
     only: OnlySet = None,
     encoder: EncoderName = None,
@@ -35,7 +35,7 @@ def bench_feedback(
 ) -> Report:
     """Compare relevance feedback with a single search of the same size, and with RepoGPT's loop.
 
-    All sets take some twenty minutes, ten more the first time; --set and --limit shorten it.
+    All sets take some twenty minutes, ten more the first time; --set and --limit save time.
     """
     from casewright.bench.feedback.measure import measure_feedback
     from casewright.stores.encoders.sources import named_encoder
@@ -43,24 +43,24 @@ def bench_feedback(
     return measure_feedback(data, named_encoder(encoder), only=only, limit=limit)
 
 
-@measures(app, "documents", plots=False)
+@report_command(app, "documents", plots=False)
 def bench_documents(
     data: Annotated[
         Path,
         Option(
-            help="A folder with trees of documents and questions.jsonl: tree, question, file and "
-            "words (no file and words if off-topic)."
+            help="A folder with trees of documents and questions.jsonl, whose lines have tree and "
+            "question, and also file and words unless the question is off-topic."
         ),
     ],
     generator: Annotated[list[str] | None, Option(help="See ask --generator; repeatable.")] = None,
     encoder: EncoderName = None,
     fit: Annotated[
-        Path | None, Option(help="Train a judge of sufficiency on the questions, and save it here.")
+        Path | None, Option(help="File for a judge of sufficiency, trained on the questions.")
     ] = None,
 ) -> Report:
     """Answer questions about documents; count right, rightly cited and refused answers.
 
-    The first run encodes every tree, later runs encode changed files.
+    The first run encodes every tree, later runs encode only changed files.
     """
     from casewright.bench.documents import fit as train_judge
     from casewright.bench.documents import measure_documents
@@ -76,7 +76,7 @@ def bench_documents(
     return measure_documents(data, named_encoder(encoder), names)
 
 
-@measures(app, "answers", plots=False)
+@report_command(app, "answers", plots=False)
 def bench_answers(
     data: Annotated[Path, Option(help="A folder with the multi-hop sets.")],
     generator: Annotated[
@@ -87,16 +87,16 @@ def bench_answers(
         ),
     ] = None,
     encoder: EncoderName = None,
-    limit: Annotated[int, Option(min=1, help="Number of questions, of all sets.")] = 200,
+    limit: Annotated[int, Option(min=1, help="Number of questions, all sets together.")] = 200,
     keep: KeepFile = None,
     claims: Annotated[
         Path | None,
-        Option(help="SciFact's folder, to test the check on its claims.", metavar="DIR"),
+        Option(help="SciFact's folder, to test the check of answers on claims.", metavar="DIR"),
     ] = None,
 ) -> Report:
     """Answer questions from numbered evidence; measure supported sentences, facts, length, time.
 
-    A person may label the sentences of a kept answer: add "supported": [true, false, …].
+    A person may label the sentences of an answer in --keep: add "supported": [true, false, …].
     """
     from casewright.bench.answers import measure_answers
     from casewright.graph.named import EXTRACTIVE
@@ -107,12 +107,12 @@ def bench_answers(
     return measure_answers(data, named_encoder(encoder), names, limit, keep=keep, claims=claims)
 
 
-@measures(app, "injection", plots=False)
+@report_command(app, "injection", plots=False)
 def bench_injection(
     model: Annotated[str, Option(help="provider:model, or local:smollm2.")] = "local:smollm2",
     keep: KeepFile = None,
 ) -> Report:
-    """Let a chat model answer and judge with 100 hostile texts, with and without defences."""
+    """Let a chat model answer from 100 hostile texts, and judge them, with and without defences."""
     from casewright.bench.injection import measure_injection
 
     check_new_file("--keep", keep)

@@ -1,4 +1,4 @@
-"""`casewright bench …`: commands on language models."""
+"""Commands of `casewright bench` that measure language models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option, Typer
 
 from casewright.serve.cli.bench import options
-from casewright.serve.cli.bench.report import measures
+from casewright.serve.cli.bench.report import report_command
 from casewright.serve.cli.options import Adapter, Device, DomainName, DType
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = Typer(add_completion=False)
 
 
-@measures(app, "decoding")
+@report_command(app, "decoding")
 def bench_decoding(
     domain: DomainName = "shopping",
     model: options.WritingModel = None,
@@ -27,13 +27,13 @@ def bench_decoding(
     plans: Annotated[int, Option(min=1, help="Number of plans of each system.")] = 20,
     repeats: Annotated[int, Option(min=1, help="Repeats of each plan.")] = 1,
     examples: Annotated[int, Option(min=0, help="Plan cases in the compared prompts.")] = 1,
-    grammars: Annotated[int, Option(min=1, help="Queries that time the grammar alone.")] = 200,
+    grammars: Annotated[int, Option(min=1, help="Queries for timing the grammar alone.")] = 200,
     held_out: Annotated[int, Option(min=1, help="Queries to score a trained model on.")] = 100,
     seed: Annotated[int, Option(help="The seed of the queries and random weights.")] = 0,
 ) -> Report:
-    """Time plans of transformers' generate, without and with a grammar, and of Casewright.
+    """Time gold plans from transformers' generate, without and with a grammar, and from Casewright.
 
-    A trained model also writes its own plans, with and without the case planner's drafts.
+    A trained model also writes plans of its own, with and without the case planner's drafts.
     """
     from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
 
@@ -43,7 +43,7 @@ def bench_decoding(
     return measure_decoding(DecodingTrial(domain=domain, model=choice, **counts))
 
 
-@measures(app, "latency")
+@report_command(app, "latency")
 def bench_latency(
     domain: DomainName = "shopping",
     model: options.WritingModel = None,
@@ -55,7 +55,7 @@ def bench_latency(
     repeats: Annotated[int, Option(min=1, help="Repeats of each question.")] = 1,
     seed: Annotated[int, Option(help="The seed of the questions and random weights.")] = 0,
 ) -> Report:
-    """Plan in one call and with a step-by-step agent, with the same model.
+    """Time plans from one call of a model, and from a step-by-step agent with the same model.
 
     Some twenty minutes on two cores.
     """
@@ -67,22 +67,22 @@ def bench_latency(
     return measure_latency(trial)
 
 
-@measures(app, "chat")
+@report_command(app, "chat")
 def bench_chat(
     domain: DomainName = "shopping",
     url: Annotated[
-        str | None, Option(help="An OpenAI-compatible API; default: smollm2 on this machine.")
+        str | None, Option(help="OpenAI-compatible API; default: smollm2 on this machine.")
     ] = None,
-    model: Annotated[str | None, Option(help="With --url: the name of its model.")] = None,
+    model: Annotated[str | None, Option(help="With --url: the name of the API's model.")] = None,
     queries: Annotated[int, Option(min=1, help="Queries to plan for.")] = 20,
     tokens: Annotated[
-        int | None, Option(min=1, help="Limit of tokens in an answer; without --url, 64.")
+        int | None, Option(min=1, help="Limit of tokens in an answer; default without --url: 64.")
     ] = None,
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a plan.")] = 30.0,
 ) -> Report:
     """Let a chat model over HTTP plan, answer and judge; count calls, tokens, time and errors.
 
-    A server that needs a key reads it from OPENAI_API_KEY.
+    If the API needs a key, set OPENAI_API_KEY.
     """
     from casewright.bench.chat import measure_chat
 

@@ -19,25 +19,26 @@ WritingModel = Annotated[
     str | None, Option(help="A model's or adapter's name or folder; default: the shipped planner.")
 ]
 RandomSize = Annotated[str | None, Option(help="Size of a random model: tiny, 100m, 7b.")]
-SplitName = Annotated[str, Option(help="Split of the corpus: measuring or validation.")]
+SplitName = Annotated[str, Option(help="Split of the corpus: measuring (to test) or validation.")]
 Seed = Annotated[int, Option(min=0, help="The seed of all random choices.")]
 
 
 def model_choice(
     model: str | None, adapter: str | None, size: str | None, *device_dtype_seed: Any
 ) -> ModelChoice:
-    """Return the choice of a named model, of random weights, or of the shipped planner."""
+    """Return the model that options choose: a named one, random weights, or the shipped planner."""
     from casewright.bench.models import ModelChoice
     from casewright.planner.shipped import SHIPPED
 
     if model and size:
         raise InputError("--size is for random weights. Leave out --size or --model.")
+    # Without a name, the weights are random.
     name = model if model or size else SHIPPED
     return ModelChoice(name, adapter, size or "100m", *device_dtype_seed)
 
 
 def read_split(name: str) -> Split:
-    """Return the split of the corpus that ``--split`` names; raise ``InputError`` for others."""
+    """Return the split that ``--split`` names; raise ``InputError`` for other names."""
     if name not in ("validation", "measuring"):
         raise InputError(
             f"There is no split {name!r} of unseen toolboxes. --split is measuring or validation."

@@ -1,4 +1,4 @@
-"""`casewright bench …`: commands on the quality of planners."""
+"""Commands of `casewright bench` that measure the quality of planners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option, Typer
 
 from casewright.serve.cli.bench import options
-from casewright.serve.cli.bench.report import measures
+from casewright.serve.cli.bench.report import report_command
 from casewright.serve.cli.options import Device, DomainName, DType, Examples, PlannerName
 
 if TYPE_CHECKING:
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 app = Typer(add_completion=False)
 
 
-@measures(app, "planner")
+@report_command(app, "planner")
 def bench_planner(
     domain: DomainName = "shopping",
     planner: PlannerName = "case",
     folds: Annotated[int, Option(min=2, help="Folds of the cross-validation.")] = 3,
     curve: Annotated[
-        bool, Option("--curve", help="Also train on fewer queries, for a curve.")
+        bool, Option("--curve", help="Also train on fewer queries, for a learning curve.")
     ] = False,
 ) -> Report:
-    """Score a planner on annotated queries, by cross-validation in groups.
+    """Score a planner on annotated queries by cross-validation; similar queries share a fold.
 
     A planner with a reader is trained anew for each fold, in some ten minutes on two cores.
     """
@@ -35,10 +35,10 @@ def bench_planner(
     return measure_planner(domain, planner, folds, curve=curve)
 
 
-@measures(app, "frozen", plots=False)
+@report_command(app, "frozen", plots=False)
 def bench_frozen(
     domain: DomainName = "shopping",
-    guests: Annotated[int, Option(min=0, help="Number of messages with added tools.")] = 0,
+    guests: Annotated[int, Option(min=0, help="Number of messages about added tools.")] = 0,
     seed: options.Seed = 0,
 ) -> Report:
     """Score the shipped planners on the domain's held-out test queries."""
@@ -47,15 +47,15 @@ def bench_frozen(
     return measure_frozen(domain, guests, seed)
 
 
-@measures(app, "conversations", plots=False)
+@report_command(app, "conversations", plots=False)
 def bench_conversations(domain: DomainName = "shopping") -> Report:
-    """Score the shipped planners on follow-ups with their, no, or an unrelated history."""
+    """Score shipped planners on follow-ups with their own history, none, or an unrelated one."""
     from casewright.bench.conversations import measure_conversations
 
     return measure_conversations(domain)
 
 
-@measures(app, "plan-cache", plots=False)
+@report_command(app, "plan-cache", plots=False)
 def bench_plan_cache(
     domain: DomainName = "shopping",
     questions: Annotated[int, Option(min=1, help="Number of questions.")] = 2000,
@@ -68,7 +68,7 @@ def bench_plan_cache(
     return measure_plan_cache(domain, questions, seed, RetainedAnswers)
 
 
-@measures(app, "evidence", plots=False)
+@report_command(app, "evidence", plots=False)
 def bench_evidence(domain: DomainName = "shopping") -> Report:
     """Run the gold plans of annotated queries, and count the steps that find nothing."""
     from casewright.bench.evidence import measure_evidence
@@ -76,7 +76,7 @@ def bench_evidence(domain: DomainName = "shopping") -> Report:
     return measure_evidence(domain)
 
 
-@measures(app, "unseen")
+@report_command(app, "unseen")
 def bench_unseen(
     planner: Annotated[
         list[str] | None,
@@ -89,7 +89,7 @@ def bench_unseen(
     cases: Annotated[int, Option(min=0, help="Number of plan cases of each toolbox.")] = 0,
     limit: options.MessageLimit = None,
     data: Annotated[Path | None, Option(help="A folder with sealtools and bfcl.")] = None,
-    base: Annotated[bool, Option("--base/--no-base", help="Add the untuned base.")] = True,
+    base: Annotated[bool, Option("--base/--no-base", help="Also measure the untuned base.")] = True,
     examples: Examples = None,
     device: Device = None,
     dtype: DType = None,
@@ -109,10 +109,10 @@ def bench_unseen(
     return measure_unseen(trial)
 
 
-@measures(app, "own-tools", plots=False)
+@report_command(app, "own-tools", plots=False)
 def bench_own_tools(
     data: Annotated[
-        Path | None, Option(help="A folder: learn.jsonl, test.jsonl and tools.py, which is run.")
+        Path | None, Option(help="Folder of learn.jsonl, test.jsonl and tools.py; tools.py is run.")
     ] = None,
     planner: Annotated[list[str] | None, Option(help="See bench unseen; default: parser.")] = None,
     cases: Annotated[str, Option(help="Numbers of plan cases to compare.")] = "0,5,20,60",
@@ -124,13 +124,14 @@ def bench_own_tools(
     device: Device = None,
     dtype: DType = None,
 ) -> Report:
-    """Plan for tools of your own with more and more plan cases, drawn from each class.
+    """Plan for tools of your own with more and more plan cases; each class has its share of cases.
 
     Controls are the plan parser and a fallback plan.
     """
     from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools
     from casewright.planner.named import PARSER, ModelSettings
 
+    # An invalid split is an error without the corpus too.
     checked_split = options.read_split(split)
     corpus_split = checked_split if corpus else None
     planners, counts = planner or [PARSER], options.read_numbers("--cases", cases)
@@ -139,14 +140,14 @@ def bench_own_tools(
     return measure_own_tools(trial)
 
 
-@measures(app, "narrowing", plots=False)
+@report_command(app, "narrowing", plots=False)
 def bench_narrowing(
-    joins: Annotated[str, Option(help="How many toolboxes are joined.")] = "12,32,64,250",
+    joins: Annotated[str, Option(help="Numbers of toolboxes to join.")] = "12,32,64,250",
     planner: Annotated[str, Option(help="The planner; see bench unseen.")] = "parser",
     split: options.SplitName = "validation",
     cases: Annotated[int, Option(min=0, help="Number of plan cases of each toolbox.")] = 0,
-    messages: Annotated[int | None, Option(min=1, help="Planned messages of each toolbox.")] = None,
-    first: Annotated[int, Option(min=0, help="Also time a first plan with so many tools.")] = 0,
+    messages: Annotated[int | None, Option(min=1, help="Messages of each toolbox to plan.")] = None,
+    first: Annotated[int, Option(min=0, help="Also time a first plan with this many tools.")] = 0,
     seed: options.Seed = 0,
 ) -> Report:
     """Join toolboxes of the corpus, and plan with the 64 tools that narrowing keeps."""
@@ -163,7 +164,7 @@ def bench_narrowing(
     )
 
 
-@measures(app, "replan", plots=False)
+@report_command(app, "replan", plots=False)
 def bench_replan(
     domain: DomainName = "shopping",
     seeds: Annotated[int, Option(min=1, help="Number of random choices of the tool.")] = 3,

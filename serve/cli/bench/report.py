@@ -1,4 +1,4 @@
-"""Makes commands that print a benchmark's report with machine, versions, commit and plot."""
+"""Makes commands that print or plot a benchmark's report, with machine, versions and commit."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _PACKAGES = (
 )
 
 
-def measures(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]:
-    """Return a decorator that adds a command to ``app``, which prints the function's report."""
+def report_command(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]:
+    """Return a decorator that adds a command to ``app``; the command prints a function's report."""
 
     def register(measure: Callable[..., Report]) -> Callable[..., Report]:
         @wraps(measure)
@@ -49,7 +49,7 @@ def measures(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]
 
 
 def show(report: Report, *, as_json: bool, plot: Path | None = None) -> None:
-    """Print a report, and write its plot to the file if one is given."""
+    """Print a report, and write its plot to the file ``plot`` unless this is ``None``."""
     if plot is not None:
         save_plot(plot, report.draw)
     if as_json:
@@ -66,7 +66,7 @@ def show(report: Report, *, as_json: bool, plot: Path | None = None) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Return this machine, the versions of packages, and the commit, for a measurement."""
+    """Return a description of this machine, the versions of packages, and the commit."""
     packages = [name for name in _PACKAGES if find_spec(name.replace("-", "_"))]
     return {
         "processor": _processor(),
@@ -78,7 +78,7 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """Return this checkout's commit, with + if files changed; ``None`` without a checkout."""
+    """Return this checkout's commit, with a "+" if files changed; ``None`` without a checkout."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
@@ -91,7 +91,7 @@ def commit() -> str | None:
 
 
 def save_plot(file: Path, draw: Callable[[Any], None] | None) -> None:
-    """Write a plot, which ``draw`` draws onto matplotlib axes, to a file; see ``plot_file``."""
+    """Write to a file the plot that ``draw`` draws onto matplotlib axes; ``None`` draws nothing."""
     from casewright.stores.plot_file import plot_file
 
     with plot_file(file, figsize=(8, 4.5)) as (_, axes):

@@ -24,17 +24,18 @@ class RetainedAnswers:
         return PlanReusingPlanner(planner, self._answers, TENANT, self._executor)
 
     def nearest(self, question: str) -> Plan | None:
-        """Return the plan of the nearest retained question, at any distance."""
+        """Return the plan of the nearest retained question at any distance, or ``None``."""
         hit = self._answers.nearest(TENANT, question)
         return None if hit is None else parse_plan(str(hit.case.solution["plan"]))
 
     def keep(self, question: str, plan: Plan) -> None:
         """Retain a question with the plan of its answer, as if the user had approved it."""
+        # The cache uses only the question and the plan.
         answer = {"text": "An answer.", "plan": str(plan), "run_id": "", "planner": {}}
         answer |= {"citations": [], "evidence": [], "missing": []}
         self._answers.retain(TENANT, question, answer, "approved")
 
     def close(self) -> None:
-        """Close the store."""
+        """End the thread and close the store."""
         self._executor.shutdown()
         self._answers.close()

@@ -1,4 +1,4 @@
-"""`casewright finetune …`: the command group, and the commands for the reader and the judge."""
+"""`casewright finetune …`: the command group, and its commands `reader` and `judge`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ app = Typer(
 for module in (data, train, parser, encoder, cross_encoder, evaluate, queries):
     app.add_typer(module.app)
 
-#: Licences of the training sets, which a trained judge records.
+#: The licence of each training set; a trained judge's file contains the licences.
 _LICENCES = {
     "musique": "CC BY 4.0",
     "hotpotqa": "CC BY-SA 4.0",
@@ -56,7 +56,7 @@ def finetune_reader(
     seed: Annotated[int, Option(help="The seed of random choices.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Train the case planner's reader on annotated queries, in minutes on two cores."""
+    """Train the reader (the case planner's network) on annotated queries; it takes some minutes."""
     from casewright.domains import find_domain
     from casewright.finetune.reader_training import ReaderSettings, train_reader
     from casewright.planner import read_annotated
@@ -79,14 +79,15 @@ def finetune_judge(
             "installed packages' code by default."
         ),
     ] = None,
-    only: Annotated[str | None, Option("--set", help="Only the set of this name.")] = None,
+    only: Annotated[str | None, Option("--set", help="Use only the set of this name.")] = None,
     limit: Annotated[int | None, Option(min=4, help="Limit of questions of each set.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train the offline judge of relevance feedback on half of the questions, test on the others.
+    """Train the offline judge of relevance feedback on half of the questions; test it on the rest.
 
     A hash of a question's id decides its half. The figures compare a single search with feedback
-    loops of the same size, judged by this judge, the labels, or a judge of shuffled labels.
+    loops that return as many cases. A loop's judge is this judge, the labels, or a judge that was
+    trained on shuffled labels.
     """
     from casewright.finetune.judge_training import train_judge
     from casewright.finetune.training.run import check_writable
@@ -113,7 +114,7 @@ def finetune_judge(
 def _labelled_sets(
     data: Path | None, only: str | None, limit: int | None
 ) -> Iterator[list[LabelledSet]]:
-    """Yield the sets of a folder, or of installed packages' code, with temporary stores."""
+    """Yield the sets of a folder, or of installed packages' code, each with a temporary store."""
     from casewright.finetune.judge_sets.find import find_sets
     from casewright.finetune.judge_sets.sets import LabelledSet
     from casewright.stores import default_encoder
@@ -123,11 +124,11 @@ def _labelled_sets(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="casewright-judge-")))
         sets: list[LabelledSet] = []
-        for labelled in find_sets(data, only, limit):
-            training, test = (labelled.half(training=is_training) for is_training in (True, False))
-            store = stack.enter_context(labelled.store(encoder, folder / labelled.name))
-            is_code = labelled.kind == "code"
+        for whole_set in find_sets(data, only, limit):
+            training, test = (whole_set.half(training=is_training) for is_training in (True, False))
+            store = stack.enter_context(whole_set.store(encoder, folder / whole_set.name))
+            is_code = whole_set.kind == "code"
             strategy: Strategy = NeighbourStrategy() if is_code else SentenceStrategy()
-            facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.origin}
-            sets.append(LabelledSet(labelled.name, store, training, test, (strategy,), facts))
+            origin = {"licence": _LICENCES.get(whole_set.name, ""), **whole_set.origin}
+            sets.append(LabelledSet(whole_set.name, store, training, test, (strategy,), origin))
         yield sets

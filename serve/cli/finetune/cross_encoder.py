@@ -27,14 +27,14 @@ def finetune_cross_encoder(
     data: Annotated[
         Path,
         Argument(
-            help="A folder with trees of documents and questions.jsonl: tree, question, quote."
+            help="A folder with trees (folders of documents) and the questions in questions.jsonl."
         ),
     ],
-    target: Annotated[Path, Option("--output", help="The weights' file, *.safetensors.")],
+    target: Annotated[Path, Option("--output", help="The file for the weights, *.safetensors.")],
     base: Annotated[
         Path | None, Option(help="The weights to begin with, by default the packaged ones.")
     ] = None,
-    minutes: Annotated[float, Option(min=0.1, help="The longest duration of the training.")] = 60,
+    minutes: Annotated[float, Option(min=0.1, help="Maximum duration of the training.")] = 60,
     held_out: Annotated[
         list[str] | None, Option(help="A tree only for the test; repeatable.")
     ] = None,
@@ -44,7 +44,7 @@ def finetune_cross_encoder(
 ) -> None:
     """Train the cross-encoder on questions and the quotes that answer them.
 
-    A line of questions.jsonl has a tree, a question, and the quote that answers it, if any.
+    A line of questions.jsonl names a tree, and has a question and a quote that answers it, if any.
     """
     from casewright.finetune.cross_encoder.groups import check_trees, read_questions
     from casewright.finetune.cross_encoder.training import (
@@ -61,19 +61,21 @@ def finetune_cross_encoder(
         raise InputError(f"--output {target} is a folder. Give the name of a file in it.")
     check_writable(target.parent)
     check_trees(held_out or (), questions)
-    check_names(device, None)
+    check_names(device, dtype=None)
     find_device(device)
     weights = base or WEIGHTS
+    # Unreadable weights are refused before the long work.
     read_weights(weights)
     settings = CrossEncoderSettings(minutes=minutes, seed=seed)
-    groups = list(_groups(data, questions))
+    groups = list(_training_groups(data, questions))
     facts = train_cross_encoder(
         groups, target, settings, base=weights, held_out=held_out or (), device=device
     )
     print_facts({"file": str(target), **facts}, as_json=as_json)
 
 
-def _groups(data: Path, questions: list[QuotedQuestion]) -> Iterator[Group]:
+def _training_groups(data: Path, questions: list[QuotedQuestion]) -> Iterator[Group]:
+    """Yield each question with the passages that a search of its tree finds."""
     from casewright.finetune.cross_encoder.groups import make_groups
     from casewright.stores import CaseStore, default_encoder, document_schema, ingest
     from casewright.stores.passages.search import PassageSearch

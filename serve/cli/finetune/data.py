@@ -30,7 +30,7 @@ app = Typer(add_completion=False)
 def finetune_corpus(
     export: Annotated[
         Path | None,
-        Option(help="Also write each toolbox here: tools.json, queries.jsonl, pools.json."),
+        Option(help="Folder to copy each toolbox to: tools.json, queries.jsonl, pools.json."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +53,7 @@ def finetune_corpus(
 
 
 def training_inputs(data: DataSection) -> TrainingInputs:
-    """Return a recipe's queries, toolbox and tool pools, and the test queries of all domains."""
+    """Return a recipe's queries and tools, and all test queries, which must not be trained on."""
     from casewright.domains import domain_names, find_domain
     from casewright.finetune.examples.make_training_set import TrainingInputs
     from casewright.finetune.tool_pools import read_pools
@@ -67,18 +67,18 @@ def training_inputs(data: DataSection) -> TrainingInputs:
             f"data.domain: {data.domain!r} has no annotated queries. Add data.queries, a JSON "
             "Lines file of them."
         )
-    tool_pools = data.pools
+    pools_file = data.pools
     if data.toolbox is not None:
         toolbox = toolbox_from_file(data.toolbox)
     else:
         toolbox = domain_toolbox(str(data.domain))
         # A domain's tool pools fit only the domain's toolbox.
-        tool_pools = tool_pools or find_domain(str(data.domain)).tool_pools
+        pools_file = pools_file or find_domain(str(data.domain)).tool_pools
     conversations = find_domain(data.domain).conversations() if data.domain else ()
     return TrainingInputs(
         queries=queries,
         toolbox=toolbox,
-        pools=read_pools(tool_pools, toolbox) if tool_pools else {},
+        pools=read_pools(pools_file, toolbox) if pools_file else {},
         distractors=tuple(toolbox_from_file(data.distractors)) if data.distractors else (),
         measuring=[q.query for d in domain_names() for q in find_domain(d).measuring_queries()],
         follow_ups=[
@@ -91,7 +91,7 @@ def training_inputs(data: DataSection) -> TrainingInputs:
 
 
 def domain_toolbox(name: str) -> Toolbox:
-    """Return a domain's toolbox; its tools cannot be called, since its stores are closed."""
+    """Return a domain's toolbox. Its tools cannot be called: the domain's stores are closed."""
     from casewright.domains import find_domain
     from casewright.serve.session.defaults import open_stores
 
@@ -113,7 +113,7 @@ def _draw_samples(training_set: TrainingSet, count: int) -> dict[str, list[Train
 
 
 def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
-    """Print prompts and completions, without the constraints, which all prompts have."""
+    """Print prompts and completions; shorten the constraints, which are the same in all prompts."""
     from casewright.planner.prompt import CONSTRAINTS
 
     for task, examples in samples.items():
@@ -128,7 +128,7 @@ def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
 def _sampled_queries(
     data: DataSection, inputs: TrainingInputs, encoder: Encoder, count: int
 ) -> dict[str, list[str]]:
-    """Return up to ``count`` queries of the initial sample, and up to ``count`` added queries.
+    """Return up to ``count`` random queries of the initial pool and of the added queries, by title.
 
     The result is empty for a recipe that takes all queries or random queries.
     """
@@ -163,9 +163,9 @@ def finetune_data(
 ) -> None:
     """Make a planner's training set from a recipe.
 
-    The set has planning examples with varied tools (TEvo), other planning tasks (TTG), sampled
-    queries (DQS) and general instructions. --output writes train.jsonl, validation.jsonl and
-    manifest.json; without it, samples are only printed.
+    As in REAPER, the set has planning examples with varied tools (TEvo), other planning tasks
+    (TTG), sampled queries (DQS) and general instructions. --output writes train.jsonl,
+    validation.jsonl and manifest.json; without --output, the command only prints samples.
     """
     from casewright.domains import domain_names
     from casewright.finetune.examples.make_training_set import make_training_set
@@ -207,10 +207,10 @@ def finetune_data(
 
 def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
     split_counts = {file.partition(".")[0]: counts for file, counts in manifest["examples"].items()}
-    splits = split_counts.values()
-    tasks = sorted({task for counts in splits for task in counts["tasks"]})
-    rows = [[task, *(counts["tasks"].get(task, 0) for counts in splits)] for task in tasks]
-    rows.append(["all", *(counts["all"] for counts in splits)])
+    columns = split_counts.values()
+    tasks = sorted({task for counts in columns for task in counts["tasks"]})
+    rows = [[task, *(counts["tasks"].get(task, 0) for counts in columns)] for task in tasks]
+    rows.append(["all", *(counts["all"] for counts in columns)])
     print_table(["task", *split_counts], rows, title)
     queries, instructions = manifest["queries"], manifest["instructions"]
     per_task = instructions["per_planning_task"]
@@ -225,6 +225,6 @@ def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
         benchmarks = ", ".join(facts["contaminates"]) or "nothing"
         echo(
             f"Of {facts['reader']} {facts['queries']:,} queries were taken and "
-            f"{sum(facts['refused'].values()):,} were not. Do not test a model that was trained on "
-            f"this set on: {benchmarks}."
+            f"{sum(facts['refused'].values()):,} were not. A model that was trained on this set "
+            f"must not be tested on: {benchmarks}."
         )

@@ -1,4 +1,4 @@
-"""`casewright finetune encoder`, which trains the encoder on the cases of a domain."""
+"""`casewright finetune encoder`, which trains the packaged encoder on a domain's cases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def finetune_encoder(
     domain: Annotated[
         str, Option("--domain", "-d", help="The domain with the cases: a name or FILE.py:NAME.")
     ],
-    epochs: Annotated[int, Option(min=1, help="Passes over the pairs of texts.")] = 2,
+    epochs: Annotated[int, Option(min=1, help="Passes over the pairs of texts of each case.")] = 2,
     pairs: Annotated[int | None, Option(min=8, help="Limit of pairs, drawn at random.")] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -41,12 +41,13 @@ def finetune_encoder(
         raise InputError(f"--output {target} is there already. Give a new folder.")
     check_writable(target)
     settings = EncoderSettings(epochs=epochs, pairs=pairs, seed=seed)
-    unique_pairs = list(dict.fromkeys(_case_pairs(domain)))
+    unique_pairs = list(dict.fromkeys(_domain_pairs(domain)))
     facts = {"folder": str(target), **train_encoder(unique_pairs, target, settings)}
     print_facts(facts, as_json=as_json)
 
 
-def _case_pairs(name: str) -> Iterator[Pair]:
+def _domain_pairs(name: str) -> Iterator[Pair]:
+    """Yield pairs of texts of the same case, from all stores of a domain but its plan cases."""
     from casewright.domains import find_domain
     from casewright.finetune.encoder_training import case_pairs
     from casewright.serve.session.defaults import open_stores

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from casewright.stores import CaseStore, Encoder
     from casewright.tools import Toolbox
 
-#: Kinds of a domain's queries: the held-out test queries, or all others.
+#: Kinds of a domain's queries: the held-out test queries, or all but these.
 MEASURING, ALL = "measuring", "all"
-SETS = ("nestful", "tau2")
+PUBLIC_SETS = ("nestful", "tau2")
 #: Planners that check every plan, so that no plan calls a tool outside the request's toolbox.
 CHECKING_PLANNERS = (CASE_PLANNER, PARSER, CLASSIFIERS)
 
@@ -36,14 +36,15 @@ _NO_CASES_NOTE = "There are no plan cases for these questions: planners know onl
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The questions of an evaluation with gold plans, and the plan cases that planners get.
+    """The questions of an evaluation, each with its gold plan, and the plan cases for planners.
 
     Attributes:
         case_queries: The annotated queries that are plan cases.
-        reader: The folder of a reader that was trained on ``case_queries``.
+        reader: The folder of a reader (the case planner's network), trained on ``case_queries``.
         settings: The options that chose the questions.
         conversion: Counts of a public set's converted and refused records, with the reasons.
         opened: The open domain of the tools; ``None`` if the tools are from a file or a set.
+        scope: The user's scope, for planners that call tools.
     """
 
     items: Sequence[EvaluationItem]
@@ -60,14 +61,14 @@ class Questions:
         if self.opened is not None:
             self.opened.close()
 
-    def check(self, planners: Sequence[str]) -> None:
-        """Raise ``InputError`` if an agent or the classifiers cannot plan for these questions."""
-        if self.opened is None and any(name.startswith(AGENT) for name in planners):
+    def check(self, names: Sequence[str]) -> None:
+        """Raise ``InputError`` if a planner with one of the names cannot plan for the questions."""
+        if self.opened is None and any(name.startswith(AGENT) for name in names):
             raise InputError(
-                "An agent calls the tools that it plans with, and these cannot be called. Leave "
-                "it out, or evaluate it on a domain's questions."
+                "An agent calls tools while it plans, and the tools here cannot be called. Leave "
+                "the agent out, or evaluate it on a domain's questions."
             )
-        if not self.case_queries and CLASSIFIERS in planners:
+        if not self.case_queries and CLASSIFIERS in names:
             raise InputError(
                 f"The planner {CLASSIFIERS!r} learns from annotated queries, and there are none "
                 "here. Leave it out, or give some with --cases FILE."
@@ -82,7 +83,7 @@ class Questions:
 
 
 def domain_questions(name: str, kind: str) -> Questions:
-    """Return a domain's annotated queries; raise ``InputError`` if there are none of this kind."""
+    """Return a domain's queries of a kind; raise ``InputError`` if the domain has none."""
     from casewright.domains import find_domain
     from casewright.finetune.evaluation import items_of
 
@@ -100,9 +101,9 @@ def domain_questions(name: str, kind: str) -> Questions:
     return Questions(
         items_of(queries, opened.toolbox),
         case_queries,
-        domain.reader,
-        {"domain": name, "queries": kind},
-        [*([_TRAINED_ON_NOTE] if kind == ALL else []), *_class_notes(queries)],
+        reader=domain.reader,
+        settings={"domain": name, "queries": kind},
+        notes=[*([_TRAINED_ON_NOTE] if kind == ALL else []), *_class_notes(queries)],
         opened=opened,
         scope=default_scope(domain.scopes),
     )
@@ -113,8 +114,8 @@ def file_questions(
 ) -> Questions:
     """Return the annotated queries of a JSON Lines file, for a toolbox or a domain's tools.
 
-    The plan cases are the queries of the file ``cases``, or the domain's (none for a toolbox).
-    Raise ``InputError`` if a file or a gold plan in it is invalid.
+    The plan cases are the queries of the file ``cases``, by default the domain's annotated queries,
+    or none for a toolbox. Raise ``InputError`` if a file or a gold plan in it is invalid.
     """
     from casewright.domains import find_domain
     from casewright.planner import read_annotated
@@ -126,7 +127,8 @@ def file_questions(
     if toolbox_file is not None:
         items = _items(source, queries, toolbox_from_file(toolbox_file))
         settings["toolbox"] = str(toolbox_file)
-        return Questions(items, case_queries, None, settings, _file_notes(queries, case_queries))
+        notes = _file_notes(queries, case_queries)
+        return Questions(items, case_queries, settings=settings, notes=notes)
     domain = find_domain(domain_name)
     reader = None
     if cases is None:
@@ -173,8 +175,8 @@ def _class_notes(queries: Sequence[AnnotatedQuery]) -> list[str]:
     if not unmatched:
         return []
     return [
-        f"No wrong plan counts for the classes {', '.join(unmatched[:5])}: a wrong plan's class is "
-        "the tool whose results no step uses. Precision and F1 of these classes are too high."
+        f"No wrong plan is counted in the classes {', '.join(unmatched[:5])}: a wrong plan's "
+        "class is the tool whose results no step uses. The classes' precision and F1 are too high."
     ]
 
 
@@ -182,8 +184,8 @@ def set_questions(name: str, data: Path | None) -> Questions:
     """Return a public set's records that convert to the plan language."""
     from casewright.finetune.evaluation.sets import read_nestful, read_tau2
 
-    if name not in SETS:
-        raise InputError(f"There is no set {name!r}. Sets are: {', '.join(SETS)}.")
+    if name not in PUBLIC_SETS:
+        raise InputError(f"There is no set {name!r}. Sets are: {', '.join(PUBLIC_SETS)}.")
     if data is None:
         raise InputError(f"--set {name} is read from a folder. Give it with --data DIR.")
     converted = read_nestful(data) if name == "nestful" else read_tau2(data)
@@ -194,16 +196,17 @@ def set_questions(name: str, data: Path | None) -> Questions:
         f"language. Refused: {reasons or 'none'}."
     )
     settings = {"set": name, "split": "test" if name == "tau2" else None}
-    return Questions(converted.items, (), None, settings, [note, _NO_CASES_NOTE], counts)
+    notes = [note, _NO_CASES_NOTE]
+    return Questions(converted.items, settings=settings, notes=notes, conversion=counts)
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedPlanners:
-    """Planners to evaluate, by label.
+    """Planners to evaluate, by name.
 
     Attributes:
-        constrained: Labels of planners that can call only the request's tools.
-        removal: Planners, without a grammar, for requests from which a needed tool was removed.
+        constrained: Names of planners that can call only the request's tools.
+        removal: Planners without a grammar. They get requests from which a needed tool was removed.
     """
 
     planners: dict[str, Planner]
@@ -215,18 +218,18 @@ def check_planners(names: Sequence[str], model: ModelSettings) -> None:
     """Raise ``InputError`` if planners with these names and settings cannot be made."""
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"The planner {repeated[0]!r} is given twice. Give each --planner once.")
-    models = [named.named_planner(name).settings(model) for name in names]
-    for name, own_model in zip(names, models, strict=True):
-        named.check_planner(name, own_model)
-    # If a setting applies to no planner, the check of the first planner refuses it.
-    if not any(named.is_local(name) for name in names):
-        named.check_planner(names[0], replace(model, examples=models[0].examples))
-    if model.adapter and not any(own_model.adapter for own_model in models):
-        named.check_planner(names[0], replace(models[0], adapter=model.adapter))
-    if all(own_model.constrained for own_model in models) and not model.constrained:
-        named.check_planner(names[0], replace(models[0], constrained=False))
-    if all(own_model.examples is None for own_model in models):
-        named.check_planner(names[0], replace(models[0], examples=model.examples))
+    all_settings = [named.named_planner(name).settings(model) for name in names]
+    for name, settings in zip(names, all_settings, strict=True):
+        named.check_planner(name, settings)
+    # A setting that applies to no planner is refused by the check of the first planner.
+    if not any(named.has_local_model(name) for name in names):
+        named.check_planner(names[0], replace(model, examples=all_settings[0].examples))
+    if model.adapter and not any(settings.adapter for settings in all_settings):
+        named.check_planner(names[0], replace(all_settings[0], adapter=model.adapter))
+    if all(settings.constrained for settings in all_settings) and not model.constrained:
+        named.check_planner(names[0], replace(all_settings[0], constrained=False))
+    if all(settings.examples is None for settings in all_settings):
+        named.check_planner(names[0], replace(all_settings[0], examples=model.examples))
 
 
 def make_planners(
@@ -238,7 +241,7 @@ def make_planners(
     *,
     removal: bool,
 ) -> EvaluatedPlanners:
-    """Return the planners of these names; ``removal`` adds planners without a grammar.
+    """Return the planners of these names; with ``removal``, also ``EvaluatedPlanners.removal``.
 
     Raises:
         InputError: A model cannot be loaded.
@@ -247,9 +250,8 @@ def make_planners(
     reader = Reader(questions.reader) if questions.reader is not None else None
 
     def make(name: str, settings: ModelSettings) -> Planner:
-        queries, scope = (lambda: questions.case_queries), questions.scope
-        arguments: Any = {"queries": queries, "encoder": encoder, "scope": scope}
-        return named.make_planner(name, store, reader, settings, **arguments)
+        arguments: Any = {"queries": lambda: questions.case_queries, "encoder": encoder}
+        return named.make_planner(name, store, reader, settings, scope=questions.scope, **arguments)
 
     planners: dict[str, Planner] = {}
     for_removal: dict[str, Planner] = {}
@@ -257,9 +259,9 @@ def make_planners(
     for name in names:
         settings = named.named_planner(name).settings(model)
         planners[name] = make(name, settings)
-        # An agent writes its steps with the grammar.
+        # A grammar restricts an agent's steps to the request's tools, too.
         checks_plans = name.partition(":")[0] in CHECKING_PLANNERS or name.startswith(AGENT)
-        has_grammar = named.writes_locally(name) and settings.constrained
+        has_grammar = named.has_whole_plan_model(name) and settings.constrained
         if checks_plans or has_grammar:
             constrained.add(name)
         if removal and not checks_plans:

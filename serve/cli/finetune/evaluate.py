@@ -23,7 +23,7 @@ app = Typer(add_completion=False)
 def finetune_eval(
     planner: Annotated[
         list[str] | None,
-        Option(help="As for ask (case); repeatable: the others are compared with the first."),
+        Option(help="As for ask; default: case. Repeatable: others are compared with the first."),
     ] = None,
     domain: Annotated[
         str | None, Option("--domain", "-d", help="The domain; shopping by default.")
@@ -35,7 +35,7 @@ def finetune_eval(
         Path | None, Option("--input", help="Annotated queries of your own, JSON Lines.")
     ] = None,
     toolbox: Annotated[Path | None, Option(help="With --input: your tools, JSON.")] = None,
-    cases: Annotated[Path | None, Option(help="With --input: known annotated queries.")] = None,
+    cases: Annotated[Path | None, Option(help="With --input: the planners' plan cases.")] = None,
     public: Annotated[str | None, Option("--set", help="A public set: nestful or tau2.")] = None,
     data: Annotated[Path | None, Option(help="With --set: the set's folder.")] = None,
     limit: Annotated[int | None, Option(min=1, help="Limit of questions, drawn at random.")] = None,
@@ -48,15 +48,15 @@ def finetune_eval(
     dtype: DType = None,
     examples: Examples = None,
     controls: Annotated[
-        bool, Option("--controls", help="Add the fallback plan and shuffled gold plans.")
+        bool, Option("--controls", help="Also evaluate two controls: fallback and shuffled plans.")
     ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare planners, with 95 % intervals: tools, arguments, plan graphs, classes, time, tokens.
+    """Compare planners by tools, arguments, plan graphs, classes, time and tokens.
 
-    Without --input and --set, the questions are the domain's held-out test queries, which no
-    planner has seen. Questions of public sets are test data; never train on them.
+    The figures have 95 % intervals. Without --input and --set, the questions are the domain's
+    held-out test queries, which no planner has seen. Never train on questions of public sets.
     """
     from casewright.planner.named import ModelSettings
     from casewright.serve.cli.finetune import eval_parts
@@ -89,8 +89,8 @@ def finetune_eval(
         )
     finally:
         questions.close()
-    facts = {"grammar": grammar, "adapter": adapter, "examples": examples, "limit": limit}
-    settings = {**questions.settings, **evaluation.settings, **facts}
+    options = {"grammar": grammar, "adapter": adapter, "examples": examples, "limit": limit}
+    settings = {**questions.settings, **evaluation.settings, **options}
     _print_evaluation(evaluation, settings, questions, as_json=as_json)
 
 
@@ -103,9 +103,10 @@ def evaluate_planners(
     removal: bool = False,
     controls: bool = False,
 ) -> Evaluation:
-    """Return the evaluation of planners by name; ``model`` configures their language models.
+    """Evaluate the planners with these names; ``model`` configures their language models.
 
-    With ``removal``, they plan again without a needed tool; ``controls`` adds control planners.
+    With ``removal``, the planners also plan without a needed tool. With ``controls``, two baselines
+    are evaluated too: the fallback plan, and shuffled gold plans.
     """
     from casewright.finetune.evaluation import ShuffledPlans, evaluate
     from casewright.finetune.folds import similarity_groups
@@ -116,6 +117,7 @@ def evaluate_planners(
     from casewright.stores.encoders.cache import UncachedQuestions
     from casewright.stores.progress import note
 
+    # Planners encode each question anew, so that the measured time includes the encoding.
     encoder = UncachedQuestions(default_encoder())
     groups = similarity_groups([item.query.query for item in questions.items], default_encoder())
     with plan_store(questions.case_queries, encoder) as store:

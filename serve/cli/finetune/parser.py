@@ -1,4 +1,4 @@
-"""`casewright finetune parser` trains the plan parser for any tools; `adapt`, for your tools."""
+"""`casewright finetune parser` trains the plan parser; `adapt` trains it further for your tools."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from casewright.serve.cli.output import print_facts, print_json, print_table
 if TYPE_CHECKING:
     from casewright.finetune.parser.episodes import AddedToolSources, Source
 
-#: Number of parts of a domain's queries; each part is one source of training episodes.
+#: Number of parts of a domain's queries; each part is trained on like one toolbox.
 DOMAIN_PARTS = 30
 #: Numbers of plan cases with which the parser is evaluated.
 CASE_COUNTS = (0, 5)
-#: Maximum share of messages on which to ask back.
+#: Maximum proportion of messages on which the parser asks back.
 MAX_ASKED_BACK = 0.1
 #: Minutes that are reserved for loading and saving.
 RESERVED_MINUTES = 0.5
 
 app = Typer(add_completion=False)
 ParserFolder = Annotated[
-    Path, Option("--output", help="The parser's folder; a stopped training in it continues.")
+    Path, Option("--output", help="The parser's folder; a training that was stopped there goes on.")
 ]
 
 
@@ -42,15 +42,15 @@ def finetune_parser(
     rate: Annotated[float, Option(min=0, help="The highest learning rate.")] = 6e-4,
     domain: Annotated[str | None, Option(help="Also learn from this domain.")] = None,
     sets: Annotated[
-        Path | None, Option(help="Also learn from this folder with sealtools and toolalpaca.")
+        Path | None, Option(help="Also learn from sealtools and toolalpaca in this folder.")
     ] = None,
     seed: Annotated[int, Option(help="The seed of random choices.")] = 0,
     device: Device = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train the plan parser, whose input includes the toolbox, on the corpus of toolboxes.
+    """Train the plan parser, which reads the tools as an input, on the corpus of toolboxes.
 
-    The validation toolboxes calibrate its confidence. Repeat a stopped command to continue.
+    Validation toolboxes calibrate the parser's confidence. Repeat a stopped command to continue.
     """
     from casewright.finetune.corpus import read_corpus, training_toolboxes
     from casewright.finetune.parser import measuring
@@ -62,48 +62,48 @@ def finetune_parser(
     from casewright.stores import default_encoder
 
     domain_parts: list[Source] = []
-    sources, held_out = [], []
+    sources, held_out_queries = [], []
     if domain is not None:
-        source, changed_tools = _domain_source(domain)
+        source, added_tools = _domain_source(domain)
         domain_parts = split_source(source, DOMAIN_PARTS, random.Random(seed))
-        sources = [*domain_parts, *changed_tools.training]
-        held_out = changed_tools.validation
+        sources = [*domain_parts, *added_tools.training]
+        held_out_queries = added_tools.validation
     if sets is not None:
         sources += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     corpus = training_toolboxes(follow_ups=False)
     draw_sources = source_drawer(corpus, sources, domain_parts)
     network = train_parser(draw_sources, settings, target, start, device)
-    # The evaluation opens the saved weights; the card with the figures is saved after it.
+    # The evaluation opens the saved weights; the card with its figures is saved afterwards.
     save_parser(target, changed_weights(network), ParserCard())
     runtime = open_runtime(target)
     toolboxes = read_corpus("validation")
     figures: dict[str, float] = {}
-    # For each toolbox, its scores.
+    # The scores of each toolbox, with all numbers of plan cases.
     all_scores: list[list[measuring.PlanScore]] = [[] for _ in toolboxes]
-    for count in CASE_COUNTS:
-        scores = [list(measuring.score_toolboxes(runtime, [box], count, seed)) for box in toolboxes]
-        figures |= measuring.accuracy_figures(list(chain(*scores)), f"{count} cases")
+    for case_count in CASE_COUNTS:
+        scores = [[*measuring.score_toolboxes(runtime, [t], case_count, seed)] for t in toolboxes]
+        figures |= measuring.accuracy_figures(list(chain(*scores)), f"{case_count} cases")
         all_scores = [[*earlier, *new] for earlier, new in zip(all_scores, scores, strict=True)]
-    if held_out:
-        requests = [(query, query.record.request(source.toolbox)) for query in held_out]
-        own_scores = (measuring.score_messages(runtime, r.toolbox, [], [q]) for q, r in requests)
+    if held_out_queries:
+        requests = [(query, query.record.request(source.toolbox)) for query in held_out_queries]
+        query_scores = (measuring.score_messages(runtime, r.toolbox, [], [q]) for q, r in requests)
         title = "tools that a message brings along"
-        figures |= measuring.accuracy_figures(list(chain(*own_scores)), title)
-    calibrated_card = measuring.fit_card(list(chain(*all_scores)))
+        figures |= measuring.accuracy_figures(list(chain(*query_scores)), title)
+    fitted_card = measuring.fit_card(list(chain(*all_scores)))
     facts: dict[str, Any] = {"corpus": digest(corpus), "domain": domain}
     facts |= {"public sets": sets is not None}
     facts |= {"from": read_card(start).training if start else None, "minutes": minutes}
     facts |= {"frozen": frozen, "rate": rate, "seed": seed, **figures}
-    confidences = [[calibrated_card.confidence(s.score) for s in scores] for scores in all_scores]
+    confidences = [[fitted_card.confidence(s.score) for s in scores] for scores in all_scores]
     threshold = measuring.ask_back_threshold(confidences, MAX_ASKED_BACK)
-    card = replace(calibrated_card, asks_below=threshold, training=facts)
+    card = replace(fitted_card, asks_below=threshold, training=facts)
     save_parser(target, changed_weights(network), card)
     print_facts({"folder": str(target), **facts}, as_json=as_json)
 
 
 def _domain_source(domain: str) -> tuple[Source, AddedToolSources]:
-    """Return a domain as a source, and its messages that change the tools as other sources."""
+    """Return a source of a domain's messages, and other sources of its messages that add tools."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, added_tool_sources
 
@@ -148,7 +148,7 @@ def finetune_adapt(
     facts: dict[str, Any] = {"domain": domain, "toolbox": training_source.toolbox.fingerprint()}
     facts |= {"messages": len(training_source.queries), "minutes": minutes}
     facts |= {"seed": seed, "from": card.training}
-    # The confidence keeps the calibration of the initial parser.
+    # The new card differs only in ``training``; the initial parser's calibration is kept.
     save_parser(target, training.changed_weights(network), replace(card, training=facts))
     (target / training.CHECKPOINT).unlink(missing_ok=True)
     next_commands = [
@@ -165,6 +165,7 @@ def finetune_adapt(
 
 
 def _message_source(domain: str, file: Path) -> Source:
+    """Return the annotated messages of a file, with a domain's tools, to train on."""
     from casewright.domains import find_domain
     from casewright.finetune.examples.query_pool import query_pool
     from casewright.finetune.parser.episodes import Source

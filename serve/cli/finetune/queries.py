@@ -1,4 +1,4 @@
-"""`casewright finetune sample` and `annotate`, which choose and check queries for training."""
+"""`casewright finetune sample` chooses queries to annotate; `annotate` checks the annotations."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_rows, print_table
 from casewright.serve.cli.own_tools import own_tools
 
+#: Maximum number of empty or wrong lines that are printed.
 MAX_PROBLEMS = 20
 SamplingMethod = Literal["dqs", "dqs-large", "dqs-extremes", "facility-location", "random"]
 app = Typer(add_completion=False)
@@ -30,10 +31,10 @@ def sample(
         SamplingMethod, Option(help="dqs drops the pool's extremes; dqs-extremes keeps only them.")
     ] = "dqs",
     size: Annotated[
-        int | None, Option(min=1, help="Number of queries; default: as many as exist.")
+        int | None, Option(min=1, help="Number of queries; default: as many as existing queries.")
     ] = None,
     extremes: Annotated[
-        float, Option(min=0, max=0.5, help="Share of the pool at either end that is extreme.")
+        float, Option(min=0, max=0.5, help="Share of each extreme: most or least similar queries.")
     ] = 0.05,
     seed: Annotated[int, Option(min=0, help="The seed of the sample.")] = 0,
     compare: Annotated[bool, Option("--compare", help="Show the figures of every method.")] = False,
@@ -86,7 +87,7 @@ def annotate(
         str | None, Option("--domain", "-d", help="The domain of tools and annotated queries.")
     ] = None,
     toolbox: Annotated[Path | None, Option(help="A file of your own tools.")] = None,
-    queries: Annotated[Path | None, Option(help="Annotated queries; or the domain's.")] = None,
+    queries: Annotated[Path | None, Option(help="Annotated queries, if not the domain's.")] = None,
     rest: Annotated[
         Path | None, Option(help="A file for invalid lines; by default next to --output.")
     ] = None,
@@ -106,8 +107,8 @@ def annotate(
     lines = sheet_lines(source)
     file = query_files.QueryFile(output)
     with own_tools(domain, toolbox, queries) as tools:
-        labels = {query.label for query in tools.queries}
-        report = annotate_lines(lines, file, tools.toolbox, labels)
+        known_labels = {query.label for query in tools.queries}
+        report = annotate_lines(lines, file, tools.toolbox, known_labels)
     if report.rest:
         query_files.write_new(rest_path, (line + "\n" for line in report.rest))
     facts: dict[str, Any] = {"file": str(output), "added": report.added_count}
@@ -126,5 +127,5 @@ def annotate(
     if report.wrong_count:
         fail(
             f"{report.wrong_count} of {len(lines)} lines are wrong. Correct them in {rest_path} "
-            "and give that as --input."
+            "and give this file as --input."
         )

@@ -1,4 +1,4 @@
-"""`casewright finetune train` trains a model; `ensemble` chooses the ensemble's constants."""
+"""`casewright finetune train` trains a model; `ensemble` chooses the constants of the ensemble."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def finetune_train(
     recipe: Annotated[str, Option(help="A shipped recipe's name, or a file.", metavar="RECIPE")],
     data: Annotated[Path, Option(help="The folder of `casewright finetune data`.")],
     target: Annotated[Path, Option("--output", help="The folder to write the model to.")],
-    base: Annotated[str | None, Option(help="A base other than the recipe's.")] = None,
+    base: Annotated[str | None, Option(help="A base model in place of the recipe's.")] = None,
     start: Annotated[
         Path | None,
         Option("--from", help="An adapter of the same base, rank and layers to start from."),
@@ -39,17 +39,17 @@ def finetune_train(
     from casewright.finetune.training.placement import rank
     from casewright.finetune.training.train import train
 
-    sections = Recipe.read(find_recipe(recipe), check_files=False)
-    model = sections.model if base is None else sections.model.based_on(base)
-    inputs = (model, sections.lora, sections.training, data, target)
+    parsed_recipe = Recipe.read(find_recipe(recipe), check_files=False)
+    model = parsed_recipe.model if base is None else parsed_recipe.model.based_on(base)
+    inputs = (model, parsed_recipe.lora, parsed_recipe.training, data, target)
     # On several GPUs, only the first process (rank 0) prints.
     try:
         result = train(*inputs, start=start, resume=resume, merge=merge, minutes=minutes)
     except KeyboardInterrupt:
-        if not rank():
+        if rank() == 0:
             echo("Stopped. The same command with --resume continues.", err=True)
         raise
-    if rank():
+    if rank() != 0:
         return
     merged = {} if result.merged is None else {"merged": str(result.merged)}
     if as_json:
@@ -61,10 +61,10 @@ def finetune_train(
 
 @app.command("ensemble")
 def finetune_ensemble(
-    target: Annotated[Path, Option("--output", help="The constants' new file.", metavar="FILE")],
+    target: Annotated[Path, Option("--output", help="New file for the constants.", metavar="FILE")],
     as_json: AsJson = False,
 ) -> None:
-    """Choose the ensemble's constants on the validation toolboxes, which takes some minutes."""
+    """Choose the ensemble's constants on the validation toolboxes; it takes some minutes."""
     from casewright.finetune.corpus import read_corpus
     from casewright.finetune.ensemble import candidate_plans, fit_card
     from casewright.planner.ensemble import EnsemblePlanner
@@ -75,7 +75,7 @@ def finetune_ensemble(
     from casewright.planner.shipped import SHIPPED
 
     model = ModelPlanner(local_model(SHIPPED, ModelSettings()), seconds=600.0)
-    ensemble = EnsemblePlanner(ParserReuse(None), lambda: model)
+    ensemble = EnsemblePlanner(ParserReuse(store=None), lambda: model)
     card, figures = fit_card(candidate_plans(ensemble, read_corpus("validation")))
     card.write(target)
     print_facts({**asdict(card), **figures}, as_json=as_json)

@@ -294,8 +294,8 @@ def test_finetune_data_adds_queries_of_a_tool_use_set_and_prints_their_counts(
     completed = run(home, "finetune", "data", "--recipe", folder / "sets.toml", "--sample", "1")
     assert completed.returncode == 0, completed.stderr
     message = (
-        "Of bfcl 12 queries were taken and 0 were not. Do not test a model that was trained on "
-        "this set on: BFCL."
+        "Of bfcl 12 queries were taken and 0 were not. A model that was trained on this set must "
+        "not be tested on: BFCL."
     )
     assert message in completed.stdout
     # A recipe in another folder finds its tool-use sets with the option --sets.

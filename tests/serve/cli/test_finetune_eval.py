@@ -87,7 +87,7 @@ def test_finetune_eval_warns_of_missing_plan_cases_and_unknown_classes(folder: P
     file = write_queries(folder / "named.jsonl", [("do you sell a lamp", FIND, "sales")])
     warnings = evaluate(folder, "--planner", "parser", "--input", file).stderr
     assert "no plan cases for these" in warnings
-    assert "No wrong plan counts for the classes sales" in warnings
+    assert "No wrong plan is counted in the classes sales" in warnings
 
 
 def test_finetune_eval_uses_the_measuring_queries_of_the_domain(

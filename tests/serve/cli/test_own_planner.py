@@ -106,7 +106,7 @@ def test_draft_with_a_chat_model_leaves_out_invalid_plans(
         {"query": "is the crane shaking a lot", "plan": 's1 = read_sensor(machine_id="M1")'},
     ]
     model = FakeListChatModel(responses=[json.dumps(proposals), "[]"])
-    monkeypatch.setattr(message_commands, "_chat", lambda name: model)
+    monkeypatch.setattr(message_commands, "_open_chat", lambda name: model)
     draft = ("draft", "--output", "learn.jsonl", "--yes", "--json", "--generator", "a:b")
     assert result(run_for_plant(home, plant, *draft))["kept"] == 1
     assert read_annotated(plant / "learn.jsonl")[0].query == "is the boiler shaking"

@@ -28,7 +28,7 @@ from casewright.graph import ExtractiveGenerator
 from casewright.serve.service.models import AskBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.problems import RefusedError
-from casewright.serve.service.routes import reply
+from casewright.serve.service.routes import json_response
 from casewright.serve.service.runs import Runs, Waiting
 from casewright.tools import CallContext, Toolbox
 from tests.graph.helpers import Arguments, tool
@@ -226,7 +226,7 @@ class Clients(RuleBasedStateMachine):
         self.loop.advance(1)
         self._settle()
         assert not self.pending, "a call was left behind"
-        assert not self.runs.locks.keys, "a thread was left locked"
+        assert not self.runs.locks.locked_keys, "a thread was left locked"
         for tenant in ("acme", "other"):
             for thread in ("a", "b"):
                 self._finish_thread(tenant, thread)
@@ -253,8 +253,8 @@ class Clients(RuleBasedStateMachine):
 
 def response_of(result: Any) -> Response:
     if isinstance(result, Waiting):
-        return reply({"questions": result.questions}, 202)
-    return reply(result)
+        return json_response({"questions": result.questions}, 202)
+    return json_response(result)
 
 
 def run_clients(examples: int, steps: int) -> None:

@@ -93,7 +93,7 @@ def test_old_answered_threads_are_deleted_and_waiting_or_resumable_ones_stay(
                 async with asyncio.timeout(0.5):
                     await runs.ask(ask_body("interrupted", "s1 = slow(b=9)"), TENANT)
             running = asyncio.ensure_future(runs.ask(ask_body("works", "s1 = slow(b=2)"), TENANT))
-            await wait_until(lambda: len(runs.locks.keys) == 1)
+            await wait_until(lambda: len(runs.locks.locked_keys) == 1)
             now = datetime.now(UTC)
             assert await retire(runs, threads.find_older, now - timedelta(hours=1)) == 0
             assert await retire(runs, threads.find_older, now + timedelta(minutes=1)) == 1

@@ -87,7 +87,7 @@ async def test_no_text_of_a_client_becomes_a_label(tmp_path: Path) -> None:
 def test_event_with_an_unknown_tool_adds_no_label() -> None:
     metrics = Metrics(["quick"])
     for tool in ("quick", "hostile"):
-        metrics.count_event({"event": "step_ended", "tool": tool, "status": "done"})
+        metrics.record_event({"event": "step_ended", "tool": tool, "status": "done"})
     sample = metrics.registry.get_sample_value
     assert sample("casewright_tool_calls_total", {"tool": "quick", "status": "done"}) == 1
     assert sample("casewright_tool_calls_total", {"tool": "hostile", "status": "done"}) is None

@@ -151,7 +151,7 @@ BAD_FILES = {
     "unknown generator": ('generator = "nope"', "generator in FILE: There is no generator 'nope'."),
     "unknown domain": ('domain = "nope"', "domain in FILE: There is no domain 'nope'."),
     "unknown judge": ('feedback = "nope"', "feedback in FILE: There is no judge 'nope'."),
-    "unknown number format": ('dtype = "int4"', "Give a local model's numbers: float32"),
+    "unknown number format": ('dtype = "int4"', "Give a local model's number type: float32"),
     "invalid URL": ("threads_url = 1", "conversations: postgresql://USER@HOST/NAME."),
 }
 

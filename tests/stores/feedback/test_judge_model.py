@@ -10,7 +10,7 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.stores.feedback import JudgeModel
-from casewright.stores.feedback.features import FIRST_FEATURES, LATER_FEATURES
+from casewright.stores.feedback.features import FIRST, LATER
 
 
 def shipped() -> dict[str, Any]:
@@ -43,8 +43,8 @@ def test_judge_model_is_unchanged_after_save_and_load(tmp_path: Path) -> None:
 
 def test_shipped_judge_model_has_features_thresholds_and_better_figures_than_controls() -> None:
     model = JudgeModel.shipped()
-    assert tuple(model.first.weights) == FIRST_FEATURES
-    assert tuple(model.later.weights) == LATER_FEATURES
+    assert tuple(model.first.weights) == FIRST
+    assert tuple(model.later.weights) == LATER
     assert 0 < model.first.threshold < 1
     assert 0 < model.later.threshold < 1
     data_sets = model.training["sets"]

@@ -21,7 +21,7 @@ from casewright.stores.feedback import (
     Verdicts,
     case_text,
 )
-from casewright.stores.feedback.features import FIRST_FEATURES, LATER_FEATURES, TEMPERATURE, feature_rows
+from casewright.stores.feedback.features import FIRST, LATER, TEMPERATURE, feature_rows
 from casewright.stores.feedback.offline_judge import Regression
 from tests.stores.helpers import vector_facet
 from tests.support.encoders import HashingEncoder
@@ -108,7 +108,7 @@ def features_of(
     candidate: Candidate, relevant: Sequence[Candidate], others: Sequence[Candidate] = ()
 ) -> dict[str, float]:
     rows = feature_rows(JudgeRequest(QUESTION, relevant, [candidate, *others]))
-    return dict(zip(LATER_FEATURES if relevant else FIRST_FEATURES, rows[0].tolist(), strict=True))
+    return dict(zip(LATER if relevant else FIRST, rows[0].tolist(), strict=True))
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -297,7 +297,7 @@ def test_score_share_feature_is_the_softmax_of_the_scores(
         1 / sum(np.exp(min((other - score) / TEMPERATURE, 700.0)) for other in scores)
         for score in scores
     ]
-    assert rows[:, FIRST_FEATURES.index("score_share")].tolist() == pytest.approx(expected, abs=1e-12)
+    assert rows[:, FIRST.index("score_share")].tolist() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("model", ["judge.json", {}, JudgeModel], ids=["name", "empty", "class"])
