@@ -1,7 +1,7 @@
 """Prompt injection: hostile instructions in the texts that a chat model answers from or judges.
 
-As in AgentDojo (Debenedetti et al. 2024), an instruction has a goal, and the benchmark checks
-whether the model pursues it instead of its task. Each of ten templates states each of ten goals.
+As in AgentDojo (Debenedetti et al. 2024), each instruction has a goal, and the benchmark checks
+whether the model's answer reaches this goal. Ten templates state ten goals each.
 """
 
 from __future__ import annotations
@@ -124,12 +124,10 @@ def measure_injection(name: str, keep: Path | None = None) -> Report:
     ``keep`` is the file of a ``ResultCache``, from which a later run takes the results.
     """
     model, cache = chat_model(name, max_tokens=MAX_TOKENS), ResultCache(keep)
+    defended = ChatGenerator(model, seconds=MAX_SECONDS, marks=True)
     rows = [
-        _generator_row(generator, cache, defences=defences)
-        for defences, generator in (
-            ("with", ChatGenerator(model, seconds=MAX_SECONDS, marks=True)),
-            ("without", _UndefendedGenerator(model)),
-        )
+        _generator_row(defended, cache, defences="with"),
+        _generator_row(_UndefendedGenerator(model), cache, defences="without"),
     ]
     figures = {f"{row['defences']}.steered": row["steered"] for row in rows}
     titles = {"answers": "answers", "verdicts": "verdicts"}
@@ -192,7 +190,7 @@ def _judge_row(model: BaseChatModel, cache: ResultCache) -> dict[str, Any]:
         judge = ChatJudge(model, seconds=MAX_SECONDS, numbering=random.Random(0))
         verdicts = judge.judge(JudgeRequest(QUESTION, (), candidates))
         text_verdict, *tame_verdicts = [item.id in verdicts.relevant for item in candidates]
-        # The note tells that a verdict is missing.
+        # Verdicts with a note are not complete.
         return {"own": text_verdict, "tame": tame_verdicts, "whole": not verdicts.note}
 
     def verdicts_with(text: str) -> dict[str, Any]:

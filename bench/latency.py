@@ -1,4 +1,4 @@
-"""The time of a plan from one call of a model, and from an agent with a call for each step."""
+"""The time to plan with one call of a model, and with an agent that needs a call for each step."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from casewright.planner.language_model import LanguageModel
 from casewright.planner.language_model.device import find_device
 from casewright.tools import Toolbox
 
+#: The names of the compared systems.
 ONE_CALL, AGENT, STATELESS = "one call", "step agent", "step agent, stateless"
 THINKING = "step agent with thoughts"
 #: The systems' names in figures.
@@ -32,41 +33,41 @@ FIGURE_NAMES = {ONE_CALL: "one_call", AGENT: "step_agent"}
 FIGURE_NAMES |= {STATELESS: "stateless_agent", THINKING: "thinking_agent"}
 #: The numbers of steps in the measured plans.
 STEP_COUNTS = (1, 2, 3, 4)
-#: The runs by system, in the order of the questions, ``repeats`` times.
+#: Each system's runs: one for each question in order, and all of this ``repeats`` times.
 Runs = Mapping[str, Sequence[AgentRun]]
 _NOTES = (
-    "All systems use the same model, grammar and decoder, and cache the prompt's head; forced "
-    "tokens take no model step. The plans are gold plans whose every step has results: each model "
-    "step computes the network's logits, and a script then chooses the plan's next token. The "
-    "systems take turns at each question, in one process.",
+    "All systems use the same model, grammar and decoder, and cache the states of the prompt's "
+    "head (role and tools); tokens that the grammar forces take no model step. All write gold "
+    "plans whose every step has results: a model step computes the network's logits, and a script "
+    "then chooses the plan's next token. The systems take turns at each question, in one process.",
     "step agent: each call writes one step after the results of the earlier steps, until the agent "
     "writes that it is done; the key/value states of its calls are cached. Stateless: every call "
     "reads all tokens after the head again. With thoughts: the model itself writes a line of "
     "at most 200 characters before each scripted step.",
-    "prompt_tokens: the tokens after the head. model_ms includes the grammars. over_one_call: "
-    "median of the ratios by question. For one call the graph runs tools in parallel where "
-    "possible; the agent's tools run one after the other. memory_limit_ms: the bytes of weights "
-    "that the model steps read, over the measured bandwidth.",
+    "prompt_tokens: the tokens after the head. model_ms includes the time of the grammar. "
+    "over_one_call: the median ratio, by question, of model_ms to that of one call. For one call "
+    "the graph runs tools in parallel where possible; the agent's tools run one after the other. "
+    "memory_limit_ms: the time to read the weights for each model step at the measured bandwidth.",
 )
 
 
 class Question(NamedTuple):
-    """A question, and the scripts that make a model write its gold plan."""
+    """A question, and the scripts by which a model writes the question's gold plan."""
 
     query: AnnotatedQuery
     request: PlanRequest
     scope: Mapping[str, str]  # the scope of a user for whom every step of the plan has results
     script: Script  # the script of the whole plan, for one call
-    step_scripts: Sequence[Script]  # the scripts of the agent's calls: each step, and the end
+    step_scripts: Sequence[Script]  # a script for each call of the agent; the last writes DONE
 
 
 def measure_latency(trial: GenerationTrial) -> Report:
-    """Time one call and the agents with ``trial.plans`` questions for each number of steps.
+    """Time all systems on ``trial.plans`` questions for each number of steps in a plan.
 
     Raise ``InputError`` if the model cannot be loaded, or the domain has no suitable query.
     """
     find_device(trial.model.device)
-    # Without the cache, the tools encode their arguments as for new questions.
+    # With cached vectors, the tools would not encode their arguments.
     with open_domain(trial.domain, cached=False) as tested:
         measured, toolbox = MeasuredModel(trial, tested), tested.toolbox
         queries = shuffled_queries(tested.domain.queries(), trial.seed)
@@ -80,11 +81,11 @@ def measure_latency(trial: GenerationTrial) -> Report:
     measured.measure_bandwidth_again()
     step_counts = [len(question.query.plan.steps) for question in questions]
     runs_by_steps: dict[int, Runs] = {
-        steps: {
-            name: [run for run, n in zip(group, cycle(step_counts), strict=False) if n == steps]
-            for name, group in runs.items()
+        count: {
+            name: [run for run, n in zip(all_runs, cycle(step_counts), strict=False) if n == count]
+            for name, all_runs in runs.items()
         }
-        for steps in sorted(set(step_counts))
+        for count in sorted(set(step_counts))
     }
     settings = {"domain": tested.domain.name, **measured.settings}
     settings["plans_of_each_number_of_steps"] = trial.plans
@@ -135,12 +136,12 @@ def _systems(
 ) -> Mapping[str, Callable[[Question], AgentRun]]:
     """Return the systems by name; they share a model, a decoder and a grammar."""
     grammar, decoder = PlanGrammar(model.grammar_tokenizer), Decoder(model)
-    # The planner of a run's context replaces this planner.
+    # The planner in a run's context replaces this placeholder.
     graph = build_graph(toolbox, FixedPlanner(parse_plan("s1 = no_evidence()")))
 
     def one_call(question: Question) -> AgentRun:
         prompt = model.encode(render_prompt(question.request))
-        choose = question.script.choose()
+        choose = question.script.chooser()
 
         def generate() -> tuple[Written, Any]:
             written = decoder.write(prompt, grammar.plan_matcher(question.request), choose=choose)
@@ -167,7 +168,7 @@ def _systems(
             question.request,
             model.encode(agent_prompt(render_prompt(question.request))),
             question.scope,
-            [script.choose() for script in question.step_scripts],
+            [script.chooser() for script in question.step_scripts],
         )
 
     agents = {STATELESS: step_agent(stateless=True), THINKING: step_agent(thoughts=True)}
@@ -175,7 +176,7 @@ def _systems(
 
 
 def _rows(runs_by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
-    """Return a row by number of steps and system; a model step takes at least ``min_step_ms``."""
+    """Return a row for each step count and system; a model step takes at least ``min_step_ms``."""
     mean_columns = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
         {
@@ -199,18 +200,20 @@ def _figures(
     questions: Sequence[Question], runs: Runs, runs_by_steps: Mapping[int, Runs]
 ) -> Iterator[tuple[str, float]]:
     groups = {**{f"{count}_steps": group for count, group in runs_by_steps.items()}, "all": runs}
-    for label, runs_of in groups.items():
-        one_call = runs_of[ONE_CALL]
+    for label, runs_by_system in groups.items():
+        one_call = runs_by_system[ONE_CALL]
         yield f"one_call_model_ms_p50_{label}", p50(_values(one_call, "model_ms"))
         for name in (AGENT, STATELESS, THINKING):
             ratio = f"ratio_{FIGURE_NAMES[name]}_over_one_call"
             for column in ("model_ms", "total_ms"):
-                yield f"{ratio}_{column}_{label}", _ratio(runs_of[name], one_call, column)
-            tokens = [mean(_values(r, "prompt_tokens")) for r in (runs_of[name], one_call)]
-            yield f"{ratio}_prompt_tokens_{label}", tokens[0] / tokens[1]
+                value = _ratio(runs_by_system[name], one_call, column)
+                yield f"{ratio}_{column}_{label}", value
+            tokens = mean(_values(runs_by_system[name], "prompt_tokens"))
+            one_call_tokens = mean(_values(one_call, "prompt_tokens"))
+            yield f"{ratio}_prompt_tokens_{label}", tokens / one_call_tokens
     for name, system_runs in runs.items():
-        gold = cycle(str(question.query.plan) for question in questions)
-        right = [run.plan == plan for run, plan in zip(system_runs, gold, strict=False)]
+        gold_plans = cycle(str(question.query.plan) for question in questions)
+        right = [run.plan == plan for run, plan in zip(system_runs, gold_plans, strict=False)]
         yield f"scripted_plans_right_{FIGURE_NAMES[name]}", mean(right)
 
 
@@ -221,7 +224,7 @@ def _values(runs: Sequence[AgentRun], column: str) -> np.ndarray[Any, np.dtype[n
 
 
 def _ratio(runs: Sequence[AgentRun], base_runs: Sequence[AgentRun], column: str) -> float:
-    """Return the median ratio of a column's values in runs to those in a base system's runs."""
+    """Return the median, over pairs of runs, of a column's ratio to the base system."""
     return p50(_values(runs, column) / _values(base_runs, column))
 
 

@@ -1,4 +1,4 @@
-"""A sampling profiler, which shows in which layers (packages) a program spends its time."""
+"""A sampling profiler that shows in which layers (packages or libraries) a program spends time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from types import FrameType
 
 INTERVAL_SECONDS = 0.002
-#: Layers by a part of their files' paths.
+#: Layers by a part of the paths of their files.
 LAYER_BY_PATH = {
     "/onnxruntime/": "ONNX Runtime",
     "/qdrant": "Qdrant",
@@ -18,16 +18,16 @@ LAYER_BY_PATH = {
         for package in ("domains", "graph", "planner", "serve", "stores", "tools")
     },
 }
-#: Files whose frames are innermost while a thread waits.
+#: A thread waits if its innermost frame is in one of these files.
 _WAIT_FILES = ("threading.py", "selectors.py", "queue.py", "futures/thread.py", "tools/deadline.py")
 
 
 class LayerSampler:
     """A context manager that samples the stacks of all other threads, and counts them by layer.
 
-    A sample counts for the layer of the innermost frame in a layer of ``LAYER_BY_PATH``, so NumPy's
-    time counts for the layer that called NumPy. A thread that waits is not counted, unless it
-    waits for the interpreter's lock (GIL). ``counts`` is the number of samples by layer.
+    A sample counts for the innermost layer of ``LAYER_BY_PATH`` on the stack, so NumPy's time
+    counts for the layer that called NumPy. A thread that waits is not counted, unless it waits for
+    the interpreter's lock (GIL). ``counts`` is the number of samples by layer.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class LayerSampler:
 
 
 def _layer_of(frame: FrameType | None) -> str | None:
-    """Return the layer of a stack, or "other"; ``None`` if the stack's thread waits."""
+    """Return the innermost layer on a frame's stack, or "other"; ``None`` if the frame waits."""
     if frame is not None and frame.f_code.co_filename.endswith(_WAIT_FILES):
         return None
     while frame is not None:

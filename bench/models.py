@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: Vocabulary size of a random model's tokenizer, and number of copies of the prompt's head in the
-#: texts that train it. These values give about as many tokens and choices as Mistral's tokenizer.
+#: Of a random model's tokenizer: vocabulary size, and number of copies of the prompt's head in the
+#: training texts. A plan then has about as many tokens as with Mistral's tokenizer, and the grammar
+#: forces about as many of them.
 VOCABULARY_SIZE, HEAD_COPIES = 4096, 20
 
 
@@ -39,29 +40,29 @@ SIZES: Mapping[str, Mapping[str, Any]] = {
     "100m": _mistral_config(32_000, 768, 12, 12, 4, 3072),
     "7b": _mistral_config(32_768, 4096, 32, 32, 8, 14_336, rope_theta=1e6),
 }
-#: Bytes of the tensor that measures the bandwidth, on a CPU and on a GPU: larger than any cache.
-CPU_BYTES, GPU_BYTES = 2**28, 2**32
+#: Bytes of the tensors that measure the memory bandwidth of a CPU and a GPU; no cache holds them.
+CPU_TENSOR_BYTES, GPU_TENSOR_BYTES = 2**28, 2**32
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The options that choose a benchmark's model; without ``name``, its weights are random.
+    """The options that choose a benchmark's model; without a ``name``, the weights are random.
 
     Raise ``InputError`` for an unknown size, device or dtype, and for ``adapter`` without ``name``.
     """
 
     name: str | None = None
     adapter: str | None = None
-    size: str = "100m"
+    size: str = "100m"  # the size of a model with random weights
     device: str | None = None
     dtype: str | None = None
-    seed: int = 0
+    seed: int = 0  # the seed of random weights
 
     def __post_init__(self) -> None:
         if self.size not in SIZES:
             raise InputError(f"There is no size {self.size!r}. Sizes are: {', '.join(SIZES)}.")
         if self.adapter is not None and self.name in (None, SHIPPED):
-            raise InputError(f"--adapter needs a base. Give one as --model, other than {SHIPPED}.")
+            raise InputError(f"--adapter needs a base. Give a --model other than {SHIPPED}.")
         check_names(self.device, self.dtype)
         if self.is_random and self.dtype == "int8":
             raise InputError("Random weights have no int8 form. Give another --dtype.")
@@ -87,7 +88,7 @@ class ModelChoice:
 
 
 def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequence[str]:
-    """Return the training texts of a random model's tokenizer: the prompt's head, and questions.
+    """Return the training texts of a random model's tokenizer: copies of the head, and questions.
 
     These texts have no gold plans. From gold plans, the tokenizer would learn whole calls as single
     tokens, which no real tokenizer has.
@@ -96,25 +97,26 @@ def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequ
 
 
 def weight_bytes(model: LanguageModel) -> int:
-    """Return the bytes of weights that a model step reads, without an untied embedding table."""
+    """Return the bytes of weights that a model step reads; a separate embedding table is left out."""
     network: Any = model.network
     # Eight-bit weights are buffers.
     weights = [*network.parameters(), *network.buffers()]
     total_bytes = sum(weight.numel() * weight.element_size() for weight in weights)
-    embedding, head = network.get_input_embeddings().weight, network.get_output_embeddings()
-    if head is not None and head.weight is embedding:
+    embedding, output = network.get_input_embeddings().weight, network.get_output_embeddings()
+    if output is not None and output.weight is embedding:
         return int(total_bytes)
+    # A step reads only a few rows of a separate embedding table.
     return int(total_bytes - embedding.numel() * embedding.element_size())
 
 
 def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
-    """Return a device's memory bandwidth in bytes per second: the higher rate of reads and copies.
+    """Return a device's memory bandwidth in bytes per second: the rate of reads or copies, whichever is higher.
 
-    ``size`` is the number of bytes that are read; by default, more than any cache holds.
+    ``size`` is the number of bytes to read or copy; by default, more than any cache holds.
     """
     import torch
 
-    size = size or (GPU_BYTES if device.type == "cuda" else CPU_BYTES)
+    size = size or (GPU_TENSOR_BYTES if device.type == "cuda" else CPU_TENSOR_BYTES)
     source = torch.ones(size // 4, dtype=torch.float32, device=device)
     target = torch.empty_like(source)
     copy_seconds, read_seconds = (
@@ -131,12 +133,12 @@ class GenerationTrial:
 
     domain: str = "shopping"
     model: ModelChoice = field(default_factory=ModelChoice)
-    plans: int = 5  # the number of plans
+    plans: int = 5  # the number of plans, in ``bench latency`` for each number of steps
     repeats: int = 1  # the number of times that each plan is generated
-    seed: int = 0
+    seed: int = 0  # the seed of the order of the queries
 
     def no_queries_error(self) -> InputError:
-        """Return the error for a domain that has no annotated query to measure."""
+        """Return the error for a domain without an annotated query whose plan can be written."""
         return InputError(
             f"Domain {self.domain!r} has no annotated queries whose plans can be written. "
             "Take --domain shopping."
@@ -144,7 +146,7 @@ class GenerationTrial:
 
 
 class MeasuredModel:
-    """The model of a trial, its ``weight_bytes``, and the ``bandwidth`` of its device's memory.
+    """The model of a trial, the bytes of its weights, and the bandwidth of the device's memory.
 
     Raise ``InputError`` if the model cannot be loaded.
     """
@@ -178,7 +180,7 @@ class MeasuredModel:
         import torch
 
         trial, model, device = self._trial, self.model, str(self.model.device)
-        if self.needs_warmup:
+        if model.device.type == "cuda":
             device = f"{device}: {torch.cuda.get_device_name(model.device)}"
         return {
             "model": model.name,
@@ -195,6 +197,6 @@ class MeasuredModel:
 
     @property
     def figures(self) -> dict[str, float]:
-        """The memory bandwidth, and the bytes of weights that a model step reads, in GB."""
+        """The memory bandwidth in GB/s, and the weights that a model step reads in GB."""
         weights_gb = self.weight_bytes / 1e9
         return {"memory_gb_per_s": self.bandwidth / 1e9, "weights_gb_per_model_step": weights_gb}

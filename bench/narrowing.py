@@ -1,4 +1,4 @@
-"""The accuracy that planners lose if large toolboxes (unions of corpus toolboxes) are narrowed."""
+"""The accuracy that planners lose if a large toolbox is narrowed to the tools that may be needed."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from casewright.tools import NO_EVIDENCE, Toolbox
 NOTES = (
     "The toolbox of each message is joined with random training toolboxes. kept: share of "
     f"messages for which the {MAX_TOOLS} tools after narrowing include all tools of the gold plan. "
-    "right tools: share of plans with the right tools, from the narrowed toolbox; alone: this "
-    "share from the message's toolbox alone. ms: median time of narrowing. kept counts all "
-    "messages, right tools only the first messages of each toolbox.",
+    "right tools: share of the plans from the narrowed toolbox that have the right tools; alone: "
+    "the same share of the plans from the message's toolbox alone. ms: median time of narrowing. "
+    "With --messages, right tools and alone count only the first messages of each toolbox.",
     "A joined toolbox holds several applications with similar tools, and no message names its "
     "application. One application with as many tools is easier.",
 )
@@ -50,9 +50,10 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan messages with their toolbox, and with a union of n toolboxes for n in ``union_sizes``.
+    """Plan messages from their own toolbox, and from narrowed unions of several toolboxes.
 
     Args:
+        union_sizes: The numbers of toolboxes in a union.
         cases: The number of each toolbox's messages that become plan cases, and are not measured.
         messages: The number of each toolbox's messages to plan; ``None`` for all.
         first_plan_tools: The size of a toolbox whose first plan is timed with empty caches, with
@@ -71,13 +72,16 @@ def measure_narrowing(
         # last, so that they replace tools of the same names.
         unions = {n: _union([box, *reversed(shuffled[: n - 1]), box]) for n in union_sizes}
         plan_cases = draw_cases(box, cases, seed)
-        for size, row in _measure_messages(box, unions, plan_cases, encoder, factory, messages):
+        planned_count = len(box.queries) if messages is None else messages
+        for size, row in _measure_messages(
+            box, unions, plan_cases, encoder, factory, planned_count
+        ):
             rows_by_size[size].append(row)
     settings = {"planner": planner, "split": split, "cases": cases, "messages": messages}
     settings |= {"seed": seed, "most": MAX_TOOLS}
     figures = {"messages": float(len(rows_by_size[union_sizes[0]]))}
     if first_plan_tools:
-        figures |= _first_plans(first_plan_tools, training_boxes, factory)
+        figures |= _first_plan_seconds(first_plan_tools, training_boxes, factory)
     rows = [{"toolboxes": size, **_mean_row(rows_by_size[size])} for size in union_sizes]
     return Report("narrowing", settings, figures, rows, NOTES)
 
@@ -88,21 +92,22 @@ def _measure_messages(
     plan_cases: Sequence[AnnotatedQuery],
     encoder: CachedEncoder,
     factory: PlannerFactory,
-    messages: int | None,
+    planned_count: int,
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield the size of a union and the figures, for each message and each union of toolboxes."""
+    """Yield, for each message and each union of toolboxes, the union's size and the figures."""
     with plan_store(plan_cases, encoder) as store:
         planner = factory(store)
         cases = store if plan_cases else None
-        narrowing = {size: NarrowingPlanner(planner, encoder, cases) for size in unions}
+        narrowers = {size: NarrowingPlanner(planner, encoder, cases) for size in unions}
         queries = [q for q in box.queries if q not in plan_cases and _needed_tools(q)]
         for number, query in enumerate(queries):
-            is_planned = messages is None or number < messages
+            is_planned = number < planned_count
             alone = _right_tools(planner, query, box.toolbox) if is_planned else 0.0
             for size, toolbox in unions.items():
                 request = query.record.request(toolbox)
-                narrowing[size].index(toolbox)
-                narrowed, milliseconds = timed(partial(narrowing[size].narrowed, request))
+                # The tools are embedded here, so that this time is not measured.
+                narrowers[size].index(toolbox)
+                narrowed, milliseconds = timed(partial(narrowers[size].narrowed, request))
                 is_kept = _needed_tools(query) <= set(narrowed.toolbox.names)
                 row = {"tools": float(len(toolbox)), "kept": float(is_kept), "ms": milliseconds}
                 if is_planned:
@@ -129,10 +134,10 @@ def _mean_row(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     return {**means, "tools": round(means["tools"]), "ms": p50([row["ms"] for row in rows])}
 
 
-def _first_plans(
+def _first_plan_seconds(
     count: int, boxes: Sequence[CorpusToolbox], factory: PlannerFactory
 ) -> dict[str, float]:
-    """Return the seconds of the first plan with ``count`` tools, with and without narrowing."""
+    """Return the seconds of a first plan from ``count`` tools, narrowed and not narrowed."""
     tools = [tool for box in boxes for tool in box.toolbox if tool.name != NO_EVIDENCE.name]
     numbered_tools = enumerate(islice(cycle(tools), count))
     toolbox = Toolbox(replace(tool, name=f"{tool.name}_{n}") for n, tool in numbered_tools)
@@ -144,9 +149,10 @@ def _first_plans(
             plan_store([], CachedEncoder(MiniLMEncoder(), Path(folder))) as store,
         ):
             planner = factory(store)
+            # A new encoder has not loaded its weights yet.
             encoder = CachedEncoder(MiniLMEncoder(), Path(folder))
             started = time.perf_counter()
-            # Without narrowing, the plan parser refuses so many tools at once.
+            # Without narrowing, the plan parser may refuse so many tools; there is no time then.
             with suppress(*([] if is_narrowed else [InputError])):
                 (NarrowingPlanner(planner, encoder) if is_narrowed else planner).plan(request)
                 seconds[f"first plan of {count} tools, {label}, s"] = time.perf_counter() - started

@@ -32,15 +32,15 @@ TOOLS_FILE, LEARN_FILE, TEST_FILE = "tools.py", "learn.jsonl", "test.jsonl"
 CASE_COUNTS = (0, 5, 20, 60)
 NOTES = (
     f"{unseen.COLUMNS_NOTE} An argument that holds the whole question where the gold plan has a "
-    "short literal is also wrong. Figures are means over the draws of plan cases. ms, cpu ms: "
-    "medians of wall time, and of CPU time on all cores.",
+    "short literal is also wrong. Figures are means over random draws of plan cases. ms: median "
+    "wall time. cpu ms: median CPU time, over all cores.",
     "Brackets are 95 % intervals of a Bayesian bootstrap over a folder's messages, or over the "
     "corpus's toolboxes. They have no width if all plans are right, or all are wrong.",
 )
 
 
 class OwnFolder(NamedTuple):
-    """A user's toolbox, its messages for plan cases (``learn``), and its test set (``items``)."""
+    """A user's toolbox, messages that may become plan cases (``learn``), and test messages (``items``)."""
 
     name: str
     toolbox: Toolbox
@@ -56,7 +56,7 @@ class OwnFolder(NamedTuple):
 
 
 def own_folder(folder: Path) -> OwnFolder:
-    """Run a folder's ``tools.py``; return its toolbox with the folder's two files of messages.
+    """Run a folder's ``tools.py``; return the toolbox, and the messages of the folder's two files.
 
     ``toolbox`` in ``tools.py`` is a ``Toolbox``, or a function that returns one. Raise
     ``InputError`` if a file is missing or cannot be read, or a plan is not valid for the tools.
@@ -68,25 +68,25 @@ def own_folder(folder: Path) -> OwnFolder:
             toolbox = toolbox()
     if not isinstance(toolbox, Toolbox):
         raise InputError(f"--data {name} is a {type(toolbox).__name__}. Make it a Toolbox.")
-    splits = []
+    item_lists = []
     for file in (folder / LEARN_FILE, folder / TEST_FILE):
         try:
-            splits.append(items_of(read_annotated(file), toolbox))
+            item_lists.append(items_of(read_annotated(file), toolbox))
         except InputError as error:
             raise InputError(f"--data {file}: {error}") from error
-    learn, test = splits
+    learn, test = item_lists
     if not test:
         raise InputError(f"--data {folder / TEST_FILE} has no message. Add annotated messages.")
     return OwnFolder(folder.resolve().name, toolbox, [item.query for item in learn], test)
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return a stratified sample; with the same seed, a larger sample contains a smaller one."""
+    """Return a sample stratified by class; a larger sample with the same seed contains a smaller one."""
     rng = random.Random(seed)
     queries_by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
         queries_by_class[query.label or plan_class(query.plan)].append(query)
-    # The queries of a class get evenly spaced positions from 0 to 1; the lowest are sampled.
+    # Each class's queries get evenly spaced positions from 0 to 1; the lowest positions win.
     positioned = []
     for members in queries_by_class.values():
         rng.shuffle(members)
@@ -149,36 +149,39 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
         for column in unseen.COLUMN_BY_FIGURE.values()
     }
     titles = {row["table"]: f"{row['table']}, by number of annotated messages" for row in rows}
-    cells = unseen.with_intervals
-    return Report("own-tools", settings, figures, rows, NOTES, titles=titles, cells=cells)
+    format_rows = unseen.with_intervals
+    return Report(
+        "own-tools", settings, figures, rows, NOTES, titles=titles, format_rows=format_rows
+    )
 
 
 def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.UnseenSet]]]:
     """Yield a table's name, a number of plan cases, and a test set for each draw of the cases."""
     if trial.data is not None:
         folder = own_folder(trial.data)
-        available = len(folder.learn)
-        for case_count in _case_counts(trial, available):
-            draws = 1 if case_count in (0, available) else trial.seeds
+        max_count = len(folder.learn)
+        for case_count in _case_counts(trial, max_count):
+            # With no message or all messages as plan cases, all draws are equal.
+            draws = 1 if case_count in (0, max_count) else trial.seeds
             yield folder.name, case_count, [folder.test_set(case_count, n) for n in range(draws)]
     if trial.split is not None:
-        available = min(len(box.queries) for box in read_corpus(trial.split)) - 1
-        case_counts = _case_counts(trial, available)
-        set_of = partial(unseen.corpus_set, trial.split)
+        max_count = min(len(box.queries) for box in read_corpus(trial.split)) - 1
+        case_counts = _case_counts(trial, max_count)
+        draw_set = partial(unseen.corpus_set, trial.split)
         for case_count in case_counts:
-            # Each test set has the messages that are not plan cases at the largest case count.
+            # All case counts have the same test messages: those left by the largest count.
             sets = [
                 replace(
-                    set_of(case_counts[-1], seed), plan_cases=set_of(case_count, seed).plan_cases
+                    draw_set(case_counts[-1], seed), plan_cases=draw_set(case_count, seed).plan_cases
                 )
                 for seed in range(trial.seeds)
             ]
             yield trial.split, case_count, sets
 
 
-def _case_counts(trial: OwnToolsTrial, available: int) -> list[int]:
-    """Return the trial's numbers of plan cases that are at most ``available``, in order."""
-    return [count for count in sorted(set(trial.case_counts)) if count <= available]
+def _case_counts(trial: OwnToolsTrial, max_count: int) -> list[int]:
+    """Return the trial's numbers of plan cases that are at most ``max_count``, in order."""
+    return [count for count in sorted(set(trial.case_counts)) if count <= max_count]
 
 
 def _clustered_share(values: Sequence[bool], groups: Sequence[int]) -> Figure:

@@ -18,18 +18,20 @@ def without_table(rows: Sequence[Row]) -> list[dict[str, Any]]:
 class Report:
     """The result of one benchmark."""
 
-    bench: str
+    bench: str  # the benchmark's name
     settings: Mapping[str, Any]
-    figures: Mapping[str, float]
+    figures: Mapping[str, float]  # the main results by name
     #: The rows of all tables. With several tables, the cell ``table`` of a row names its table.
     rows: Sequence[Row]
     notes: Sequence[str] = ()
     #: Draws the plot on matplotlib axes.
     draw: Callable[[Any], None] | None = field(default=None, repr=False)
-    #: The titles of the tables by name, in order; empty for a single table.
+    #: The titles of the tables by name, in the order of printing; empty for a single table.
     titles: Mapping[str, str] = field(default_factory=dict)
-    #: Formats a table's rows for printing.
-    cells: Callable[[Sequence[Row]], Sequence[Row]] = field(default=without_table, repr=False)
+    #: Formats the rows of one of several tables for printing.
+    format_rows: Callable[[Sequence[Row]], Sequence[Row]] = field(
+        default=without_table, repr=False
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as a mapping that can be written as JSON."""
@@ -37,9 +39,9 @@ class Report:
         return {name: getattr(self, name) for name in names}
 
     def tables(self) -> Iterator[tuple[str, Sequence[Row]]]:
-        """Yield the title and the rows of each table that has rows."""
+        """Yield each table's title and rows; the title of a single table is the benchmark's name."""
         if not self.titles:
             yield self.bench, self.rows
         for name, title in self.titles.items():
             if rows := [row for row in self.rows if row["table"] == name]:
-                yield title, self.cells(rows)
+                yield title, self.format_rows(rows)

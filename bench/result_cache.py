@@ -1,4 +1,4 @@
-"""A cache of slow calls' results, which a JSON Lines file keeps for later runs of a benchmark."""
+"""A cache of the results of slow calls, for later runs of a benchmark."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from casewright.finetune.records import read_values
 
 
 class ResultCache:
-    """A cache of results in a file; a person may add fields to the file's lines.
+    """A cache of results in a JSON Lines file; a person may add fields, such as labels, to a line.
 
-    If ``file`` is ``None``, the cache is only in memory. Raise ``InputError`` if the file cannot be
-    read.
+    If ``file`` is ``None``, the results are only in memory. Raise ``InputError`` if the file cannot
+    be read.
     """
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
-        lines = read_values(file) if file is not None and file.exists() else ()
+        records = read_values(file) if file is not None and file.exists() else ()
         self._results: dict[tuple[str, ...], dict[str, Any]] = {
-            tuple(value["key"]): value for _, _, value in lines
+            tuple(value["key"]): value for _, _, value in records
         }
 
     def get(self, key: tuple[str, ...], compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Return a key's result, with fields that a person added; compute it if it is missing."""
+        """Return a key's result, with the fields that a person added; compute a missing result."""
         if key not in self._results:
             self._results[key] = {"key": key, **compute()}
             if self._file is not None:

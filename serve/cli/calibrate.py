@@ -198,7 +198,7 @@ def _choose_lambdas_b(
 
     is_measurable = can_hold_quality(store)
     lambdas_b = given or (LAMBDAS_B if is_measurable else (1.0,))
-    if min(lambdas_b) == 1:  # similarity alone
+    if set(lambdas_b) == {1}:  # similarity alone
         return lambdas_b
     if is_measurable:
         if may_measure:

@@ -152,6 +152,8 @@ def test_calibrate_of_a_users_own_store_leaves_quality_out(
     assert report["questions"] == 6
     # The cases have no measured quality, so no other λ_b is tried.
     assert {row["lambda_b"] for row in report["rows"]} == {1.0}
+    given = run(home, "calibrate", "--store", f"{code}:inns", "--model", model, "--lambda-b", "1,2")
+    assert "--lambda-b weighs the cases' quality" in one_line_error(given)
 
 
 def test_calibrate_measures_plan_cases_of_a_domain_with_the_shipped_model(own_home: Path) -> None:
