@@ -43,16 +43,9 @@ def measure_index(source: Path) -> Report:
             _, again_ms = timed(index)
             with open_tree(Path(folder), encoder, tree) as store:
                 search_ms = [timed(partial(store.search, text, 10))[1] for text in QUESTIONS]
-        row = {
-            "encoder": name,
-            "cases": case_count,
-            "index s": index_ms / 1000,
-            "index cpu s": cpu_s,
-            "cases a cpu s": case_count / cpu_s,
-            "again s": again_ms / 1000,
-            "question ms": p50(search_ms),
-        }
-        rows.append(row)
+        row = {"encoder": name, "cases": case_count, "index s": index_ms / 1000}
+        row |= {"index cpu s": cpu_s, "cases a cpu s": case_count / cpu_s}
+        rows.append({**row, "again s": again_ms / 1000, "question ms": p50(search_ms)})
     fp32_row, int8_row = rows
     ratio = int8_row["index cpu s"] / fp32_row["index cpu s"]
     figures = {"ratio_index_cpu_int8_over_fp32": ratio}

@@ -206,8 +206,7 @@ def _figures(
         for name in (AGENT, STATELESS, THINKING):
             ratio = f"ratio_{FIGURE_NAMES[name]}_over_one_call"
             for column in ("model_ms", "total_ms"):
-                value = _ratio(runs_by_system[name], one_call, column)
-                yield f"{ratio}_{column}_{label}", value
+                yield f"{ratio}_{column}_{label}", _ratio(runs_by_system[name], one_call, column)
             tokens = mean(_values(runs_by_system[name], "prompt_tokens"))
             one_call_tokens = mean(_values(one_call, "prompt_tokens"))
             yield f"{ratio}_prompt_tokens_{label}", tokens / one_call_tokens

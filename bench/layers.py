@@ -53,7 +53,7 @@ class LayerSampler:
 
 
 def _layer_of(frame: FrameType | None) -> str | None:
-    """Return the innermost layer on a frame's stack, or "other"; ``None`` if the frame waits."""
+    """Return the innermost layer on a frame's stack, or "other"; ``None`` if its thread waits."""
     if frame is not None and frame.f_code.co_filename.endswith(_WAIT_FILES):
         return None
     while frame is not None:

@@ -88,7 +88,7 @@ class ModelChoice:
 
 
 def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequence[str]:
-    """Return the training texts of a random model's tokenizer: copies of the head, and questions.
+    """Return the training texts of a random model's tokenizer: the prompt's head, and questions.
 
     These texts have no gold plans. From gold plans, the tokenizer would learn whole calls as single
     tokens, which no real tokenizer has.
@@ -97,7 +97,7 @@ def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequ
 
 
 def weight_bytes(model: LanguageModel) -> int:
-    """Return the bytes of weights that a model step reads; a separate embedding table is left out."""
+    """Return the bytes of weights that a model step reads, without a separate embedding table."""
     network: Any = model.network
     # Eight-bit weights are buffers.
     weights = [*network.parameters(), *network.buffers()]
@@ -105,14 +105,14 @@ def weight_bytes(model: LanguageModel) -> int:
     embedding, output = network.get_input_embeddings().weight, network.get_output_embeddings()
     if output is not None and output.weight is embedding:
         return int(total_bytes)
-    # A step reads only a few rows of a separate embedding table.
+    # A step reads only a few rows of a table that is not also the output layer.
     return int(total_bytes - embedding.numel() * embedding.element_size())
 
 
 def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
-    """Return a device's memory bandwidth in bytes per second: the rate of reads or copies, whichever is higher.
+    """Return a device's memory bandwidth in bytes per second, measured by reading and copying.
 
-    ``size`` is the number of bytes to read or copy; by default, more than any cache holds.
+    ``size`` is the number of bytes to read and copy; by default, more than any cache holds.
     """
     import torch
 
@@ -123,7 +123,7 @@ def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
         min(timings(call, 3, device)) / 1000
         for call in (lambda: target.copy_(source), lambda: source.sum())
     )
-    # A copy reads and writes every byte.
+    # A copy reads and writes every byte. The higher rate is nearer to the bandwidth.
     return max(size / read_seconds, 2 * size / copy_seconds)
 
 
@@ -133,9 +133,9 @@ class GenerationTrial:
 
     domain: str = "shopping"
     model: ModelChoice = field(default_factory=ModelChoice)
-    plans: int = 5  # the number of plans, in ``bench latency`` for each number of steps
+    plans: int = 5  # the number of plans (in ``bench latency``, of each number of steps)
     repeats: int = 1  # the number of times that each plan is generated
-    seed: int = 0  # the seed of the order of the queries
+    seed: int = 0  # for the order of the queries
 
     def no_queries_error(self) -> InputError:
         """Return the error for a domain without an annotated query whose plan can be written."""
@@ -197,6 +197,6 @@ class MeasuredModel:
 
     @property
     def figures(self) -> dict[str, float]:
-        """The memory bandwidth in GB/s, and the weights that a model step reads in GB."""
+        """The memory bandwidth in GB/s, and the GB of weights that a model step reads."""
         weights_gb = self.weight_bytes / 1e9
         return {"memory_gb_per_s": self.bandwidth / 1e9, "weights_gb_per_model_step": weights_gb}

@@ -1,4 +1,4 @@
-"""The accuracy that planners lose if a large toolbox is narrowed to the tools that may be needed."""
+"""The accuracy that planners lose if a large toolbox is narrowed to the likely tools."""
 
 from __future__ import annotations
 
@@ -50,10 +50,9 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan messages from their own toolbox, and from narrowed unions of several toolboxes.
+    """Plan messages from their own toolbox, and from narrowed unions of ``union_sizes`` toolboxes.
 
     Args:
-        union_sizes: The numbers of toolboxes in a union.
         cases: The number of each toolbox's messages that become plan cases, and are not measured.
         messages: The number of each toolbox's messages to plan; ``None`` for all.
         first_plan_tools: The size of a toolbox whose first plan is timed with empty caches, with
@@ -72,10 +71,7 @@ def measure_narrowing(
         # last, so that they replace tools of the same names.
         unions = {n: _union([box, *reversed(shuffled[: n - 1]), box]) for n in union_sizes}
         plan_cases = draw_cases(box, cases, seed)
-        planned_count = len(box.queries) if messages is None else messages
-        for size, row in _measure_messages(
-            box, unions, plan_cases, encoder, factory, planned_count
-        ):
+        for size, row in _measure_messages(box, unions, plan_cases, encoder, factory, messages):
             rows_by_size[size].append(row)
     settings = {"planner": planner, "split": split, "cases": cases, "messages": messages}
     settings |= {"seed": seed, "most": MAX_TOOLS}
@@ -92,7 +88,7 @@ def _measure_messages(
     plan_cases: Sequence[AnnotatedQuery],
     encoder: CachedEncoder,
     factory: PlannerFactory,
-    planned_count: int,
+    planned_count: int | None,
 ) -> Iterator[tuple[int, dict[str, float]]]:
     """Yield, for each message and each union of toolboxes, the union's size and the figures."""
     with plan_store(plan_cases, encoder) as store:
@@ -101,7 +97,7 @@ def _measure_messages(
         narrowers = {size: NarrowingPlanner(planner, encoder, cases) for size in unions}
         queries = [q for q in box.queries if q not in plan_cases and _needed_tools(q)]
         for number, query in enumerate(queries):
-            is_planned = number < planned_count
+            is_planned = planned_count is None or number < planned_count
             alone = _right_tools(planner, query, box.toolbox) if is_planned else 0.0
             for size, toolbox in unions.items():
                 request = query.record.request(toolbox)
@@ -149,10 +145,10 @@ def _first_plan_seconds(
             plan_store([], CachedEncoder(MiniLMEncoder(), Path(folder))) as store,
         ):
             planner = factory(store)
-            # A new encoder has not loaded its weights yet.
+            # A new encoder loads its weights during the timed plan.
             encoder = CachedEncoder(MiniLMEncoder(), Path(folder))
             started = time.perf_counter()
-            # Without narrowing, the plan parser may refuse so many tools; there is no time then.
+            # Without narrowing, the plan parser may refuse so many tools; then no time is reported.
             with suppress(*([] if is_narrowed else [InputError])):
                 (NarrowingPlanner(planner, encoder) if is_narrowed else planner).plan(request)
                 seconds[f"first plan of {count} tools, {label}, s"] = time.perf_counter() - started

@@ -40,7 +40,7 @@ NOTES = (
 
 
 class OwnFolder(NamedTuple):
-    """A user's toolbox, messages that may become plan cases (``learn``), and test messages (``items``)."""
+    """A user's toolbox, messages for plan cases (``learn``), and test messages (``items``)."""
 
     name: str
     toolbox: Toolbox
@@ -81,7 +81,7 @@ def own_folder(folder: Path) -> OwnFolder:
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return a sample stratified by class; a larger sample with the same seed contains a smaller one."""
+    """Return a sample with each class's share; a seed's larger samples contain its smaller ones."""
     rng = random.Random(seed)
     queries_by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
@@ -116,7 +116,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     ]
     if not measurements:
         raise InputError("No messages are given. Give --data DIR, or --corpus.")
-    names = toolbox_planners.names_with_controls(trial.planners, base=False)
+    names = toolbox_planners.names_with_controls(trial.planners, with_base_model=False)
     factories = {name: toolbox_planners.planner_factory(name, trial.settings) for name in names}
     encoder = encoder or default_encoder()
     rows: list[dict[str, Any]] = []
@@ -167,13 +167,11 @@ def _measurements(trial: OwnToolsTrial) -> Iterator[tuple[str, int, list[unseen.
     if trial.split is not None:
         max_count = min(len(box.queries) for box in read_corpus(trial.split)) - 1
         case_counts = _case_counts(trial, max_count)
-        draw_set = partial(unseen.corpus_set, trial.split)
+        draw = partial(unseen.corpus_set, trial.split)
         for case_count in case_counts:
             # All case counts have the same test messages: those left by the largest count.
             sets = [
-                replace(
-                    draw_set(case_counts[-1], seed), plan_cases=draw_set(case_count, seed).plan_cases
-                )
+                replace(draw(case_counts[-1], seed), plan_cases=draw(case_count, seed).plan_cases)
                 for seed in range(trial.seeds)
             ]
             yield trial.split, case_count, sets

@@ -1,4 +1,4 @@
-"""A cache of plans in front of a chat planner: its hit rate, wrong plans and savings."""
+"""The hit rate, wrong plans and savings of a cache of plans in front of a chat planner."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from langchain_core.messages import HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from casewright.bench.harness import TestedDomain, load_domain, mean, p50, timed, tracked
-from casewright.bench.report import Report
+from casewright.bench.report import Report, Row
 from casewright.errors import InputError
 from casewright.finetune.evaluation import judge
 from casewright.finetune.neighbours import unit_embeddings
@@ -26,13 +26,13 @@ from casewright.planner.prompt import render_prompt
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
-#: Kinds of questions and their shares of the stream. as_is: an annotated question. reworded: this
-#: question in lower case, or with another beginning, ending or spacing. neighbour: the annotated
-#: question most similar to it. swapped: the question and its plan with another value of a literal.
+#: Kinds of questions and their shares of the stream. Each starts from an annotated question. as_is:
+#: this question. reworded: in lower case, or with another beginning, ending or spacing. neighbour:
+#: the most similar annotated question. swapped: with another value of a literal, also in the plan.
 KIND_SHARES = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
 #: The assumed costs of a chat model's call: seconds without output, and output tokens per second.
 CALL_SECONDS, TOKENS_PER_SECOND = 0.5, 50.0
-#: The kind of the questions that have the same words as an earlier question.
+#: The kind of a question whose text is that of an earlier question.
 ASKED_BEFORE = "asked before"
 REWORDINGS: Sequence[Callable[[str], str]] = (
     str.lower,
@@ -43,11 +43,11 @@ REWORDINGS: Sequence[Callable[[str], str]] = (
     lambda text: text.replace(" ", "  ", 1),
 )
 NOTES = (
-    "wrong_reuse: share of the reused plans with a wrong tool or argument; wrong: share of all "
-    "questions with such a plan. A question without a reused plan costs a call of a chat model: "
+    "wrong: share of all questions whose plan has a wrong tool or argument; wrong_reuse: the same "
+    "share of the reused plans. A question without a reused plan costs a call of a chat model: "
     f"{CALL_SECONDS:g} s, and 1 s for {TOKENS_PER_SECOND:g} tokens of output. The model writes the "
     "gold plan, so only a reused plan can be wrong. ms_search: the median time of a search in the "
-    "cache. asked before: an earlier question has the same words.",
+    "cache. The kind “asked before” has the text of an earlier question.",
 )
 
 
@@ -82,7 +82,7 @@ class StreamQuestion(NamedTuple):
 class _PricedGoldPlanner:
     """A planner that returns each question's gold plan with the costs of a chat model's call.
 
-    LangChain's approximation counts the tokens of the prompt, with plan cases, and of the plan.
+    LangChain's approximation counts the tokens of the plan, and of a prompt with plan cases.
     """
 
     toolbox: Toolbox
@@ -109,14 +109,14 @@ class _PricedGoldPlanner:
         return self.plan(request)
 
 
-class Result(NamedTuple):
-    """The outcome of a question, and its costs; ``milliseconds`` includes the search."""
+class StreamResult(NamedTuple):
+    """A question's outcome and costs; ``milliseconds`` includes the search."""
 
     question: StreamQuestion
     is_reused: bool  # the plan comes from the cache
     is_right: bool  # the tools and arguments are those of the gold plan
     milliseconds: float
-    tokens: int
+    tokens: int  # input and output of the chat model
     search_ms: float
 
 
@@ -124,50 +124,50 @@ def measure_plan_cache(domain_name: str, length: int, seed: int, open_cache: Ope
     """Plan a stream of ``length`` questions with a ``_PricedGoldPlanner`` behind three caches.
 
     The cache "kept answers" keeps every plan that it returns, even a wrong one, as if the user had
-    approved it. Two are controls: "always misses" never reuses a plan; "always hits" reuses the
-    nearest gold plan. Raise ``InputError`` if too few queries of the domain need no context.
+    approved it. The others are controls: "always misses" never reuses a plan; "always hits" reuses
+    the nearest gold plan. Raise ``InputError`` if too few queries of the domain need no context.
     """
     tested = load_domain(domain_name)
     known_queries = tested.domain.queries()
-    standalone = [query for query in known_queries if _needs_no_context(query)]
+    standalone = [query for query in known_queries if _needs_only_question(query)]
     if len(standalone) < 2:
         raise InputError(f"{domain_name!r} has too few queries without context. Give shopping.")
     stream = list(_stream(standalone, length, random.Random(seed), tested.encoder))
     gold_plans = {question.query.query: question.query.plan for question in stream}
     with plan_store(known_queries, tested.encoder) as cases:
         chat = _PricedGoldPlanner(tested.toolbox, cases, gold_plans)
-        results_of = {
+        results_by_cache = {
             name: list(_stream_results(name, stream, chat, tested, open_cache))
             for name in ("always misses", "kept answers", "always hits")
         }
     rows = [
-        {"table": "caches", **_row(name, results, results_of["always misses"])}
-        for name, results in results_of.items()
+        {"table": "caches", **_row(name, results, results_by_cache["always misses"])}
+        for name, results in results_by_cache.items()
     ]
     for kind in (ASKED_BEFORE, *KIND_SHARES):
-        of_kind = [result for result in results_of["kept answers"] if result.question.kind == kind]
+        of_kind = [r for r in results_by_cache["kept answers"] if r.question.kind == kind]
         reused = [result for result in of_kind if result.is_reused]
         counts = {"questions": len(of_kind), "reused": len(reused)}
         wrong = sum(not result.is_right for result in reused)
         rows.append({"table": "kinds", "kind": kind, **counts, "wrong": wrong})
-    kept_row = rows[1]
     settings = {"domain": domain_name, "questions": length, "seed": seed, "kinds": KIND_SHARES}
     names = ("hit_rate", "wrong_reuse", "time_saved", "tokens_saved")
-    figures = {name: float(kept_row[name]) for name in names}
+    figures = {name: float(rows[1][name]) for name in names}  # of "kept answers"
     titles = {"caches": "plan-cache", "kinds": "kept answers, by kind of question"}
     return Report("plan-cache", settings, figures, rows, NOTES, titles=titles)
 
 
-def _needs_no_context(query: AnnotatedQuery) -> bool:
+def _needs_only_question(query: AnnotatedQuery) -> bool:
+    """Return true if a query needs no history, no other tools and no context, such as a product."""
     record = query.record
-    has_extras = record.history or record.tools_extra or record.tools_removed
-    return not (has_extras or context_fields(query.plan) or "product_id" in record.context)
+    needs_more = record.history or record.tools_extra or record.tools_removed
+    return not (needs_more or context_fields(query.plan) or "product_id" in record.context)
 
 
 def _stream(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random, encoder: Encoder
 ) -> Iterator[StreamQuestion]:
-    """Yield ``count`` questions, drawn by Zipf's law, with the shares of ``KIND_SHARES``."""
+    """Yield ``count`` questions, drawn by Zipf's law; their kinds have the ``KIND_SHARES``."""
     vectors = unit_embeddings(encoder, [query.query for query in queries])
     literals: dict[tuple[str, str], list[str]] = defaultdict(list)  # by tool and parameter
     for query in queries:
@@ -205,11 +205,11 @@ def _with_other_value(
     """
     for index, parameter, text in text_literals(query.plan):
         value = rng.choice(literals[query.plan.tools[index], parameter])
-        words = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
-        if words.search(query.query):
+        pattern = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
+        if pattern.search(query.query):
             plan = with_literals(query.plan, {(index, parameter): value})
             escaped = value.replace("\\", r"\\")
-            new_query = _with_question(query, words.sub(escaped, query.query))
+            new_query = _with_question(query, pattern.sub(escaped, query.query))
             return replace(new_query, plan=plan, must={}, accept=())
     return query
 
@@ -220,36 +220,38 @@ def _stream_results(
     chat: _PricedGoldPlanner,
     tested: TestedDomain,
     open_cache: OpenCache,
-) -> Iterator[Result]:
+) -> Iterator[StreamResult]:
     """Yield the results of the stream's questions in order, with a new cache."""
-    # The time of a search includes encoding the question, so the vector must not be cached.
+    # The time of a search includes encoding the question, so the encoder has no cache.
     cache = open_cache(tested.uncached_encoder)
     planner = cache.reusing(chat)
     try:
         for question in tracked(name, stream):
             request = PlanRequest(question.query.query, chat.toolbox)
-            chat_result, reused_plan, search_ms = chat.plan(request), None, 0.0
+            chat_result = chat.plan(request)
+            reused_plan, search_ms = None, 0.0
             if name == "always hits":
                 reused_plan, search_ms = timed(partial(cache.nearest, request.question))
             elif name == "kept answers":
                 result, search_ms = timed(partial(planner.plan, request))
-                reused_plan = None if result is chat_result else result.plan  # identical on a miss
+                # On a miss, the planner returns the result that ``chat`` has cached.
+                reused_plan = None if result is chat_result else result.plan
             plan = chat_result.plan if reused_plan is None else reused_plan
             if name == "kept answers":
                 cache.keep(request.question, plan)
             elif name == "always hits":
                 # A cache that kept the plans that it reused would soon contain only the first plan.
                 cache.keep(request.question, chat_result.plan)
-            is_right = judge(question.query, plan).right_arguments  # includes the tools
+            is_right = judge(question.query, plan).right_arguments  # implies right tools
             is_reused = reused_plan is not None
             tokens = 0 if is_reused else sum(chat_result.tokens.values())
             milliseconds = search_ms + (0 if is_reused else chat_result.milliseconds)
-            yield Result(question, is_reused, is_right, milliseconds, tokens, search_ms)
+            yield StreamResult(question, is_reused, is_right, milliseconds, tokens, search_ms)
     finally:
         cache.close()
 
 
-def _row(name: str, results: Sequence[Result], uncached: Sequence[Result]) -> dict[str, Any]:
+def _row(name: str, results: Sequence[StreamResult], uncached: Sequence[StreamResult]) -> Row:
     """Return the row of a cache; ``uncached`` are the results of the cache that always misses."""
     reused = [result for result in results if result.is_reused]
     wrong = sum(not result.is_right for result in reused)

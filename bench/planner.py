@@ -27,13 +27,13 @@ from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
 Queries = Sequence[AnnotatedQuery]
-#: A learning curve's point: number of known queries, tool accuracy for one task and for several.
+#: A learning curve's point: known queries, tool accuracy on one-task and on multi-step queries.
 Point = tuple[int, float, float]
-#: The number of known queries at a curve's first point, which doubles from point to point.
+#: The number of known queries at a curve's first point. The number doubles from point to point.
 FIRST_SIZE = 125
 NOTES = (
-    "tools: share of plans with the right tool sequence; arguments: share whose arguments are all "
-    "right too; arguments_paper: this share of the plans that use prod_search or shipment_status. "
+    "tools: share of plans with the right tool sequence; arguments: share of plans with the right "
+    "tools and arguments; arguments_paper: the same, of plans with prod_search or shipment_status. "
     "Precision, recall and F1 of “all” are means over the classes. Milliseconds include the "
     f"encoding of the question. Queries with a similarity above {NEAR_DUPLICATE_SIMILARITY} are in "
     "one fold, so that no planner knows a neighbour.",
@@ -41,10 +41,11 @@ NOTES = (
 
 
 def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool = False) -> Report:
-    """Cross-validate a planner: for each fold, it knows only the queries of the other folds.
+    """Cross-validate a planner: each fold's plans come from a planner that knows the other folds.
 
-    A reader is trained for every fold. The controls are an untrained reader, the ensemble of
-    classifiers if scikit-learn is installed, and the fallback planner.
+    For a domain with a reader, the case planner's reader is trained for every fold, and an
+    untrained reader is a control. Other controls are the fallback planner and, for the case
+    planner, the ensemble of classifiers if scikit-learn is installed.
     """
     check_planner(planner)
     tested = load_domain(domain_name)
@@ -85,7 +86,7 @@ class Trial(NamedTuple):
     encoder: UncachedQuestions
 
     def cross_validated(self, name: str) -> list[Verdict]:
-        """Return a verdict for each query, by a planner that does not know the query's fold."""
+        """Return each query's verdict; the planner (or control) knows only the other folds."""
         verdict_by_position: dict[int, Verdict] = {}
         for number, fold in enumerate(self.folds, 1):
             with self._planner(name, self._queries_outside(fold)) as planner:
@@ -96,7 +97,7 @@ class Trial(NamedTuple):
     def learning_curve(self, name: str, verdicts: Sequence[Verdict]) -> list[Point]:
         """Return the accuracy on the first fold by the number of known queries.
 
-        At the last point, all other queries are known, as for the fold's verdicts in ``verdicts``.
+        The last point, with all other folds known, is taken from the cross-validated ``verdicts``.
         """
         fold = self.folds[0]
         known = self._queries_outside(fold)
@@ -121,7 +122,8 @@ class Trial(NamedTuple):
             if name == "fallback":
                 yield FallbackPlanner()
             elif trains_reader or name == "untrained":
-                yield CasePlanner(None, _train_reader(known, Path(folder), fit=name != "untrained"))
+                reader = _train_reader(known, Path(folder), fit=name != "untrained")
+                yield CasePlanner(store=None, reader=reader)
             elif name == CLASSIFIERS:
                 yield train_classifiers(known, self.encoder)
             else:
@@ -181,7 +183,7 @@ def _accuracies_by_tasks(verdicts: Sequence[Verdict]) -> tuple[float, float]:
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    classes = [row for row in rows if ":" not in row["class"]]
+    classes = [row for row in rows if not row["class"].startswith("control:")]
     columns = {"tools right": "tools", "arguments right too": "arguments"}
     bars = {label: [row[name] for row in classes] for label, name in columns.items()}
     grouped_bars(axes, [row["class"] for row in classes], bars, rotation=20, ha="right")

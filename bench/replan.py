@@ -1,4 +1,4 @@
-"""The gain of replanning: the shares of answered questions while a tool is empty or fails."""
+"""The gain of replanning: the shares of answered questions while a tool finds nothing or fails."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.tools import NO_EVIDENCE, CallContext, Toolbox, ToolSpec
 
 Fault = Literal["none", "miss", "failure"]  # the fault of one tool; a miss is an empty result
-#: The mode of replanning by system: "failure" after failures, "empty" also after empty results.
+#: When systems replan: "off" never, "failure" after failures, "empty" also after empty results.
 SYSTEMS: dict[str, Mend] = {"off": "off", "failure": "failure", "empty": "empty"}
 SYSTEMS |= {"any tool": "empty", "same tool": "empty"}  # controls
 NOTES = (
-    "answered: the evidence has the first result of each final step of the gold plan. miss: a "
-    "random tool of the plan returns nothing for the arguments of its first call; failure: all "
-    "calls of this tool fail. Controls repeat the search with the whole question, with any tool or "
-    "with the same tool.",
+    "answered: share of runs whose evidence has the first result of each final step of the gold "
+    "plan. miss: a random tool of the plan returns nothing for the arguments of its first call; "
+    "failure: all calls of this tool fail. Controls repeat the search for the whole question: “any "
+    "tool” by the tool of the fallback plan, “same tool” by the tool without results.",
 )
 
 
 class _Question(NamedTuple):
-    """A query, a scope in which its gold plan has results, and the final steps' first results."""
+    """A query, a scope in which its gold plan has results, and the texts that evidence needs."""
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
-    gold_texts: frozenset[str]
+    gold_texts: frozenset[str]  # the first results of the gold plan's final steps
 
 
-class _AnyTool(FallbackPlanner):
-    """A control that replans with the fallback plan, which calls a tool with the whole question."""
+class _AnyToolPlanner(FallbackPlanner):
+    """A control that replans with the fallback plan: one tool call with the whole question."""
 
     name = "any tool"
 
@@ -49,20 +49,21 @@ class _AnyTool(FallbackPlanner):
         self._planner = planner
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        return super().plan(request) if request.failures else self._planner.plan(request)
+        is_replanning = bool(request.failures)
+        return super().plan(request) if is_replanning else self._planner.plan(request)
 
 
-class _SameTool(_AnyTool):
+class _SameToolPlanner(_AnyToolPlanner):
     """A control that repeats the first plan, with the whole question for tools without results."""
 
     def plan(self, request: PlanRequest) -> PlanResult:
         if not request.failures:
-            self._first = self._planner.plan(request)
-            return self._first
+            self._first_result = self._planner.plan(request)
+            return self._first_result
         unanswered = {step.tool for step in request.failures}
-        steps = self._first.plan.steps
+        steps = self._first_result.plan.steps
         plan = Plan(tuple(s.mapped(as_question) if s.tool in unanswered else s for s in steps))
-        return self._first if any(request.violations(plan)) else PlanResult(plan, self.name)
+        return self._first_result if any(request.violations(plan)) else PlanResult(plan, self.name)
 
 
 def measure_replan(domain_name: str, seeds: int) -> Report:
@@ -73,7 +74,7 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
     with open_domain(domain_name) as tested:
         questions = list(_questions(tested))
         planner = make_planner(CASE_PLANNER, tested.opened.plan_cases, tested.domain.open_reader())
-        controls = {"any tool": _AnyTool(planner), "same tool": _SameTool(planner)}
+        controls = {"any tool": _AnyToolPlanner(planner), "same tool": _SameToolPlanner(planner)}
         rows: list[dict[str, Any]] = []
         for fault in get_args(Fault):
             draws = 1 if fault == "none" else seeds
@@ -97,7 +98,7 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
 
 
 def _questions(tested: TestedDomain) -> Iterator[_Question]:
-    """Yield the test queries for which every step of the gold plan has results in some scope."""
+    """Yield the test queries with a scope in which every step of the gold plan has results."""
     for query in tested.held_out_queries():
         if query.plan.tools == (NO_EVIDENCE.name,):
             continue
@@ -105,6 +106,7 @@ def _questions(tested: TestedDomain) -> Iterator[_Question]:
             outcomes = run_plan(tested.toolbox, query, scope)
             if all(outcome.status == "done" for outcome in outcomes):
                 evidence = collect_evidence(query.plan, outcomes, tested.toolbox)
+                # A step's first result replaces the later ones.
                 first_texts = {item.step: item.text for item in reversed(evidence) if item.final}
                 yield _Question(query, scope, frozenset(first_texts.values()))
                 break
@@ -115,8 +117,8 @@ def _run(
 ) -> dict[str, float]:
     """Answer a question with a faulty tool; return the values of the row's columns."""
     record = question.query.record
-    tools = planner.plan(record.request(toolbox)).plan.tools
-    faulty_name = random.Random(f"{record.id} {seed}").choice(tools)
+    planned_tools = planner.plan(record.request(toolbox)).plan.tools
+    faulty_name = random.Random(f"{record.id} {seed}").choice(planned_tools)
     calls: list[str] = []
     faulty_toolbox = Toolbox(
         _faulty_tool(tool, calls, fault if tool.name == faulty_name else "none")

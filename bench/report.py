@@ -29,9 +29,7 @@ class Report:
     #: The titles of the tables by name, in the order of printing; empty for a single table.
     titles: Mapping[str, str] = field(default_factory=dict)
     #: Formats the rows of one of several tables for printing.
-    format_rows: Callable[[Sequence[Row]], Sequence[Row]] = field(
-        default=without_table, repr=False
-    )
+    format_rows: Callable[[Sequence[Row]], Sequence[Row]] = field(default=without_table, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as a mapping that can be written as JSON."""
@@ -39,7 +37,7 @@ class Report:
         return {name: getattr(self, name) for name in names}
 
     def tables(self) -> Iterator[tuple[str, Sequence[Row]]]:
-        """Yield each table's title and rows; the title of a single table is the benchmark's name."""
+        """Yield title and rows of each table with rows; a single table has the benchmark's name."""
         if not self.titles:
             yield self.bench, self.rows
         for name, title in self.titles.items():

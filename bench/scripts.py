@@ -27,13 +27,13 @@ from casewright.tools import Toolbox
 
 
 class Script(NamedTuple):
-    """The tokens of a text that a model writes under a grammar."""
+    """The tokens with which a model writes a text that a grammar allows."""
 
     tokens: tuple[int, ...]
-    choices: tuple[int, ...]  # the tokens that the grammar does not force, and the end token
+    choices: tuple[int, ...]  # the tokens that need a model step; the grammar forces the others
 
-    def choose(self) -> Choose:
-        """Return a function that returns the choices in turn, and takes as long as ``greedy``."""
+    def chooser(self) -> Choose:
+        """Return a function that gives the next choice at each call, in the time of ``greedy``."""
         choices: Iterator[int] = iter(self.choices)
 
         def choose_next(logits: NDArray[np.float32], matcher: Matcher) -> int:
@@ -47,12 +47,12 @@ class ScriptWriter:
     """Makes scripts for one model."""
 
     def __init__(self, model: LanguageModel) -> None:
-        self._ends = model.ends
+        self._end_tokens = model.ends
         self._decode = model.grammar_tokenizer.decode_bytes
         # Several tokens may have the same bytes.
         self._tokens_of_bytes: dict[bytes, list[int]] = {}
         for token in sorted(model.tokenizer.get_vocab().values()):
-            if token not in self._ends:
+            if token not in self._end_tokens:
                 self._tokens_of_bytes.setdefault(self._decode([token]), []).append(token)
         self._max_bytes = max(map(len, self._tokens_of_bytes))
 
@@ -80,8 +80,9 @@ class ScriptWriter:
             remaining = remaining[len(self._decode([token])) :]
         if remaining or not matcher.accepting:
             raise GrammarError(f"The grammar does not end a plan where {text[:40]!r} ends.")
+        # A decoder that skips forced tokens also skips the end token of a finished plan.
         if not (forced and matcher.finished):
-            choices.append(self._ends[0])
+            choices.append(self._end_tokens[0])
         return Script(tuple(tokens), tuple(choices))
 
     def _longest_start(self, allowed: NDArray[np.intp], text: bytes) -> int:
@@ -94,12 +95,12 @@ class ScriptWriter:
 
 
 class Task(NamedTuple):
-    """A query, and two scripts of its plan: with forced tokens, and for masked ``generate``."""
+    """A query and two scripts: for Casewright's decoder, and for ``generate`` with a grammar."""
 
     query: AnnotatedQuery
     request: PlanRequest
-    forced: Script
-    masked: Script
+    forced: Script  # forced tokens take no model step
+    masked: Script  # every token takes a model step
 
 
 def make_tasks(
@@ -126,17 +127,17 @@ def make_tasks(
 
 
 def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[AnnotatedQuery]:
-    """Return, in random order, the queries with the domain's tools: their prompts start alike."""
+    """Return, shuffled, the queries with exactly the domain's tools; their prompts start alike."""
     unchanged = [q for q in queries if not (q.record.tools_extra or q.record.tools_removed)]
     random.Random(seed).shuffle(unchanged)
     return unchanged
 
 
 @contextmanager
-def other_plan_cases(
+def distant_plan_cases(
     queries: Sequence[AnnotatedQuery], measured: Sequence[AnnotatedQuery], encoder: Encoder
 ) -> Iterator[CaseStore]:
-    """Open a store of those ``queries`` as plan cases that are similar to no ``measured`` query."""
+    """Open a store of plan cases: those ``queries`` that are similar to no ``measured`` query."""
     groups = similarity_groups([query.query for query in (*queries, *measured)], encoder)
     excluded_groups = set(groups[len(queries) :])
     others = [q for q, group in zip(queries, groups, strict=False) if group not in excluded_groups]

@@ -1,4 +1,4 @@
-"""The time of selections by maximal marginal relevance, and the share that can be certified."""
+"""The time of selections by maximal marginal relevance, and the share that are proven exact."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from casewright.stores.hit import DECIMALS
 
 Floats = NDArray[np.float64]
 SYSTEMS = ("casewright", "naive", "langchain")
-#: The weights of relevance; the weight of diversity is 1 minus this weight.
+#: Values of λ_d, the weight of a case's score; its redundancy has the weight 1 − λ_d.
 LAMBDAS = (0.5, 0.75, 0.95)
-#: Dimension, number of clusters, and deviation within a cluster, of the synthetic vectors.
+#: Of the synthetic vectors: dimension, number of clusters, and deviation within a cluster.
 DIMENSION, CLUSTER_COUNT, DEVIATION = 384, 100, 1.0
-#: The numbers of picks, and of candidates of a selection that need not be certified.
+#: For a domain's query: number of picks, and number of candidates at first.
 K, CANDIDATE_COUNT = 8, 20
 NOTES = (
     "Median milliseconds in one process to select from the same hits. Naive: RAGSys's Algorithm 1 "
-    "as published, in NumPy, which computes all similarities at every pick. LangChain: "
+    "as published; it computes all similarities at every pick, in NumPy. LangChain: "
     "maximal_marginal_relevance, whose relevance is a cosine without quality.",
-    f"Certified: {K} of the domain's annotated queries are picked for each test query, "
-    f"first from {CANDIDATE_COUNT} candidates, then from as many as a certified selection needs. "
-    "Exact: the picks are those of the naive algorithm from all cases.",
+    f"For each test query, {K} of the domain's annotated queries are picked twice: once from "
+    f"{CANDIDATE_COUNT} candidates, once from as many as a proof needs. Certified: the picks are "
+    "proven exact. Exact: they are those of the naive algorithm from all cases.",
 )
 
 
 def measure_selection(
     domain_name: str, sizes: Sequence[tuple[int, int]], limit: int | None, repeats: int, seed: int
 ) -> Report:
-    """Time selections from synthetic vectors, and certified selections from a domain's queries."""
+    """Time picks from synthetic vectors by size (candidates, picks), and from known queries."""
     tested = load_domain(domain_name)
     questions = [query.query for query in tested.held_out_queries()[:limit]]
     rows, figures = [], {}
     for (count, k), lambda_d in tracked("Timing selections", list(product(sizes, LAMBDAS))):
-        row = _time_systems(count, k, lambda_d, repeats, seed)
+        row = _timing_row(count, k, lambda_d, repeats, seed)
         rows.append(row)
         name = f"{count}_to_{k}_lambda_{lambda_d}"
         for system in SYSTEMS:
@@ -51,7 +51,7 @@ def measure_selection(
         figures[f"ratio_langchain_over_casewright_{name}"] = row["langchain_over"]
         figures[f"same_picks_as_naive_{name}"] = float(row["same_as_naive"])
     known_queries = [query.query for query in tested.domain.queries()[:limit]]
-    figures |= _certify(tested.encoder, known_queries, questions)
+    figures |= _certified(tested.encoder, known_queries, questions)
     certified_settings = {"domain": domain_name, "queries": limit}
     certified_settings |= {"picks": K, "first_candidates": CANDIDATE_COUNT}
     settings = {"sizes": [list(size) for size in sizes], "dimension": DIMENSION}
@@ -90,8 +90,8 @@ def naive(
     return picked
 
 
-def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict[str, Any]:
-    from langchain_core.vectorstores.utils import maximal_marginal_relevance
+def _timing_row(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict[str, Any]:
+    from langchain_core.vectorstores.utils import maximal_marginal_relevance as langchain_select
 
     query, vectors = _clustered_vectors(count, seed)
     schema, hits = _search_hits(query, vectors)
@@ -99,12 +99,13 @@ def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) 
     ids = [hit.case.id for hit in hits]
     # LangChain's function is faster with arrays than with the lists of its signature.
     candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
-    casewright = partial(select, hits, k, schema, lambda_d=lambda_d)
+    casewright_call = partial(select, hits, k, schema, lambda_d=lambda_d)
     naive_call = partial(naive, np.array(candidates), scores, ids, k, lambda_d)
-    langchain = partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k)
-    casewright_ms, picks = _median_ms(casewright, repeats)
+    langchain_call = partial(langchain_select, query, candidates, lambda_mult=lambda_d, k=k)
+    # The slower a system, the fewer repeats.
+    casewright_ms, picks = _median_ms(casewright_call, repeats)
     naive_ms, naive_rows = _median_ms(naive_call, max(1, repeats // 3))
-    langchain_ms, langchain_rows = _median_ms(langchain, 1)
+    langchain_ms, langchain_rows = _median_ms(langchain_call, 1)
     picked = [pick.hit.case.id for pick in picks]
     return {
         "candidates": count,
@@ -121,17 +122,18 @@ def _time_systems(count: int, k: int, lambda_d: float, repeats: int, seed: int) 
 
 
 def _clustered_vectors(count: int, seed: int) -> tuple[Floats, Floats]:
-    """Return a query and unit vectors in clusters, like embeddings of texts."""
+    """Return a unit query vector, and unit vectors that form clusters like embeddings of texts."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(CLUSTER_COUNT, DIMENSION))
     vectors = centres[rng.integers(CLUSTER_COUNT, size=count)]
     vectors = vectors + DEVIATION * rng.normal(size=(count, DIMENSION))
+    # The query belongs to two clusters.
     query = centres[0] + 0.5 * centres[1] + DEVIATION * rng.normal(size=DIMENSION)
     return query / np.linalg.norm(query), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def _search_hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
-    """Return the vectors as hits of a search, best first, and the schema of their cases."""
+    """Return the schema of cases with these vectors, and the cases as hits, best first."""
     rows = vectors.astype(np.float32)
     scores = [float(score) for score in rows.astype(np.float64) @ query]
     hits = [
@@ -144,18 +146,18 @@ def _search_hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]
 
 
 def _median_ms(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """Return the median milliseconds of a call, and its result."""
+    """Return the median milliseconds of ``repeats`` calls, and the result of the last one."""
     results, times = zip(*(timed(call) for _ in range(repeats)), strict=True)
     return p50(times), results[-1]
 
 
-def _certify(encoder: Encoder, known: Sequence[str], queries: Sequence[str]) -> dict[str, float]:
-    """Return the shares of certified and of exact selections, and the times, by lambda_d."""
+def _certified(encoder: Encoder, known: Sequence[str], queries: Sequence[str]) -> dict[str, float]:
+    """Return figures for each lambda_d: shares of certified and of exact selections, and times."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
         store.add(Case({"query": query}) for query in known)
-        hits = store.search(queries[0], store.count())
+        hits = store.search(queries[0], store.count())  # any query finds all cases
         vectors = np.array([hit.vector for hit in hits], dtype=np.float64)
         ids = [hit.case.id for hit in hits]
         query_vectors = schema.vectors([schema.query(text) for text in queries], query=True)

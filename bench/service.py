@@ -1,4 +1,4 @@
-"""The response times of the service and of the graph without it, and the service's memory."""
+"""The response times of the service and of a graph without a service, and the service's memory."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from casewright.stores.progress import progress_bar
 #: The numbers of concurrent clients.
 CLIENT_COUNTS = (1, 8, 32)
 MAX_CLIENTS = max(CLIENT_COUNTS)
-#: Share of the requests before the first measurement of memory; by then, the caches are full.
+#: Share of the requests that come before memory is first measured; by then, the caches are full.
 WARM_UP_SHARE = 0.1
 #: Asks a question; returns the milliseconds of the graph's stages, or ``None`` on an error.
 Ask = Callable[[str], Awaitable[float | None]]
+#: Opens a session by the name of its domain.
 OpenSession = Callable[[str], Any]
 NOTES = (
     "The clients and the bare graph run in this process, the service in another one on the same "
-    "cores. The order of questions is the same. cpu_ms: the CPU time per answer of the process "
-    "that answers. outside_ms: the median time of an answer outside of the graph's stages; "
-    "LangGraph takes it, and for the service also HTTP and the queue. service: eight threads plan, "
-    "and concurrent questions share runs of the encoder. service, own runs: without these shared "
-    "runs (--own-runs). service, 1 thread: one thread plans (--compute-threads 1).",
+    "cores. All systems get the questions in the same order. cpu_ms: the CPU time per answer of "
+    "the process that answers. outside_ms: the median time of an answer outside the graph's "
+    "stages: in LangGraph, and for the service also in HTTP and the queue. service: eight threads "
+    "plan, and concurrent questions share runs of the encoder. service, own runs: without these "
+    "shared runs (--own-runs). service, 1 thread: one thread plans (--compute-threads 1).",
 )
 #: The compared systems: the graph without a service, and services with their options.
 BARE, SERVICE = "bare graph", "service"
@@ -71,7 +72,7 @@ class Load(NamedTuple):
 
     @property
     def outside_milliseconds(self) -> float:
-        """Median milliseconds of an answer outside the graph's stages; 0 if these are unknown."""
+        """Median milliseconds of an answer outside the graph's stages; 0 without ``stages_ms``."""
         return p50(np.subtract(self.milliseconds, self.stages_ms)) if self.stages_ms else 0.0
 
 
@@ -82,7 +83,7 @@ async def measure_load(
     advance: Callable[[int], None] = lambda number: None,
     cpu: Callable[[], float] = time.process_time,
 ) -> Load:
-    """Ask questions with concurrent clients; ``cpu`` returns the answering process's seconds."""
+    """Let ``clients`` ask questions at once; ``cpu`` returns the CPU seconds of the answerer."""
     remaining = iter(questions)
     times: list[float] = []
     stages: list[float] = []
@@ -121,9 +122,9 @@ def measure_service(
 ) -> Report:
     """Measure the response times for each number of clients, and the service's memory.
 
-    For each number of clients, there are ``question_count`` questions. Memory is measured during
-    ``request_count`` other requests. ``open_session`` opens a domain by name, as a service does,
-    for the graph in this process. Raise ``InputError`` without annotated queries.
+    Each number of clients asks ``question_count`` questions. Then memory is measured during
+    ``request_count`` more requests. ``open_session`` opens the session with the graph in this
+    process. Raise ``InputError`` if the domain has no annotated queries.
     """
     from casewright.domains import find_domain
 
@@ -133,20 +134,21 @@ def measure_service(
     random.Random(seed).shuffle(known_queries)
     questions = list(islice(cycle(known_queries), question_count))
     loads_by_system = {BARE: asyncio.run(_load_graph(open_session(domain), questions))}
-    memory: dict[str, float] = {}
+    memory_figures: dict[str, float] = {}
     for system, options in SERVICES.items():
         with serving(domain, *options) as (url, pid):
             count = request_count if system == SERVICE else 0
-            loads, memory = asyncio.run(_load_service(url, pid, questions, known_queries, count))
+            loads, figures = asyncio.run(_load_service(url, pid, questions, known_queries, count))
             loads_by_system[system] = loads
+            memory_figures |= figures
     rows = [
-        {"way": system, "clients": clients, **_cells(loads[clients])}
+        {"way": system, "clients": clients, **_load_cells(loads[clients])}
         for clients in CLIENT_COUNTS
         for system, loads in loads_by_system.items()
     ]
     counts = {"questions": question_count, "requests": request_count}
     settings = {"domain": domain, **counts, "seed": seed}
-    figures = {**_figures(loads_by_system), **memory}
+    figures = {**_figures(loads_by_system), **memory_figures}
     draw = partial(_draw, loads_by_system=loads_by_system)
     return Report("serve", settings, figures, rows, NOTES, draw)
 
@@ -175,31 +177,31 @@ async def _load_by_clients(
 
 
 async def _load_service(
-    url: str, pid: int, questions: Sequence[str], known: Sequence[str], requests: int
+    url: str, pid: int, questions: Sequence[str], known: Sequence[str], request_count: int
 ) -> tuple[dict[int, Load], dict[str, float]]:
-    """Return a ``Load`` by number of clients, and the memory during ``requests`` requests."""
-    async with _http_client(url) as ask:
+    """Return a ``Load`` by number of clients, and figures of the memory during further requests."""
+    async with _ask_over_http(url) as ask:
         loads = await _load_by_clients(ask, questions, "The service", partial(_cpu_seconds, pid))
-        return loads, await _memory(ask, pid, known, requests) if requests else {}
+        return loads, await _memory(ask, pid, known, request_count) if request_count else {}
 
 
-async def _memory(ask: Ask, pid: int, known: Sequence[str], requests: int) -> dict[str, float]:
-    first = max(1, int(requests * WARM_UP_SHARE))
-    middle = first + (requests - first) // 2
+async def _memory(ask: Ask, pid: int, known: Sequence[str], request_count: int) -> dict[str, float]:
+    warm_up_count = max(1, int(request_count * WARM_UP_SHARE))
+    middle_count = warm_up_count + (request_count - warm_up_count) // 2
     questions = cycle(known)
     figures: dict[str, float] = {}
     errors = 0
-    with progress_bar("Watching memory", requests, show=None) as advance:
-        for start, end in pairwise((0, first, middle, requests)):
+    with progress_bar("Watching memory", request_count, show=None) as advance:
+        for start, end in pairwise((0, warm_up_count, middle_count, request_count)):
             batch = list(islice(questions, end - start))
             errors += (await measure_load(ask, batch, MAX_CLIENTS, advance)).error_count
             memory_mb = (resident_bytes(pid) or 0) / 2**20
             figures[f"service_memory_mb_after_{end}_requests"] = memory_mb
-    return {**figures, f"errors_in_{requests}_requests": float(errors)}
+    return {**figures, f"errors_in_{request_count}_requests": float(errors)}
 
 
 @asynccontextmanager
-async def _http_client(url: str) -> AsyncIterator[Ask]:
+async def _ask_over_http(url: str) -> AsyncIterator[Ask]:
     limits = httpx.Limits(max_connections=MAX_CLIENTS, max_keepalive_connections=MAX_CLIENTS)
     async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits) as client:
 
@@ -220,35 +222,35 @@ def _stages_ms(answer: Mapping[str, Any]) -> float | None:
     return float(sum(answer["usage"][f"{stage}_ms"] for stage in STAGES))
 
 
-def _cells(measured: Load) -> dict[str, Any]:
+def _load_cells(load: Load) -> dict[str, Any]:
     return {
-        "per_second": measured.per_second,
-        **{f"p{percent}_ms": measured.percentile(percent) for percent in (50, 95, 99)},
-        "outside_ms": measured.outside_milliseconds,
-        "cpu_ms": measured.cpu_milliseconds,
-        "errors": measured.error_count,
+        "per_second": load.per_second,
+        **{f"p{percent}_ms": load.percentile(percent) for percent in (50, 95, 99)},
+        "outside_ms": load.outside_milliseconds,
+        "cpu_ms": load.cpu_milliseconds,
+        "errors": load.error_count,
     }
 
 
 def _figures(loads: Mapping[str, dict[int, Load]]) -> dict[str, float]:
-    bare, over_http = loads[BARE], loads[SERVICE]
+    bare_loads, service_loads = loads[BARE], loads[SERVICE]
     figures: dict[str, float] = {}
     for clients in CLIENT_COUNTS:
-        service, suffix = over_http[clients], f"{clients}_clients"
+        service, suffix = service_loads[clients], f"{clients}_clients"
         figures[f"service_requests_per_second_{suffix}"] = service.per_second
         figures[f"service_ms_p95_{suffix}"] = service.percentile(95)
-        others = {"bare": bare, "own_runs": loads[OWN_RUNS], "1_thread": loads[ONE_THREAD]}
-        for name, other in others.items():
-            if other[clients].per_second:
-                ratio = service.per_second / other[clients].per_second
+        others = {"bare": bare_loads, "own_runs": loads[OWN_RUNS], "1_thread": loads[ONE_THREAD]}
+        for name, other_loads in others.items():
+            if other_loads[clients].per_second:
+                ratio = service.per_second / other_loads[clients].per_second
                 figures[f"ratio_service_over_{name}_requests_per_second_{suffix}"] = ratio
-    service, graph = over_http[1], bare[1]
+    service, bare = service_loads[1], bare_loads[1]
     return {
         **figures,
-        "overhead_cpu_ms_1_client": service.cpu_milliseconds - graph.cpu_milliseconds,
-        "overhead_outside_ms_1_client": service.outside_milliseconds - graph.outside_milliseconds,
-        "overhead_ms_p50_1_client": service.percentile(50) - graph.percentile(50),
-        f"errors_{MAX_CLIENTS}_clients": float(over_http[MAX_CLIENTS].error_count),
+        "overhead_cpu_ms_1_client": service.cpu_milliseconds - bare.cpu_milliseconds,
+        "overhead_outside_ms_1_client": service.outside_milliseconds - bare.outside_milliseconds,
+        "overhead_ms_p50_1_client": service.percentile(50) - bare.percentile(50),
+        f"errors_{MAX_CLIENTS}_clients": float(service_loads[MAX_CLIENTS].error_count),
     }
 
 

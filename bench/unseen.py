@@ -19,7 +19,7 @@ from casewright.errors import InputError
 from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
 from casewright.finetune.corpus.counts import class_of, page_of
 from casewright.finetune.evaluation import Evaluation, EvaluationItem, Figure, evaluate, items_of
-from casewright.finetune.evaluation.figures import share
+from casewright.finetune.evaluation.figures import share_of
 from casewright.finetune.evaluation.outcome import PlanOutcome
 from casewright.finetune.tool_sets.registry import tool_queries
 from casewright.finetune.tool_sets.sealtools import QUERY_FILES
@@ -29,15 +29,15 @@ from casewright.stores import CachedEncoder, CaseStore, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
 
 CORPUS, SEALTOOLS, BFCL = "corpus", "sealtools", "bfcl"
-#: The out-of-domain file of Seal-Tools, and its in-domain files.
+#: Seal-Tools's out-of-domain file, and its in-domain files.
 OUT_OF_DOMAIN, IN_DOMAIN = QUERY_FILES[2], QUERY_FILES[:2]
 #: The class of messages whose tools are in no in-domain file.
 NEW_TOOLS = "no tool of the in-domain files"
-#: The class of all messages, and the names of two tables.
+#: The name of the class that has all messages, and the names of two tables.
 ALL, DIFFERENCES, CONFIDENCE = "all", "differences", "confidence"
-#: The table's columns by the name of the evaluation's figure.
+#: Columns of the tables, by the names of the figures of an ``Evaluation``.
 COLUMN_BY_FIGURE = {"tools": "right tools", "graph_arguments": "whole plans"}
-#: Shares of the messages, counted from the most confident plan.
+#: Shares of the plans, which are sorted by confidence, the highest first.
 COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
 #: Number of bins for the calibration error, each with equally many plans.
 BIN_COUNT = 8
@@ -73,7 +73,7 @@ class UnseenSet:
     rejected: Mapping[str, int] = field(default_factory=dict)
 
     def limited(self, limit: int | None, seed: int) -> UnseenSet:
-        """Return the set, or a random sample of ``limit`` items in order if the set is larger."""
+        """Return the set or, if it is larger, ``limit`` random items of it in their order."""
         if limit is None or limit >= len(self.items):
             return self
         indices = sorted(random.Random(seed).sample(range(len(self.items)), limit))
@@ -82,13 +82,13 @@ class UnseenSet:
         return replace(self, **sampled)
 
 
-def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
-    """Return the messages of a split's toolboxes; ``cases`` messages of each are plan cases."""
+def corpus_set(split: Split, case_count: int, seed: int) -> UnseenSet:
+    """Return a split's messages; ``case_count`` of each toolbox are not items but plan cases."""
     items: list[EvaluationItem] = []
     groups: list[int] = []
     plan_cases = {}
     for number, box in enumerate(read_corpus(split)):
-        plan_cases[box.toolbox.fingerprint()] = box_cases = draw_cases(box, cases, seed)
+        plan_cases[box.toolbox.fingerprint()] = box_cases = draw_cases(box, case_count, seed)
         test_queries = [query for query in box.queries if query not in box_cases]
         items += items_of(test_queries, box.toolbox)
         groups += [number] * len(test_queries)
@@ -96,9 +96,9 @@ def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
 
 
 def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return ``count`` random messages of a toolbox; a larger count adds messages.
+    """Return ``count`` random messages of a toolbox; a larger ``count`` only adds messages.
 
-    Raise ``InputError`` if the toolbox has no message left.
+    Raise ``InputError`` if no other message of the toolbox remains.
     """
     if count >= len(box.queries):
         raise InputError(
@@ -109,13 +109,14 @@ def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery
 
 
 def public_sets(folder: Path) -> list[UnseenSet]:
-    """Return Seal-Tools's out-of-domain messages, and BFCL's messages, from two subfolders."""
+    """Return Seal-Tools's out-of-domain messages and BFCL's messages, each from a subfolder."""
     sealtools = _public_set(SEALTOOLS, folder / SEALTOOLS / OUT_OF_DOMAIN)
     files = [file for name in IN_DOMAIN if (file := folder / SEALTOOLS / name).is_file()]
     toolboxes = [toolbox for file in files for _, toolbox in tool_queries(SEALTOOLS, file)]
-    in_domain = {name for toolbox in toolboxes for name in toolbox.names}
+    known_tools = {name for toolbox in toolboxes for name in toolbox.names}
+    # Without in-domain files, it is not known which tools are new.
     classes = [
-        (*names, NEW_TOOLS) if files and in_domain.isdisjoint(item.query.plan.tools) else names
+        (*names, NEW_TOOLS) if files and known_tools.isdisjoint(item.query.plan.tools) else names
         for item, names in zip(sealtools.items, sealtools.classes, strict=True)
     ]
     bfcl = _public_set(BFCL, folder / BFCL)
@@ -141,18 +142,18 @@ class UnseenTrial:
     """The options of ``casewright bench unseen``."""
 
     planners: Sequence[str]
-    split: Split = "measuring"  # of the corpus
+    split: Split = "measuring"  # the split of the corpus
     cases: int = 0  # the number of each toolbox's messages that become plan cases
     limit: int | None = None  # the maximum number of messages of a set
-    data: Path | None = None  # the folder of the public sets
-    base: bool = True  # true if the untuned base model is a control
+    data: Path | None = None  # the folder of the public sets, if they are measured
+    with_base_model: bool = True  # true if the untuned base model is a control
     settings: ModelSettings = field(default_factory=ModelSettings)
     seed: int = 0
 
 
 def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> Report:
-    """Plan every message of every set with every planner and every control."""
-    names = names_with_controls(trial.planners, base=trial.base)
+    """Return a report on every set's plans by every planner and every control."""
+    names = names_with_controls(trial.planners, with_base_model=trial.with_base_model)
     sets = [corpus_set(trial.split, trial.cases, trial.seed)]
     sets += [] if trial.data is None else public_sets(trial.data)
     sets = [data.limited(trial.limit, trial.seed) for data in sets]
@@ -174,7 +175,8 @@ def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> 
 def stores_of(
     sets: Sequence[UnseenSet], encoder: CachedEncoder
 ) -> Iterator[tuple[dict[str, CaseStore], CaseStore]]:
-    """Open the stores of the sets' plan cases, by toolbox, and an empty store."""
+    """Open a store for each toolbox with plan cases, by its fingerprint, and an empty store."""
+    # A planner's time includes the embedding of the question, as for a new question.
     uncached = UncachedQuestions(encoder)
     with ExitStack() as stack:
         stores = {
@@ -209,8 +211,8 @@ def _report(
         if row["figure"] in COLUMN_BY_FIGURE
     ]
     errors = [error for evaluation in evaluations.values() for error in evaluation.errors]
-    names = ("planners", "split", "cases", "limit", "seed")
-    settings = {name: getattr(trial, name) for name in names}
+    option_names = ("planners", "split", "cases", "limit", "seed")
+    settings = {name: getattr(trial, name) for name in option_names}
     settings["toolboxes"] = len(sets[0].plan_cases)
     settings["refused"] = {data.name: dict(data.rejected) for data in sets if data.rejected}
     notes = [*NOTES, *([PUBLIC_NOTE] if trial.data is not None else [])]
@@ -232,7 +234,7 @@ def _rows(data: UnseenSet, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
 
 
 def figures_of(
-    outcomes: Sequence[PlanOutcome], share_of: Callable[[Sequence[bool]], Figure] = share
+    outcomes: Sequence[PlanOutcome], share_of: Callable[[Sequence[bool]], Figure] = share_of
 ) -> dict[str, Any]:
     """Return the cells of a row; ``share_of`` computes a share of true values with its interval."""
     times = [o.result.milliseconds for o in outcomes if o.result is not None]
@@ -299,7 +301,7 @@ class Confidences:
 
 
 def confidences(outcomes: Sequence[PlanOutcome]) -> Confidences | None:
-    """Return a planner's confidence in its plans; ``None`` for a planner without confidence."""
+    """Return a planner's confidence in its plans; ``None`` if no plan has a confidence."""
     plans = [
         (result.confidence, outcome.graph_arguments, result.asks_back)
         for outcome in outcomes
@@ -311,8 +313,8 @@ def confidences(outcomes: Sequence[PlanOutcome]) -> Confidences | None:
 
 def _draw(axes: Any, curves: Mapping[str, Confidences]) -> None:
     axes.plot([0, 1], [0, 1], color="0.7", linestyle=":", label="calibrated")
-    for name, plans in curves.items():
-        confidence, right, _ = zip(*plans.bins(), strict=True)
+    for name, curve in curves.items():
+        confidence, right, _ = zip(*curve.bins(), strict=True)
         axes.plot(confidence, right, marker="o", label=name)
     axes.set(xlabel="confidence", ylabel="whole plans, share")
     axes.legend()

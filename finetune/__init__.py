@@ -1,1 +1,1 @@
-"""Training of planners, and the scores of plans."""
+"""The training and evaluation of planners and other models, and the data for both."""

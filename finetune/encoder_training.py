@@ -1,6 +1,6 @@
 """Contrastive training of an encoder on a user's cases (proposed in CBR-RAG, section 7).
 
-The training brings the shortest text of a case, such as its question or title, nearer to the case's
+The training makes a case's shortest text, such as a question or title, more similar to the case's
 other texts than to the texts of other cases. The training needs no annotation.
 """
 
@@ -20,10 +20,10 @@ from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import note
 
 Pair = tuple[str, str]
-#: Number of the most similar texts of other cases from which hard negatives are drawn. A text is
-#: omitted if its similarity is above ``1 - MARGIN`` times that of the pair: it may match, too.
+#: Hard negatives are drawn from the ``NEAREST_COUNT`` most similar texts of other cases. Texts that
+#: may match are omitted: their similarity is above (1 - ``MARGIN``) times the pair's similarity.
 NEAREST_COUNT, MARGIN = 30, 0.05
-#: Minimum number of pairs; the loss compares a pair with the other pairs of the batch.
+#: Minimum number of pairs: the loss compares a pair with the other pairs of the batch.
 MIN_PAIRS = 8
 
 
@@ -36,7 +36,7 @@ class EncoderSettings:
         rate: The learning rate.
         tokens: Maximum number of tokens of a text; longer texts are cut.
         negatives: Number of hard negatives of each pair.
-        pairs: Size of a random sample of the pairs; ``None`` for all pairs.
+        pairs: Number of randomly chosen pairs to train on; ``None`` for all pairs.
     """
 
     epochs: int = 2
@@ -51,7 +51,7 @@ class EncoderSettings:
 def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
     """Yield pairs of texts: each case's shortest text with each of its other texts.
 
-    The texts of a case are the texts of its facets, and its solution if it is a text.
+    The texts of a case are one text per facet, and the solution if the solution is a text.
     """
     for case in cases:
         facets = [f for f in schema.facets if f.takes_text and f.reads(case.problem)]
@@ -64,10 +64,10 @@ def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
 def train_encoder(
     pairs: Sequence[Pair], target: Path, settings: EncoderSettings | None = None
 ) -> dict[str, Any]:
-    """Train the packaged encoder, write a sentence-transformers model, and return its metrics.
+    """Train the packaged encoder, write it to the folder ``target``, and return the metrics.
 
-    The loss compares each text with the texts of its batch, and with the hard negatives that the
-    untrained encoder finds (``MultipleNegativesRankingLoss``).
+    The loss (``MultipleNegativesRankingLoss`` of sentence-transformers) compares each pair with the
+    other texts of the batch, and with hard negatives that the untrained encoder finds.
 
     Raises:
         InputError: There are too few pairs.
@@ -76,8 +76,8 @@ def train_encoder(
     settings = settings or EncoderSettings()
     if len(pairs) < MIN_PAIRS:
         raise InputError(
-            f"The cases have {len(pairs)} pairs of texts, and {MIN_PAIRS} are needed: cases with "
-            "two texts each, such as a question and its support."
+            f"The cases have {len(pairs)} pairs of texts, and {MIN_PAIRS} are needed. Give cases "
+            "with two or more texts, such as a question and its support."
         )
     import sentence_transformers as st
     from datasets import Dataset
@@ -87,13 +87,15 @@ def train_encoder(
 
     from casewright.finetune.training.log import reporting_callback
 
-    sample = random.Random(settings.seed).sample(pairs, min(len(pairs), settings.pairs or 10**9))
+    sample_size = min(len(pairs), settings.pairs or len(pairs))
+    sample = random.Random(settings.seed).sample(pairs, sample_size)
     anchors, positives = map(list, zip(*sample, strict=True))
     note(f"Training the encoder on {len(sample):,} of {len(pairs):,} pairs of texts …")
     with TemporaryDirectory() as folder:
         with quiet():
             model = st.SentenceTransformer(str(packaged_minilm()), device="cpu")
-            max_length, model.max_seq_length = model.max_seq_length, settings.tokens
+            packaged_max_length = model.max_seq_length
+            model.max_seq_length = settings.tokens
             examples = mine_hard_negatives(
                 Dataset.from_dict({"anchor": anchors, "positive": positives}),
                 model,
@@ -124,7 +126,7 @@ def train_encoder(
         )
         trainer.remove_callback(PrinterCallback)
         result = trainer.train()
-        model.max_seq_length = max_length
+        model.max_seq_length = packaged_max_length
         with quiet():
             model.save(str(target))
     return {

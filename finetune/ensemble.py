@@ -1,4 +1,4 @@
-"""Functions that fit the ensemble's constants (``EnsembleCard``) on held-out toolboxes.
+"""Fits the constants of the ensemble planner (``EnsembleCard``) on held-out toolboxes.
 
 The ensemble ranks the plans of the plan parser and of the language model.
 """
@@ -21,15 +21,15 @@ from casewright.planner import AnnotatedQuery, Plan, ensemble
 from casewright.planner.parser_planner import REPEATED_CONFIDENCE
 from casewright.stores.progress import progress_bar
 
-#: Candidate weights of the model's log-probability.
+#: Weights of the language model's log-probability that ``fit_card`` tries.
 WEIGHTS = (0.5, 1.0, 1.5, 2.0, 3.0)
-#: Maximum share of a toolbox's messages for which the planner asks back.
+#: The planner asks back for at most this share of a toolbox's messages.
 MAX_ASKED_BACK = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePlans:
-    """The candidate plans for a message, and the index of the message's toolbox."""
+    """A message's candidate plans, the parser's first, and the index of the message's toolbox."""
 
     query: AnnotatedQuery
     candidates: Sequence[ensemble.CandidatePlan]
@@ -46,7 +46,7 @@ class MessagePlans:
 
 
 class FittedCard(NamedTuple):
-    """A card, and its figures on the held-out toolboxes."""
+    """A card, and figures of the parser, model and ensemble on the held-out toolboxes."""
 
     card: ensemble.EnsembleCard
     figures: dict[str, float]
@@ -66,58 +66,57 @@ def candidate_plans(
 
 
 def fit_card(messages: Sequence[MessagePlans]) -> FittedCard:
-    """Return the card whose weight gives the most right plans, with fitted curve and thresholds."""
+    """Return a card with the weight that gives the most right plans, and the card's figures."""
 
     def count_right_plans(weight: float) -> int:
         return sum(
-            item.is_right(ensemble.ranked_by(item.candidates, weight)[0][0]) for item in messages
+            message.is_right(ensemble.ranked_by(message.candidates, weight)[0][0])
+            for message in messages
         )
 
     weight = max(WEIGHTS, key=count_right_plans)
     # For each message, pairs of a plan and its score, the best first.
-    rankings = [ensemble.ranked_by(item.candidates, weight) for item in messages]
+    rankings = [ensemble.ranked_by(message.candidates, weight) for message in messages]
     plans_by_planner = {
-        "parser": [item.candidates[0].plan for item in messages],
-        "model": [max(item.candidates, key=lambda c: c.model_score).plan for item in messages],
+        "parser": [message.candidates[0].plan for message in messages],
+        "model": [max(m.candidates, key=lambda c: c.model_score).plan for m in messages],
         "ensemble": [ranking[0][0] for ranking in rankings],
     }
-    scores = {
+    # No figure below uses the field ``score`` of a ``PlanScore``.
+    plan_scores = {
         name: [
-            PlanScore(
-                score=0.0,
-                right_tools=judge(item.query, plan).right_tools,
-                right_plan=item.is_right(plan),
-            )
-            for item, plan in zip(messages, plans, strict=True)
+            PlanScore(0.0, judge(message.query, plan).right_tools, message.is_right(plan))
+            for message, plan in zip(messages, plans, strict=True)
         ]
         for name, plans in plans_by_planner.items()
     }
-    ensemble_is_right = [score.right_plan for score in scores["ensemble"]]
+    ensemble_is_right = [plan_score.right_plan for plan_score in plan_scores["ensemble"]]
     features = np.array([[ranking[0][1], ensemble.margin(ranking)] for ranking in rankings])
     score_weight, margin_weight, intercept = map(float, fit_regression(features, ensemble_is_right))
-    # The thresholds are set below, from the confidence that the card computes.
+    # 1.0 and 0.0 are placeholders for the thresholds, which follow from the card's confidences.
     card = ensemble.EnsembleCard(weight, 1.0, intercept, score_weight, margin_weight, 0.0)
     confidences: dict[int, list[float]] = defaultdict(list)
-    for item, (score, margin) in zip(messages, features.tolist(), strict=True):
-        confidences[item.toolbox_index].append(card.confidence(score, margin))
-    # The maximum is the confidence for a repeated question, which is planned without the model.
+    for message, (score, margin) in zip(messages, features.tolist(), strict=True):
+        confidences[message.toolbox_index].append(card.confidence(score, margin))
+    # With a higher threshold, repeated questions would not be planned by the parser alone.
     parser_threshold = min(REPEATED_CONFIDENCE, _parser_threshold(messages, ensemble_is_right))
     asks_below = ask_back_threshold(confidences.values(), MAX_ASKED_BACK)
     figures: dict[str, float] = {}
-    for name, plan_scores in scores.items():
-        figures |= accuracy_figures(plan_scores, name)
-    parser_share = np.mean([item.parser_confidence >= parser_threshold for item in messages])
+    for name, scores in plan_scores.items():
+        figures |= accuracy_figures(scores, name)
+    parser_share = np.mean([m.parser_confidence >= parser_threshold for m in messages])
     figures["planned by the parser alone"] = round(float(parser_share), 4)
     return FittedCard(replace(card, sure=parser_threshold, asks_below=asks_below), figures)
 
 
 def _parser_threshold(messages: Sequence[MessagePlans], ensemble_is_right: Sequence[bool]) -> float:
-    """Return the lowest confidence above which the parser is right as often as the ensemble."""
-    # The lead: the parser's right plans minus the ensemble's, from the highest confidence down.
+    """Return the lowest confidence from which the parser is right as often as the ensemble."""
+    # The lead is the number of the parser's right plans minus the number of the ensemble's. The
+    # messages are in order of the parser's confidence, the highest first.
     lead, threshold = 0, 1.0
     pairs = zip(messages, ensemble_is_right, strict=True)
-    for item, is_right in sorted(pairs, key=lambda pair: -pair[0].parser_confidence):
-        lead += item.is_right(item.candidates[0].plan) - is_right
+    for message, is_right in sorted(pairs, key=lambda pair: -pair[0].parser_confidence):
+        lead += message.is_right(message.candidates[0].plan) - is_right
         if lead >= 0:
-            threshold = item.parser_confidence
+            threshold = message.parser_confidence
     return threshold

@@ -10,9 +10,9 @@ from typing import Any
 from casewright.errors import InputError
 from casewright.planner import Prompt
 
-#: The ``task`` of an example whose completion is a plan, with the same prompt as in serving.
+#: The ``task`` of an example whose completion is a plan; the prompt is the same as in serving.
 PLAN_TASK = "plan"
-#: The separator between the head and the tail of a prompt.
+#: The separator between the head (the tools) and the tail (the request) of a prompt.
 _SEPARATOR = "\n\n"
 _TEXT_FIELDS = ("id", "task", "source", "prompt", "completion")
 
@@ -22,9 +22,9 @@ class TrainingExample:
     """A prompt and its completion.
 
     Attributes:
-        task: ``plan``, a ``TaskName`` (see ``ttg``), ``instruction`` or ``instruction:evolved``.
+        task: ``plan``, a TTG task (``TaskName``), ``instruction`` or ``instruction:evolved``.
         source: A query's id, or the name of a data set and the number of a row.
-        prompt: The prompt; its head is empty for instructions, which have no tools.
+        prompt: The prompt; an instruction has no tools, so the head is empty.
         completion: The text that the model should write, without the end token.
     """
 

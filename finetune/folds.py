@@ -19,7 +19,7 @@ def similarity_groups(
 ) -> list[int]:
     """Return a group number for each text; texts more similar than the threshold share a group.
 
-    Memory grows with the number of pairs above the threshold.
+    A chain of similar texts is one group. Memory grows with the number of similar pairs.
     """
     if not texts:
         return []
@@ -33,7 +33,7 @@ def similarity_groups(
     first, second = np.concatenate(row_parts), np.concatenate(column_parts)
     groups = np.arange(len(texts))
     while True:
-        # The group number of a text becomes the lowest number of the similar texts.
+        # A text takes the lowest group number among similar texts, until no number changes.
         lowest = groups.copy()
         np.minimum.at(lowest, first, groups[second])
         np.minimum.at(lowest, second, groups[first])
@@ -43,7 +43,7 @@ def similarity_groups(
 
 
 def group_folds(groups: Sequence[int], fold_count: int, *, seed: int = 0) -> list[list[int]]:
-    """Return each fold's item indices; groups, from large to small, join the smallest fold."""
+    """Return each fold's item indices. Each group, the largest first, joins the smallest fold."""
     indices_by_group: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
         indices_by_group[group].append(index)

@@ -1,4 +1,7 @@
-"""Runs feedback loops for labelled questions, and computes figures of a judge in their rounds."""
+"""Runs feedback loops for labelled questions, to train a judge and to measure it.
+
+In each round of a loop, a judge marks the relevant candidates; the next search uses the marks.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +28,15 @@ from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 
 #: The defaults of a feedback loop: numbers of cases in the first round and in a later round.
 FIRST_K, MORE_K = 10, 5
-#: The defaults of a feedback loop: maximum numbers of rounds, and of characters of a case.
-MAX_ROUNDS, MAX_LENGTH = 5, 4_000
+#: The defaults of a feedback loop: maximum number of rounds, and maximum characters of a case.
+MAX_ROUNDS, MAX_CHARACTERS = 5, 4_000
 #: Number of bins of the calibration error.
 BIN_COUNT = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The n candidates of a round: ids, features (n, f), and labels (n,), true if relevant.
+    """The n candidates of a round: ``features`` is (n, f); ``labels`` is (n,), true if relevant.
 
     ``is_later`` is false for the first round of a loop, which has fewer features.
     """
@@ -44,7 +47,7 @@ class Round:
     labels: NDArray[np.bool_]
 
 
-#: A function that marks a round's candidates as a judge does: flags (n,), true if marked relevant.
+#: A function in place of a judge. It returns flags (n,), true for the candidates that it marks.
 Marker = Callable[[Round], NDArray[np.bool_]]
 #: Marks the relevant candidates, as a perfect judge does.
 mark_by_labels: Marker = attrgetter("labels")
@@ -53,10 +56,11 @@ mark_by_labels: Marker = attrgetter("labels")
 class LoopRunner:
     """Runs a set's feedback loops with a strategy, and caches searches and features."""
 
-    def __init__(self, labelled: LabelledSet, strategy: Strategy) -> None:
-        self.labelled, self.strategy = labelled, strategy
-        self._question = cache(self._find_question)
-        self._rounds: dict[tuple[str, ...], tuple[list[Candidate], Round] | None] = {}
+    def __init__(self, labelled_set: LabelledSet, strategy: Strategy) -> None:
+        self.labelled_set, self.strategy = labelled_set, strategy
+        self._query = cache(self._make_query)
+        #: Keys: a question's id, the ids of the marked cases, "", the ids of the other cases.
+        self._round_cache: dict[tuple[str, ...], tuple[list[Candidate], Round] | None] = {}
 
     def rounds(self, question: LabelledQuestion, marker: Marker) -> list[tuple[Round, list[str]]]:
         """Return each round of a question's loop, with the ids that ``marker`` marks in it."""
@@ -78,33 +82,33 @@ class LoopRunner:
 
     def single_search(self, question: LabelledQuestion, count: int) -> list[str]:
         """Return the ids of the cases that a single search for ``count`` cases finds."""
-        return [item.hit.case.id for item in self._question(question).best(count)]
+        return [item.hit.case.id for item in self._query(question).best(count)]
 
-    def _find_question(self, question: LabelledQuestion) -> Question:
-        result = self.labelled.store.question(question.text)
-        assert result is not None, "a labelled set has cases"
-        return result
+    def _make_query(self, question: LabelledQuestion) -> Question:
+        query = self.labelled_set.store.question(question.text)
+        assert query is not None, "a labelled set has cases"
+        return query
 
     def _next_round(
         self, question: LabelledQuestion, judged: Feedback, number: int
     ) -> tuple[list[Candidate], Round] | None:
-        """Return the candidates of a loop's next round, and the round; ``None`` if it has none."""
+        """Return the candidates and the round that come next; ``None`` if no case is left."""
         relevant = judged.relevant
         key = (question.id, *(c.id for c in relevant), "", *(c.id for c in judged.irrelevant))
-        if key not in self._rounds:
-            query = self._question(question)
+        if key not in self._round_cache:
+            query = self._query(question)
             hits = self.strategy.search(query, judged, MORE_K) if relevant else query.best(FIRST_K)
-            candidates = [
-                Candidate(item.hit, case_text(item.hit.case)[:MAX_LENGTH], item.nearness, number)
-                for item in hits
-            ]
-            self._rounds[key] = None
+            candidates = []
+            for item in hits:
+                text = case_text(item.hit.case)[:MAX_CHARACTERS]
+                candidates.append(Candidate(item.hit, text, item.nearness, number))
+            self._round_cache[key] = None
             if candidates:
                 features = feature_rows(JudgeRequest(question.text, relevant, candidates))
                 ids = tuple(candidate.id for candidate in candidates)
                 labels = np.array([id_ in question.relevant for id_ in ids], dtype=np.bool_)
-                self._rounds[key] = candidates, Round(bool(relevant), ids, features, labels)
-        return self._rounds[key]
+                self._round_cache[key] = candidates, Round(bool(relevant), ids, features, labels)
+        return self._round_cache[key]
 
 
 def probabilities(model: JudgeModel, round_: Round) -> NDArray[np.float64]:
@@ -114,7 +118,7 @@ def probabilities(model: JudgeModel, round_: Round) -> NDArray[np.float64]:
 
 
 def model_marker(model: JudgeModel) -> Marker:
-    """Return a function that marks each candidate whose probability reaches the threshold."""
+    """Return a function that marks candidates whose probability reaches the model's threshold."""
 
     def mark(round_: Round) -> NDArray[np.bool_]:
         threshold = (model.later if round_.is_later else model.first).threshold
@@ -125,12 +129,12 @@ def model_marker(model: JudgeModel) -> Marker:
 
 @dataclass(frozen=True, slots=True)
 class LoopScore:
-    """The results of loops: means over questions, except ``precision``, which is over all marks.
+    """The results of loops: means over questions, but ``precision`` is over all marked candidates.
 
     Attributes:
         candidate_count: Number of candidates of a loop.
         recall: Share of the relevant cases that were candidates.
-        single_recall: The recall of a single search that returns as many cases.
+        single_recall: The recall of a single search for as many cases as the loop.
         marked_recall: Share of the relevant cases that were marked.
         precision: Share of the marked candidates that are relevant.
     """
@@ -148,7 +152,7 @@ class LoopScore:
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of the marks' recall and precision."""
+        """Harmonic mean of ``marked_recall`` and ``precision``."""
         total = self.marked_recall + self.precision
         return 2 * self.marked_recall * self.precision / total if total else 0.0
 
@@ -179,12 +183,12 @@ def judge_figures(
     model: JudgeModel,
     controls: Sequence[JudgeModel],
 ) -> dict[str, float]:
-    """Return a judge's figures for a set and a strategy, on questions outside of its training.
+    """Return the figures of a judge, ``model``, on questions that it was not trained on.
 
-    The probabilities are computed in the rounds of the judge's own loops. ``controls`` are one or
-    more judges trained on shuffled labels. ``gain_control`` is the gain of the first control, and
-    ``auc_control`` is the mean AUC of all. This mean can be above 0.5, since a control learns that
-    first and later rounds have different shares of relevant candidates.
+    The probabilities are computed in the rounds of loops in which ``model`` marks the candidates.
+    ``controls`` are one or more judges trained on shuffled labels. ``gain_control`` is the gain of
+    the first control, ``auc_control`` the mean AUC of all controls. This mean can be above 0.5,
+    since a control learns that the share of relevant candidates differs in first and later rounds.
     """
     model_score, label_score, control_score = (
         loop_score(runner, questions, marker)
@@ -222,10 +226,7 @@ def auc(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
 
 
 def calibration_error(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
-    """Return the expected calibration error over bins of equal width.
-
-    Source: Guo et al., "On calibration of modern neural networks" (2017), equation 3.
-    """
+    """Return the expected calibration error over equal bins (Guo et al. 2017, equation 3)."""
     bins = np.minimum((scores * BIN_COUNT).astype(int), BIN_COUNT - 1)
     masks = [bins == number for number in set(bins.tolist())]
     return float(sum(m.mean() * abs(scores[m].mean() - labels[m].mean()) for m in masks))

@@ -26,12 +26,12 @@ from casewright.stores.progress import progress_bar
 DIGITS = 4
 #: Inverse of the L2 penalty (scikit-learn's ``C``), on standardised features.
 INVERSE_PENALTY = 0.03
-#: Number of passes that add training rounds (DAgger: Ross, Gordon, Bagnell 2011). Candidates are
-#: marked by the labels in the initial training rounds, and by the trained judge in added rounds.
+#: Number of passes that add training rounds (DAgger: Ross, Gordon, Bagnell 2011). In the initial
+#: rounds, the labels mark the candidates; in added rounds, the judge trained so far marks them.
 PASS_COUNT = 1
 #: The judge's thresholds in these passes: for the first round of a loop, and for later rounds.
 INITIAL_THRESHOLDS = (0.25, 0.2)
-#: Candidate thresholds of the final judge, chosen by cross-validation with ``FOLD_COUNT`` folds.
+#: Cross-validation with ``FOLD_COUNT`` folds chooses the final judge's thresholds from these.
 FIRST_THRESHOLDS = (0.2, 0.3, 0.4)
 LATER_THRESHOLDS = (0.1, 0.2, 0.3)
 FOLD_COUNT = 3
@@ -43,15 +43,15 @@ CONTROL_COUNT = 5
 
 @dataclass(frozen=True, slots=True)
 class _QuestionRound:
-    """A round of a loop, with the name of the set and the id of the question."""
+    """A round of the loop of a set's question."""
 
     set_name: str
-    question: str
+    question_id: str
     round: Round
 
 
 def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
-    """Return a judge that is trained on the training questions, with figures of the test questions.
+    """Return a judge trained on the training questions, with its figures on the test questions.
 
     All sets have the same weight. The same data give the same model. Cross-validation on the
     training questions chooses the thresholds with the highest gain over a single search for as
@@ -63,8 +63,9 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         DependencyError: scikit-learn is not installed.
     """
     runners = [LoopRunner(item, strategy) for item in sets for strategy in item.strategies]
-    training_count = sum(len(runner.labelled.training) for runner in runners)
-    total = training_count * (2 + PASS_COUNT) + sum(len(runner.labelled.test) for runner in runners)
+    training_count = sum(len(runner.labelled_set.training) for runner in runners)
+    test_count = sum(len(runner.labelled_set.test) for runner in runners)
+    total = training_count * (2 + PASS_COUNT) + test_count
     with progress_bar("Training the judge", total) as advance:
         rounds = _training_rounds(runners, judge_rounds.mark_by_labels)
         advance(training_count)
@@ -76,15 +77,15 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
         advance(training_count)
         model = _with_thresholds(_fit_judge(rounds), *thresholds)
         controls = [_fit_control(rounds, model, seed) for seed in range(CONTROL_COUNT)]
-        figures: dict[str, dict[str, Any]] = {labelled.name: {} for labelled in sets}
+        figures: dict[str, dict[str, Any]] = {item.name: {} for item in sets}
         for runner in runners:
-            test = runner.labelled.test
-            result = judge_rounds.judge_figures(runner, test, model, controls)
-            figures[runner.labelled.name][runner.strategy.name] = result
-            advance(len(test))
+            test_questions = runner.labelled_set.test
+            result = judge_rounds.judge_figures(runner, test_questions, model, controls)
+            figures[runner.labelled_set.name][runner.strategy.name] = result
+            advance(len(test_questions))
     details = {
         "casewright": __version__,
-        # Lists instead of tuples, as in JSON: a model that is written and read stays equal.
+        # JSON has no tuples. With lists, a model that is written and read again stays equal.
         "settings": {
             "inverse_penalty": INVERSE_PENALTY,
             "passes": PASS_COUNT,
@@ -97,12 +98,12 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
             "seed": 0,
         },
         "sets": {
-            labelled.name: {
-                **labelled.origin,
-                "questions_training": len(labelled.training),
-                "questions_test": len(labelled.test),
+            item.name: {
+                **item.origin,
+                "questions_training": len(item.training),
+                "questions_test": len(item.test),
             }
-            for labelled in sets
+            for item in sets
         },
         "test_figures": figures,
     }
@@ -111,9 +112,9 @@ def train_judge(sets: Sequence[LabelledSet]) -> JudgeModel:
 
 def _training_rounds(runners: Sequence[LoopRunner], marker: Marker) -> list[_QuestionRound]:
     return [
-        _QuestionRound(runner.labelled.name, question.id, round_)
+        _QuestionRound(runner.labelled_set.name, question.id, round_)
         for runner in runners
-        for question in runner.labelled.training
+        for question in runner.labelled_set.training
         for round_, _ in runner.rounds(question, marker)
     ]
 
@@ -141,7 +142,7 @@ def _regression(rounds: Sequence[_QuestionRound], names: Sequence[str], kind: st
         raise InputError(
             f"No judge can be trained: of {len(labels)} candidates of {kind} rounds, "
             f"{labels.sum()} are relevant. A judge needs both relevant and other candidates; give "
-            "more questions, and cases that answer none."
+            "more questions, and cases that answer no question."
         )
     features = np.concatenate([item.round.features for item in rounds])
     set_names = [item.set_name for item in rounds for _ in item.round.labels]
@@ -166,7 +167,7 @@ def _best_thresholds(
 ) -> tuple[float, float]:
     """Return the best thresholds of first and later rounds, as ``train_judge`` defines the best."""
     models = [
-        _fit_judge([item for item in rounds if _fold(item.set_name, item.question) != fold])
+        _fit_judge([item for item in rounds if _fold_of(item.set_name, item.question_id) != fold])
         for fold in range(FOLD_COUNT)
     ]
     scores: dict[tuple[float, float], tuple[float, float]] = {}
@@ -182,12 +183,12 @@ def _best_thresholds(
 def _cross_validate(runner: LoopRunner, markers: Sequence[Marker]) -> tuple[float, float]:
     """Return the mean gain and the mean F1 of the training questions.
 
-    ``markers`` has a function for each fold; it marks as a judge that was not trained on the fold.
+    For each fold, ``markers`` has the marker of a judge that was not trained on the fold.
     """
     scores, question_counts = [], []
-    labelled = runner.labelled
+    training, name = runner.labelled_set.training, runner.labelled_set.name
     for fold, marker in enumerate(markers):
-        if held_out := [q for q in labelled.training if _fold(labelled.name, q.id) == fold]:
+        if held_out := [q for q in training if _fold_of(name, q.id) == fold]:
             score = judge_rounds.loop_score(runner, held_out, marker)
             scores.append((score.gain, score.f1))
             question_counts.append(len(held_out))
@@ -195,8 +196,8 @@ def _cross_validate(runner: LoopRunner, markers: Sequence[Marker]) -> tuple[floa
     return gain, f1
 
 
-def _fold(set_name: str, question: str) -> int:
-    digest = hashlib.sha256(f"fold {set_name} {question}".encode()).digest()
+def _fold_of(set_name: str, question_id: str) -> int:
+    digest = hashlib.sha256(f"fold {set_name} {question_id}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % FOLD_COUNT
 
 
@@ -204,15 +205,16 @@ def _fit_control(rounds: Sequence[_QuestionRound], model: JudgeModel, seed: int)
     """Return a judge trained on shuffled labels; it marks as many candidates as ``model``."""
     control = _fit_judge(_shuffle_labels(rounds, seed))
 
-    def threshold(later: bool, names: Sequence[str], judge: Regression, other: Regression) -> float:
-        """Return the threshold at which ``other`` marks the same share as ``judge``."""
-        parts = [item.round.features for item in rounds if item.round.is_later is later]
+    def threshold(*, is_later: bool) -> float:
+        """Return the threshold at which the control marks the same share as ``model``."""
+        names = LATER if is_later else FIRST
+        trained, shuffled = (m.later if is_later else m.first for m in (model, control))
+        parts = [item.round.features for item in rounds if item.round.is_later is is_later]
         features = np.concatenate(parts)
-        marked_share = float(np.mean(judge.probabilities(features, names) >= judge.threshold))
-        return float(np.quantile(other.probabilities(features, names), 1 - marked_share))
+        marked_share = float(np.mean(trained.probabilities(features, names) >= trained.threshold))
+        return float(np.quantile(shuffled.probabilities(features, names), 1 - marked_share))
 
-    first = threshold(False, FIRST, model.first, control.first)
-    return _with_thresholds(control, first, threshold(True, LATER, model.later, control.later))
+    return _with_thresholds(control, threshold(is_later=False), threshold(is_later=True))
 
 
 def _shuffle_labels(rounds: Sequence[_QuestionRound], seed: int) -> list[_QuestionRound]:
@@ -221,7 +223,7 @@ def _shuffle_labels(rounds: Sequence[_QuestionRound], seed: int) -> list[_Questi
     shuffled = list(rounds)
     keys = [(item.set_name, item.round.is_later) for item in rounds]
     for key in dict.fromkeys(keys):
-        members = [i for i, other in enumerate(keys) if other == key]
+        members = [i for i, round_key in enumerate(keys) if round_key == key]
         parts = [rounds[i].round.labels for i in members]
         permuted = rng.permutation(np.concatenate(parts))
         ends = np.cumsum([len(part) for part in parts])

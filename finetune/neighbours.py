@@ -1,4 +1,4 @@
-"""The plan cases of training prompts: similar annotated queries, and random ones."""
+"""Draws plan cases for training prompts: queries similar to the question, and random queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from casewright.tools import Toolbox, ToolSpec
 
 #: Maximum number of similar queries from which plan cases are drawn.
 MAX_NEIGHBOURS = 64
-#: Maximum number of rows of a similarity matrix that are in memory at once.
+#: Maximum number of rows of the similarity matrix in memory.
 BLOCK_ROWS = 1024
 
 
@@ -39,7 +39,7 @@ def present_fields(context: Mapping[str, Any]) -> dict[str, Any]:
 class _Need(NamedTuple):
     """The class of a plan, and the tools and context fields that the plan needs.
 
-    A random draw first chooses a need, since there are far fewer needs than queries.
+    A random draw checks needs instead of queries, since there are far fewer needs.
     """
 
     plan_class: str
@@ -50,7 +50,7 @@ class _Need(NamedTuple):
 class Neighbours:
     """Draws a question's plan cases from ``queries``, which are usually the training queries.
 
-    Queries whose record changes the toolbox are never drawn, since their plans are for other tools.
+    Queries with a changed toolbox are never drawn, since their plans are made for that toolbox.
     Queries with a history are never drawn, since their plans are wrong without the history.
     """
 
@@ -61,9 +61,9 @@ class Neighbours:
             if not (query.record.tools_extra or query.record.tools_removed or query.record.history)
         ]
         self._encoder = encoder
-        self._keys = [question_key(query.query) for query in self._cases]
+        self._question_keys = [question_key(query.query) for query in self._cases]
         self._numbers_by_key: dict[str, list[int]] = defaultdict(list)
-        for number, key in enumerate(self._keys):
+        for number, key in enumerate(self._question_keys):
             self._numbers_by_key[key].append(number)
         self._needs = [
             _Need(plan_class(q.plan), frozenset(q.plan.tools), frozenset(context_fields(q.plan)))
@@ -72,10 +72,11 @@ class Neighbours:
         self._numbers_by_need: dict[_Need, list[int]] = defaultdict(list)
         for number, need in enumerate(self._needs):
             self._numbers_by_need[need].append(number)
-        row_of = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
-        vectors = unit_embeddings(encoder, list(row_of))
-        self._vectors = vectors[[row_of[query.query] for query in self._cases]]
-        self._nearest_by_text = dict(zip(row_of, self._search(list(row_of), vectors), strict=True))
+        texts = list(dict.fromkeys(query.query for query in queries))
+        row_by_text = {text: row for row, text in enumerate(texts)}
+        vectors = unit_embeddings(encoder, texts)
+        self._vectors = vectors[[row_by_text[query.query] for query in self._cases]]
+        self._nearest_by_text = dict(zip(texts, self._search(texts, vectors), strict=True))
 
     def plan_cases(
         self, request: PlanRequest, count: int, random_share: float, rng: random.Random
@@ -102,7 +103,7 @@ class Neighbours:
             nearest = next(self._search([question], unit_embeddings(self._encoder, [question])))
         usable_numbers = (int(number) for number in nearest if is_usable(self._needs[number]))
         similar_count = sum(rng.random() >= random_share for _ in range(count))
-        # Drawn from twice as many queries, since a model could memorise fixed neighbours.
+        # Drawing from twice as many varies the neighbours; a model could memorise fixed ones.
         similar = list(islice(usable_numbers, 2 * similar_count + 1))
         indices = sorted(rng.sample(range(len(similar)), min(similar_count, len(similar))))
         picked = [similar[index] for index in indices]
@@ -116,9 +117,9 @@ class Neighbours:
     def draw_example(
         self, tool: str, toolbox: Toolbox, avoided_keys: Container[str], rng: random.Random
     ) -> AnnotatedQuery | None:
-        """Return a random query of the class ``tool`` whose plan a toolbox can run, or ``None``.
+        """Return a random query whose plan has the class ``tool`` and fits a toolbox, or ``None``.
 
-        The tools have their original names. ``avoided_keys`` are keys of questions not to return.
+        The tools have their original names. Questions with one of ``avoided_keys`` are left out.
         """
         tools = set(toolbox.names)
 
@@ -135,19 +136,20 @@ class Neighbours:
         picked: Container[int],
         rng: random.Random,
     ) -> int | None:
-        groups = [members for need, members in self._numbers_by_need.items() if is_usable(need)]
+        """Return the index in ``_cases`` of a random usable query, neither picked nor avoided."""
+        groups = [numbers for need, numbers in self._numbers_by_need.items() if is_usable(need)]
         # Ten draws fail only if nearly all usable queries are already picked or avoided.
         for _ in range(10 if groups else 0):
-            (members,) = rng.choices(groups, weights=[*map(len, groups)])
-            number = rng.choice(members)
-            if number not in picked and self._keys[number] not in avoided_keys:
+            (numbers,) = rng.choices(groups, weights=[*map(len, groups)])
+            number = rng.choice(numbers)
+            if number not in picked and self._question_keys[number] not in avoided_keys:
                 return number
         return None
 
     def _search(
         self, texts: Sequence[str], vectors: NDArray[np.float32]
     ) -> Iterator[NDArray[np.int32]]:
-        """Yield the numbers of each text's nearest plan cases, the most similar plan case first."""
+        """Yield each text's nearest plan cases (numbers, nearest first), except the text itself."""
         count = min(MAX_NEIGHBOURS, len(self._cases))
         if not count:
             yield from (np.zeros(0, np.int32) for _ in texts)
@@ -158,7 +160,7 @@ class Neighbours:
                 row[self._numbers_by_key.get(question_key(text), [])] = -np.inf
                 best = np.argpartition(-row, count - 1)[:count]
                 best = best[np.isfinite(row[best])]
-                # Rounded, since equal similarities may differ in their last digits.
+                # Similarities are rounded, since equal ones may differ in their last digits.
                 yield best[np.lexsort((best, -np.round(row[best], 5)))].astype(np.int32)
 
 

@@ -1,10 +1,10 @@
-"""A plan's shape, class and argument sources, which do not depend on its literals."""
+"""A plan's shape, class and argument sources. They do not depend on the plan's literals."""
 
 from __future__ import annotations
 
 from casewright.planner.plan import ContextRef, Literal, Plan, StepRef
 
-#: The class of plans with several last tools.
+#: The class of plans with several last tools; see ``last_tools``.
 MULTI_STEP = "multi_step"
 
 
@@ -32,7 +32,7 @@ def last_tools(plan: Plan) -> list[str]:
 def argument_sources(plan: Plan) -> list[str]:
     """Return the arguments that refer to the context or a step, as ``tool.parameter<source``.
 
-    The source is ``context``, or the tool of the step. The list is sorted, without duplicates.
+    The source is ``context`` or that step's tool. The list is sorted, without duplicates.
     """
     sources = set()
     for step in plan.steps:
@@ -40,6 +40,6 @@ def argument_sources(plan: Plan) -> list[str]:
             if isinstance(value, ContextRef):
                 sources.add(f"{step.tool}.{name}<context")
             elif isinstance(value, StepRef) and 1 <= value.step <= len(plan.steps):
-                # A plan case is not validated, so a reference may point past the last step.
+                # A plan case is not validated, so it may refer to a step that does not exist.
                 sources.add(f"{step.tool}.{name}<{plan.steps[value.step - 1].tool}")
     return sorted(sources)

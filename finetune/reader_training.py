@@ -1,4 +1,4 @@
-"""Trains the plan reader's network: a LoRA adapter of the encoder, a decoder, and pointers."""
+"""Trains the plan reader's network: the encoder's LoRA adapter, the decoder, and the pointers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BUCKET_BATCHES = 16
 #: Default number of epochs, and minimum number of steps. Few queries get more epochs, since six
 #: epochs of 200 queries would be only 78 steps, 60 of them warm-up.
 EPOCHS, MIN_STEPS = 6, 200
-#: The target that the loss ignores, torch's default.
+#: Target of positions that the loss ignores; it is the default of torch.
 IGNORED = -100
 #: The logit of options that are not allowed.
 EXCLUDED = -1e4
@@ -47,7 +47,8 @@ class ReaderSettings:
 
     Attributes:
         epochs: Number of epochs; ``None`` for the default of ``epoch_count``.
-        contrast: Weight of the contrastive loss of latents (Khosla et al. 2020).
+        head_rate: Learning rate of all weights outside the encoder; ``lora_rate`` is the adapter's.
+        contrast: Weight of the contrastive loss of the sub-queries' vectors (Khosla et al. 2020).
         hidden: Share of earlier sub-queries whose template is hidden from the decoder.
         distracted: Share of queries with a distractor: a tool that another record adds.
         warm_up: Number of steps in which the learning rates rise.
@@ -67,7 +68,7 @@ class ReaderSettings:
     seed: int = 0
 
     def epoch_count(self, queries: int) -> int:
-        """Return the number of epochs: by default six, or more to reach ``MIN_STEPS`` steps."""
+        """Return the epochs for this many queries; by default six, or more for ``MIN_STEPS``."""
         if self.epochs is not None:
             return self.epochs
         return max(EPOCHS, math.ceil(MIN_STEPS / math.ceil(queries / self.batch)))
@@ -127,7 +128,7 @@ def train_reader(
         **asdict(settings),
         "epochs": settings.epoch_count(len(data)),
         "queries": len(data),
-        "forms": len(templates),
+        "forms": len(templates),  # the former name of templates
         "seconds": round(time.time() - started),
         "torch": torch.__version__,
     }
@@ -143,26 +144,27 @@ def _train(
     import torch
 
     rng = random.Random(settings.seed)
-    adapters = [p for n, p in network.named_parameters() if "lora_" in n]
-    heads = [p for n, p in network.named_parameters() if not n.startswith("encoder.")]
-    adapter_group = {"params": adapters, "lr": settings.lora_rate}
-    head_group = {"params": heads, "lr": settings.head_rate}
+    adapter_weights = [p for n, p in network.named_parameters() if "lora_" in n]
+    head_weights = [p for n, p in network.named_parameters() if not n.startswith("encoder.")]
+    adapter_group = {"params": adapter_weights, "lr": settings.lora_rate}
+    head_group = {"params": head_weights, "lr": settings.head_rate}
     optimizer = torch.optim.AdamW([adapter_group, head_group], weight_decay=0.01)
     epochs = settings.epoch_count(len(data))
-    total = epochs * math.ceil(len(data) / settings.batch)
+    step_count = epochs * math.ceil(len(data) / settings.batch)
+    # The rates rise during the warm-up, and fall to 0 over the whole training.
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
-        lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / max(total, 1)),
+        lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / max(step_count, 1)),
     )
-    tools = list({example.tool: example for query in data for example in query.examples}.values())
+    tool_examples = list({e.tool: e for query in data for e in query.examples}.values())
     network.train()
-    with progress_bar("Training the plan reader", total, show=progress) as advance:
+    with progress_bar("Training the plan reader", step_count, show=progress) as advance:
         for _ in range(epochs):
             for batch in _batches(data, settings.batch, rng):
-                loss = _loss(network, batch, tools, settings, rng)
+                loss = _loss(network, batch, tool_examples, settings, rng)
                 optimizer.zero_grad()
                 loss.backward()
-                torch.nn.utils.clip_grad_norm_([*adapters, *heads], 1.0)
+                torch.nn.utils.clip_grad_norm_([*adapter_weights, *head_weights], 1.0)
                 optimizer.step()
                 schedule.step()
                 advance(1)
@@ -186,15 +188,15 @@ def _batches(
 def _loss(
     network: ReaderNetwork,
     batch: Sequence[TrainingQuery],
-    tools: Sequence[AddedToolExample],
+    tool_examples: Sequence[AddedToolExample],
     settings: ReaderSettings,
     rng: random.Random,
 ) -> Tensor:
     """Return the sum of four losses: of options, label smoothing, latents and pointers.
 
-    The decoder chooses among numbered options: 0 is the end, the next numbers are the templates,
-    and the last numbers are the tools of the row's examples. The classes of the contrastive loss
-    are numbered in the same way, except that the last numbers are the tools of all rows.
+    The decoder chooses among numbered options: 0 is the end, 1 to ``network.unknown - 1`` are the
+    templates, and the last numbers are the tools of the row's examples. The contrastive loss
+    numbers its classes in the same way, but the last numbers are the tools of all rows' examples.
     """
     import torch
     from torch.nn import functional
@@ -202,39 +204,39 @@ def _loss(
     states, mask = _encode(network, [query.input for query in batch])
     width, template_count = states.shape[1], network.unknown - 1
     position_count = max(len(query.templates) for query in batch) + 1
-    previous = torch.zeros((len(batch), position_count), dtype=torch.long)
-    options = torch.full((len(batch), position_count), IGNORED)
-    classes = torch.full((len(batch), position_count), IGNORED)
+    previous_templates = torch.zeros((len(batch), position_count), dtype=torch.long)
+    options, classes = (torch.full((len(batch), position_count), IGNORED) for _ in range(2))
     literal_weights = torch.zeros((len(batch), position_count, width))
-    examples = []
+    row_examples = []
     for query in batch:
-        is_distracted = tools and rng.random() < settings.distracted
-        distractors = [rng.choice(tools)] if is_distracted else []
+        is_distracted = bool(tool_examples) and rng.random() < settings.distracted
+        distractors = [rng.choice(tool_examples)] if is_distracted else []
         own_tools = {example.tool for example in query.examples}
-        examples.append([*query.examples, *(d for d in distractors if d.tool not in own_tools)])
-    tool_names = dict.fromkeys(example.tool for example in chain(*examples))
+        row_examples.append([*query.examples, *(d for d in distractors if d.tool not in own_tools)])
+    tool_names = dict.fromkeys(example.tool for example in chain(*row_examples))
     tool_classes = {tool: number for number, tool in enumerate(tool_names, template_count + 1)}
     for row, query in enumerate(batch):
-        row_tools = [example.tool for example in examples[row]]
-        previous[row, 0] = network.start
-        for index, (template, tool) in enumerate(zip(query.templates, query.tools, strict=True)):
+        row_tools = [example.tool for example in row_examples[row]]
+        previous_templates[row, 0] = network.start
+        pairs = zip(query.templates, query.added_tools, strict=True)
+        for index, (number, tool) in enumerate(pairs):
             if tool:
                 options[row, index] = template_count + 1 + row_tools.index(tool)
                 classes[row, index] = tool_classes[tool]
-            elif template is not None:
-                options[row, index] = classes[row, index] = template
-            hidden = rng.random() < settings.hidden
-            previous[row, index + 1] = network.unknown if hidden or template is None else template
-            weights = query.input.token_weights(query.spans[index], width)
-            literal_weights[row, index + 1] = torch.from_numpy(weights)
+            elif number is not None:
+                options[row, index] = classes[row, index] = number
+            shown = None if rng.random() < settings.hidden else number
+            previous_templates[row, index + 1] = network.unknown if shown is None else shown
+            token_weights = query.input.token_weights(query.spans[index], width)
+            literal_weights[row, index + 1] = torch.from_numpy(token_weights)
         options[row, len(query.templates)] = classes[row, len(query.templates)] = 0
-    decoded = network.decode(states, mask, previous, literal_weights)
+    decoded = network.decode(states, mask, previous_templates, literal_weights)
     latents = network.latents(decoded)
-    example_scores, example_latents, example_tools = _score_examples(network, latents, examples)
+    example_scores, example_latents, example_tools = _score_examples(network, latents, row_examples)
     logits = torch.cat([network.scores(latents), example_scores], dim=-1)
     for row, query in enumerate(batch):
-        excluded = [n for n in range(1, template_count + 1) if n not in query.admitted]
-        logits[row, :, excluded] = EXCLUDED
+        not_admitted = set(range(1, template_count + 1)) - query.admitted_templates
+        logits[row, :, sorted(not_admitted)] = EXCLUDED
     loss: Tensor = functional.cross_entropy(logits.flatten(0, 1), options.flatten())
     if settings.smoothing:
         loss = loss + settings.smoothing * _smoothing_loss(logits, options)
@@ -245,8 +247,8 @@ def _loss(
         torch.cat([classes[has_class], example_classes]),
         settings.temperature,
     )
-    loss = loss + settings.contrast * contrastive
-    return loss + _pointer_loss(network, decoded, states, mask, batch)
+    pointing = _pointer_loss(network, decoded, states, mask, batch)
+    return loss + settings.contrast * contrastive + pointing
 
 
 def _encode(network: ReaderNetwork, inputs: Sequence[ReaderInput]) -> tuple[Tensor, Tensor]:
@@ -259,23 +261,23 @@ def _encode(network: ReaderNetwork, inputs: Sequence[ReaderInput]) -> tuple[Tens
 def _score_examples(
     network: ReaderNetwork, latents: Tensor, examples_by_row: Sequence[Sequence[AddedToolExample]]
 ) -> tuple[Tensor, Tensor, list[str]]:
-    """Return the logits (batch, positions, examples), latents and tools of the examples."""
+    """Return logits (batch, positions, examples), and the distinct examples' latents and tools."""
     import torch
 
-    unique = list({id(example): example for example in chain(*examples_by_row)}.values())
+    unique_examples = list({id(example): example for example in chain(*examples_by_row)}.values())
     scores = torch.full((*latents.shape[:2], max(map(len, examples_by_row))), EXCLUDED)
-    if not unique:
+    if not unique_examples:
         return scores, latents.new_zeros((0, latents.shape[-1])), []
-    states, mask = _encode(network, [example.input for example in unique])
-    start = torch.full((len(unique), 1), network.start)
-    no_literals = torch.zeros((len(unique), 1, states.shape[1]))
+    states, mask = _encode(network, [example.input for example in unique_examples])
+    start = torch.full((len(unique_examples), 1), network.start)
+    no_literals = torch.zeros((len(unique_examples), 1, states.shape[1]))
     example_latents = network.latents(network.decode(states, mask, start, no_literals))[:, 0]
-    index_of = {id(example): index for index, example in enumerate(unique)}
+    index_of = {id(example): index for index, example in enumerate(unique_examples)}
     for row, examples in enumerate(examples_by_row):
         if examples:
             row_latents = example_latents[[index_of[id(example)] for example in examples]]
             scores[row, :, : len(examples)] = network.example_scores(latents[row], row_latents)
-    return scores, example_latents, [example.tool for example in unique]
+    return scores, example_latents, [example.tool for example in unique_examples]
 
 
 def _smoothing_loss(logits: Tensor, options: Tensor) -> Tensor:
@@ -283,23 +285,23 @@ def _smoothing_loss(logits: Tensor, options: Tensor) -> Tensor:
     from torch.nn import functional
 
     position_logits = logits.flatten(0, 1)[options.flatten() != IGNORED]
-    admitted = position_logits > EXCLUDED / 2
-    log_probabilities = functional.log_softmax(position_logits, dim=-1).masked_fill(~admitted, 0.0)
-    return -(log_probabilities.sum(-1) / admitted.sum(-1)).mean()
+    allowed = position_logits > EXCLUDED / 2
+    log_probabilities = functional.log_softmax(position_logits, dim=-1).masked_fill(~allowed, 0.0)
+    return -(log_probabilities.sum(-1) / allowed.sum(-1)).mean()
 
 
 def _contrastive_loss(latents: Tensor, classes: Tensor, temperature: float) -> Tensor:
-    """Return the supervised contrastive loss of latents (n, d) with their classes (n,)."""
+    """Return the contrastive loss of latents (n, d); positive pairs have the same class (n,)."""
     import torch
 
     diagonal = torch.eye(len(latents), dtype=torch.bool)
     similarities = (latents @ latents.T / temperature).masked_fill(diagonal, EXCLUDED)
-    log_shares = similarities.log_softmax(1)
+    log_probabilities = similarities.log_softmax(1)
     positive = (classes[:, None] == classes[None]) & ~diagonal
     has_positive = positive.any(1)
     if not bool(has_positive.any()):
         return latents.new_zeros(())
-    sums = (log_shares * positive).sum(1)[has_positive]
+    sums = (log_probabilities * positive).sum(1)[has_positive]
     return -(sums / positive.sum(1)[has_positive]).mean()
 
 
@@ -315,20 +317,20 @@ def _pointer_loss(
     from torch.nn import functional
 
     literals = [
-        (row, index, template, slot, *query.input.token_range(span))
+        (row, position, template, slot, *query.input.token_range(span))
         for row, query in enumerate(batch)
-        for index, (template, spans) in enumerate(zip(query.templates, query.spans, strict=True))
+        for position, (template, spans) in enumerate(zip(query.templates, query.spans, strict=True))
         for slot, span in enumerate(spans[:MAX_SLOTS])
         if span is not None
     ]
     if not literals:
         return states.new_zeros(())
     rows, positions, templates, slots, starts, ends = map(list, zip(*literals, strict=True))
-    known = torch.tensor([network.unknown if t is None else t for t in templates])
-    start, end = network.point(decoded[rows, positions], known, torch.tensor(slots), states[rows])
+    numbers = torch.tensor([network.unknown if t is None else t for t in templates])
+    logit_pair = network.point(decoded[rows, positions], numbers, torch.tensor(slots), states[rows])
     padding = mask[rows] == 0
-    first, last = (
+    start_loss, end_loss = (
         functional.cross_entropy(logits.masked_fill(padding, EXCLUDED), torch.tensor(target))
-        for logits, target in ((start, starts), (end, ends))
+        for logits, target in zip(logit_pair, (starts, ends), strict=True)
     )
-    return 0.5 * (first + last)
+    return 0.5 * (start_loss + end_loss)

@@ -12,24 +12,24 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from casewright.errors import InputError
 from casewright.finetune.queries.query_files import read_text
 
-#: A non-empty text.
+#: A text that is not empty after stripping.
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class Record(BaseModel):
-    """Base class of records; texts are stripped."""
+    """Base class for models of records, with strict types and stripped texts."""
 
     model_config = ConfigDict(strict=True, str_strip_whitespace=True)
 
 
 def read_records(
-    path: Path, model: type[Model], advice: str = "Is this the file that the reader is for?"
+    path: Path, model: type[Model], advice: str = "Is this the right file?"
 ) -> Iterator[tuple[int, Model]]:
-    """Yield each record of a file as its number, from 1, and its model.
+    """Yield each record's number, from 1, and the record as a model.
 
     The file is JSON Lines, or one JSON list. ``InputError`` if the file cannot be read, or a record
-    is malformed; its message then names the record's location and ends with ``advice``.
+    is malformed; the message then names the record's location and ends with ``advice``.
     """
     for number, location, value in read_values(path):
         try:
@@ -41,7 +41,7 @@ def read_records(
 def read_values(path: Path) -> Iterator[tuple[int, str, Any]]:
     """Yield the number, location and decoded JSON of each record, without validation by a model.
 
-    Files and errors are the same as for ``read_records``.
+    File formats and other errors are the same as for ``read_records``.
     """
     text = read_text(path)
     if text.lstrip().startswith("[") and path.suffix == ".json":

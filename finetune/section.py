@@ -1,4 +1,4 @@
-"""The base class of a recipe's sections, and the paths in them."""
+"""The base class of a recipe's sections, and the validation of a recipe's paths."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def must_exist(info: ValidationInfo) -> bool:
     return bool((info.context or {}).get(MUST_EXIST, True))
 
 
-def _check_exists(file: Path, info: ValidationInfo) -> Path:
+def _absolute_file(file: Path, info: ValidationInfo) -> Path:
+    """Return the absolute path of a file; ``ValueError`` if the file must exist and does not."""
     path = recipe_path(info, file)
     if path.is_file() or not must_exist(info):
         return path
     if path.exists():
         raise ValueError(f'"{file}" is a folder. Give a file.')
     raise ValueError(
-        f'There is no file "{file}" in {folder_of(info)}. Give an existing file: a '
-        "path relative to the recipe (with --sets, to the folder that it names), or an "
-        "absolute path."
+        f'There is no file "{file}" in {folder_of(info)}. Give an existing file: an '
+        "absolute path, or a path relative to the recipe (with --sets DIR: relative to DIR)."
     )
 
 
 #: A file that a recipe names; validation makes its path absolute.
-RecipeFile = Annotated[Path, AfterValidator(_check_exists)]
+RecipeFile = Annotated[Path, AfterValidator(_absolute_file)]

@@ -40,7 +40,7 @@ def _valid_name(name: str) -> str:
 
 def _valid_description(text: str) -> str:
     if not text.strip() or "\n" in text:
-        raise ValueError(f"The description {text!r:.60} is empty or several lines. Write one line")
+        raise ValueError(f"Description {text!r:.60} is empty or has several lines. Write one line")
     try:
         check_text(text)
     except InputError as error:
@@ -48,7 +48,7 @@ def _valid_description(text: str) -> str:
     return text
 
 
-#: Valid names of tools, parameters or fields, and valid descriptions.
+#: Valid names of tools, parameters or result fields, and valid descriptions.
 Names = tuple[Annotated[str, AfterValidator(_valid_name)], ...]
 Descriptions = tuple[Annotated[str, AfterValidator(_valid_description)], ...]
 
@@ -76,9 +76,9 @@ _POOLS: TypeAdapter[dict[str, ToolPool]] = TypeAdapter(dict[str, ToolPool])
 def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, ToolPool]:
     """Return the pools in a JSON file by the names of their tools.
 
-    With a toolbox, only its tools, parameters and result fields may have pools. ``InputError`` if
-    the file is unreadable or malformed, if a name is not an identifier, belongs to two tools or is
-    not in the toolbox, or if a description is empty, is not Unicode or names a tool.
+    With a toolbox, only its tools, parameters and result fields may have pools. ``InputError``
+    for other pools, for an unreadable or malformed file, for an alternative name that belongs to
+    two tools or is no identifier, and for a description that is empty, not Unicode or names a tool.
     """
     try:
         pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -89,7 +89,8 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
         ) from error
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as a file of tool pools: {error}.") from error
-    for problem in chain(_problems(pools), _unknown_names(pools, toolbox) if toolbox else ()):
+    unknown_names = _unknown_name_problems(pools, toolbox) if toolbox else ()
+    for problem in chain(_content_problems(pools), unknown_names):
         raise InputError(f"{path}: {problem}")
     return pools
 
@@ -98,17 +99,17 @@ def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
     """Yield the tools that a text names, except tools whose name can be an ordinary word."""
     for tool in tools:
         # Most texts lack the name, and the substring test is faster than a regular expression.
-        is_named = tool in text and _IDENTIFIER_LIKE.search(tool)
-        if is_named and re.search(rf"\b{re.escape(tool)}\b", text):
+        may_be_named = tool in text and _IDENTIFIER_LIKE.search(tool)
+        if may_be_named and re.search(rf"\b{re.escape(tool)}\b", text):
             yield tool
 
 
 def key_of(name: str) -> str:
-    """Return a name in lower case without underscores; names with equal keys are one name."""
+    """Return a name in lower case without underscores; names with equal keys count as equal."""
     return name.replace("_", "").casefold()
 
 
-def _problems(pools: ToolPools) -> Iterator[str]:
+def _content_problems(pools: ToolPools) -> Iterator[str]:
     tool_of_key = {key_of(tool): tool for tool in pools}
     for tool, pool in pools.items():
         if tool == NO_EVIDENCE.name and pool.names:
@@ -120,8 +121,9 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                     f"{tool}.names: {name!r} could be the name of {owner} too. "
                     "Give each tool different names."
                 )
-        parameters = {f"{tool}.parameters.{name}": inner for name, inner in pool.parameters.items()}
-        for field, described_pool in {tool: pool, **parameters}.items():
+        described_pools: dict[str, ParameterPool] = {tool: pool}
+        described_pools |= {f"{tool}.parameters.{name}": p for name, p in pool.parameters.items()}
+        for field, described_pool in described_pools.items():
             for text in described_pool.descriptions:
                 if other := next(named_tools(text, pools), None):
                     yield (
@@ -130,7 +132,7 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                     )
 
 
-def _unknown_names(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:
+def _unknown_name_problems(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:
     for tool, pool in pools.items():
         if tool not in toolbox:
             yield f"The toolbox has no tool {tool!r}. Its tools are {', '.join(toolbox.names)}."

@@ -15,7 +15,7 @@ from casewright.bench.harness import finish, load_domain, mean, p50, p95, take_t
 from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.planner import share_right, verdicts_of
 from casewright.bench.report import Report
-from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
+from casewright.bench.scripts import ScriptWriter, distant_plan_cases, make_tasks, shuffled_queries
 from casewright.bench.toolbox_planners import model_planner
 from casewright.errors import GrammarError
 from casewright.finetune.folds import NEAR_DUPLICATE_SIMILARITY
@@ -73,7 +73,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     own_choice_queries = shuffled_queries(test_queries, trial.seed)[: trial.plans]
     excluded = [*(task.query for task in tasks), *scored_queries, *own_choice_queries]
     prompt_ms: dict[str, float] = {}
-    with other_plan_cases(queries[: trial.pool], excluded, tested.uncached_encoder) as store:
+    with distant_plan_cases(queries[: trial.pool], excluded, tested.uncached_encoder) as store:
 
         def prompts_with(count: int) -> list[PromptTokens]:
             return [_prompt(model, task.request, store, count) for task in tasks]

@@ -204,7 +204,7 @@ class Systems:
         draft: Callable[[], str] = str,  # ``str`` returns an empty draft
     ) -> WrittenPlan:
         decoder = self._decoder if cached else self._uncached_decoder
-        choose = script.choose() if script else greedy
+        choose = script.chooser() if script else greedy
 
         def write() -> Written:
             matcher = self._grammar.plan_matcher(request)

@@ -1,1 +1,1 @@
-"""Searching cases of several vectors, beside other ways to do it."""
+"""Compares the case store with other systems that search cases with several vectors."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
-#: A query's vectors, and its weights, by facet.
+#: By facet name: the vectors of a query, and the weights of a query.
 Query = Mapping[str, Vectors]
 Weights = Mapping[str, float]
 
@@ -20,15 +20,16 @@ DIMENSION = 384
 K = 10
 #: Sets of facet weights, which the queries use in turn. The second set has only one facet.
 WEIGHT_SETS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3, 0.1))
-#: The mixture of Gaussians. With these values, the 1st, 10th and 50th neighbours are as near as
-#: those of MiniLM's vectors of equally many Wikipedia paragraphs.
+#: The mixture of Gaussians. With these values, the 1st, 10th and 50th neighbours of a vector are as
+#: near as in a set of equally many Wikipedia paragraphs that MiniLM embeds.
 TOPIC_COUNT = 50  # number of clusters
 SPREAD = 2.0  # length of a vector's offset from its cluster's centre, which has length 1
-SHARED = 0.5  # share of the offset's variance that a case's facets have in common
-DECAY = 0.8  # exponent of the offset's spectrum
-#: Number of cases in a batch, and the tolerance for equal scores: stores compute in 32 bits.
-CHUNK_SIZE, TOLERANCE = 5000, 1e-6
+SHARED_VARIANCE = 0.5  # share of the offset's variance that a case's facets have in common
+DECAY = 0.8  # exponent with which the offset's size falls from dimension to dimension
+CHUNK_SIZE = 5000  # number of cases in a batch
+TOLERANCE = 1e-6  # scores this near count as equal, since stores compute in 32 bits
 
+#: Every case has these texts, one for each facet, and this solution.
 _TEXTS = (
     "May a tenant leave before the lease has ended, and what is owed?",
     "A tenant who leaves before the end of a fixed term remains liable for the rent until the "
@@ -47,11 +48,11 @@ def texts_of(number: int) -> dict[str, Any]:
 
 
 def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
-    """Write unit vectors from a mixture of Gaussians to a file, as (facets, count, dimension).
+    """Write an array (facets, count, dimension) of unit vectors from a mixture of Gaussians.
 
     Each case is near the centres of one cluster. As in embeddings of text, the offsets have a
-    falling spectrum, and the offsets of a case's facets correlate. All streams of a seed have the
-    same centres.
+    falling spectrum, and the offsets of a case's facets correlate. ``stream`` is the number of a
+    random stream; all streams of a seed have the same centres.
     """
     centres = np.random.default_rng(seed).normal(size=(len(FACETS), TOPIC_COUNT, DIMENSION))
     centres /= np.linalg.norm(centres, axis=2, keepdims=True)
@@ -66,7 +67,7 @@ def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
         common = rng.normal(size=(size, DIMENSION))
         for facet in range(len(FACETS)):
             noise = rng.normal(size=(size, DIMENSION))
-            offsets = np.sqrt(SHARED) * common + np.sqrt(1 - SHARED) * noise
+            offsets = np.sqrt(SHARED_VARIANCE) * common + np.sqrt(1 - SHARED_VARIANCE) * noise
             vectors = centres[facet, topics] + offsets * spectrum
             vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
             file_vectors[facet, start : start + size] = vectors
@@ -74,7 +75,7 @@ def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
 
 
 def query_of(vectors: Vectors, number: int) -> Query:
-    """Return a row of an array (facets, rows, dimension): a vector for each facet."""
+    """Return the query with this number from an array (facets, queries, dimension)."""
     return {name: vectors[facet, number] for facet, name in enumerate(FACETS)}
 
 
@@ -84,9 +85,9 @@ def weights_of(number: int) -> Weights:
 
 
 def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
-    """Return the weighted sums of cosines in 64 bits, as (queries, cases).
+    """Return an array (queries, cases) of the weighted sums of cosines, computed in 64 bits.
 
-    Cases and queries are unit vectors, as (facets, rows, dimension).
+    Cases and queries are arrays (facets, rows, dimension) of unit vectors.
     """
     weights = np.array([WEIGHT_SETS[i % len(WEIGHT_SETS)] for i in range(queries.shape[1])])
     scores = np.zeros((queries.shape[1], cases.shape[1]))
@@ -99,7 +100,7 @@ def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
 
 
 def recall(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> float:
-    """Return the share of the k best cases among the first k case numbers of an answer."""
+    """Return the share of the k best cases that are among an answer's first k case numbers."""
     kth_best = np.partition(scores, -k)[-k]
     return float(np.sum(scores[list(set(answer[:k]))] >= kth_best - TOLERANCE)) / k
 

@@ -21,33 +21,35 @@ from casewright.stores.progress import note
 
 #: The minimum number of cases.
 MIN_CASES = 100
-#: Exact searches of other systems, by the names of their ratios to Casewright.
+#: The exact searches of other systems, by their names in the ratios to Casewright.
 SEARCH_BY_RATIO = {"merged": "merged_all", "formula": "formula_all"}
 SEARCH_BY_RATIO |= {name: name for name in ("cbrkit", "cbrkit_documented")}
 _COLOURS = {"casewright": "C0", "merged": "C1", "formula": "C2", "cbrkit": "C3"}
 _MARKERS = {"merged_50_rescored": "s", "formula_100": "s", "cbrkit_documented": "s"}
 NOTES = (
     "The vectors are drawn from a seeded mixture of Gaussians, because embedding 100,000 texts "
-    "would take longer than the bench. No figure includes an encoder's time.",
+    "would take longer than the benchmark. No figure includes an encoder's time.",
     f"Each system runs in its own process. They take turns of {worker.TURN_QUERY_COUNT} queries, "
     f"after up to {worker.WARM_UP_SECONDS:g} s of searches to warm up. A search is a user's whole "
     "call, with ten cases in its answer. NumPy computes with one thread.",
-    "merged: a search for each vector on the same engine, with all cases or 50 as candidates; "
-    "NumPy sums the weighted scores. A case that is missing from a list counts 0, or is searched "
-    "for (rescored). formula: Qdrant's formula over prefetched candidates. cbrkit: attribute_value "
-    "with a similarity function over all cases and a custom aggregator, its fastest known form; "
-    "documented: a function of a pair, and cbrkit's aggregator.",
-    "one_facet_ms: median of the queries that weight only one facet. Named vectors then need one "
-    "search with a third of the dimensions; the case store searches with its whole vector.",
-    "recall: of the ten best cases by 64-bit arithmetic. order: share of queries with these ten in "
-    "the right order. Ratios are ratios of medians over the queries that both systems answered.",
-    "memory_mb: resident memory after the searches, with pages that are mapped from files, which "
-    "the kernel can drop. cbrkit writes nothing to disk.",
+    "merged: Qdrant's engine, as in the case store, searches for each vector, with all cases or 50 "
+    "as candidates; NumPy sums the weighted scores. If one of these searches does not find a case, "
+    "its score there counts as 0; rescored: this score is computed. formula: Qdrant's formula over "
+    "prefetched candidates. cbrkit: attribute_value with a similarity function over all cases and "
+    "a custom aggregator, the fastest known form of cbrkit; documented: a function of a pair, and "
+    "cbrkit's aggregator.",
+    "one_facet_ms: median time of the queries that weight only one facet. Named vectors then need "
+    "one search with a third of the dimensions; the case store searches with its whole vector.",
+    "recall: share of the ten best cases (by 64-bit arithmetic) that are found. order: share of "
+    "queries with these ten in the right order. Ratios are ratios of medians over the queries that "
+    "both systems answered.",
+    "memory_mb: resident memory after the searches. It includes pages mapped from files, and the "
+    "kernel can drop these pages. cbrkit writes nothing to disk.",
 )
 
 
 def measure_stores(sizes: Sequence[int], query_count: int, seed: int = 0) -> Report:
-    """Compare all systems with every number of cases."""
+    """Compare all systems, with each of ``sizes`` as the number of cases."""
     if not sizes or min(sizes) < MIN_CASES or len(set(sizes)) < len(sizes):
         raise InputError(
             f"The --sizes {list(sizes)} cannot be measured. Give different numbers of at least "
@@ -68,10 +70,10 @@ def measure_stores(sizes: Sequence[int], query_count: int, seed: int = 0) -> Rep
             data.write_vectors(case_file, size, seed, stream=0)
             data.write_vectors(query_file, query_count, seed, stream=1)
             scores = data.exact_scores(np.load(case_file, "r"), np.load(query_file))
-            measured = worker.measure_size(folder, query_count)
-        size_rows = [row for system in measured for row in _rows(size, system, scores)]
+            all_results = worker.measure_systems(folder, query_count)
+        size_rows = [row for results in all_results for row in _rows(size, results, scores)]
         rows += size_rows
-        figures |= _figures(size, measured, size_rows)
+        figures |= _figures(size, all_results, size_rows)
     settings = {
         "sizes": list(sizes),
         "queries": query_count,
@@ -87,9 +89,9 @@ def measure_stores(sizes: Sequence[int], query_count: int, seed: int = 0) -> Rep
 
 
 def _rows(
-    size: int, measured: worker.SystemResults, scores: NDArray[np.float64]
+    size: int, results: worker.SystemResults, scores: NDArray[np.float64]
 ) -> list[dict[str, Any]]:
-    costs = measured.costs
+    costs = results.costs
     return [
         {
             "cases": size,
@@ -107,23 +109,23 @@ def _rows(
             ),
             "queries": len(searches),
         }
-        for name, searches in measured.timed_searches.items()
+        for name, searches in results.timed_searches.items()
     ]
 
 
 def _figures(
-    size: int, measured: Sequence[worker.SystemResults], rows: Sequence[Mapping[str, Any]]
+    size: int, all_results: Sequence[worker.SystemResults], rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, float]:
     figures: dict[str, float] = {}
     for row in rows:
         figures[f"search_ms_p50_{row['search']}_{size}"] = row["ms_p50"]
         figures[f"recall_at_10_{row['search']}_{size}"] = row["recall"]
     times: dict[str, list[float]] = {}
-    for system in measured:
-        for name, value in system.costs._asdict().items():
+    for results in all_results:
+        for name, value in results.costs._asdict().items():
             if value is not None:
-                figures[f"{name}_{system.system}_{size}"] = value
-        for name, searches in system.timed_searches.items():
+                figures[f"{name}_{results.system}_{size}"] = value
+        for name, searches in results.timed_searches.items():
             times[name] = [t.milliseconds for t in searches]
     casewright_ms = times["casewright"]
     for ratio_name, name in SEARCH_BY_RATIO.items():

@@ -1,11 +1,11 @@
 """The compared systems: Casewright's store, cbrkit, and Qdrant with several named vectors.
 
-cbrkit compares the query with every case in Python (Lenz et al. 2024). It is fastest with
-similarity functions over all cases and a custom aggregator.
+cbrkit compares the query with every case in Python (Lenz et al. 2024). cbrkit is fastest with an
+aggregator of our own, and with similarity functions that take all cases in one call.
 
-In Qdrant the facets are named vectors. Either each vector is searched and NumPy merges the hits, or
-Qdrant scores prefetched candidates by a formula. A case that is not among a vector's hits scores 0
-for this vector, so both methods are exact only if every case is a candidate.
+In Qdrant the facets are named vectors. Each vector's nearest cases are candidates, which NumPy
+merges or Qdrant scores by a formula. Other cases score 0 for this vector, so both methods are exact
+only if every case is a candidate of every vector.
 """
 
 from __future__ import annotations
@@ -26,51 +26,53 @@ from casewright.bench.stores.data import DIMENSION, FACETS, K, Query, Vectors, W
 from casewright.errors import DependencyError
 from casewright.stores import Case, CaseSchema, CaseStore, Components, Facet, Hit
 
+#: A search; each system has its own form of answer.
 Search = Callable[[Query, Weights], Any]
-#: The start of the supported versions of cbrkit, which are the newest for Python 3.11.
+#: Prefix of cbrkit's supported versions, the newest ones for Python 3.11.
 SUPPORTED_PREFIX = "0.14."
 
 
 class System(ABC):
-    """A compared system, with its own folder and process."""
+    """A compared system, which runs in its own process."""
 
     @abstractmethod
-    def build(self, cases: Vectors) -> None:
-        """Add all cases: unit vectors (facets, cases, dimension) and the texts of ``texts_of``."""
+    def build(self, vectors: Vectors) -> None:
+        """Build the system from unit vectors (facets, cases, dimension); texts are ``texts_of``."""
 
     def open(self) -> None:  # noqa: B027
-        """Open the built system in a new process; a system in memory does nothing."""
+        """Open the system, which another process built; do nothing if it is in memory."""
 
     @abstractmethod
     def searches(self) -> Mapping[str, Search]:
-        """Return the searches by name; each is a user's whole call, with cases in its answer."""
+        """Return the searches by name; a search is a user's whole call, and returns cases."""
 
     @abstractmethod
     def case_numbers(self, answer: Any) -> Sequence[int]:
         """Return the numbers of the cases in an answer, best first."""
 
     def close(self) -> None:  # noqa: B027
-        """Close the folder."""
+        """Close the files of the system, if it has any."""
 
 
 class Casewright(System):
-    """A ``CaseStore``, whose vectors contain all facets.
+    """A ``CaseStore``, which concatenates the vectors of a case's facets.
 
-    Its facets look up vectors by the number in a text, so that no encoder's time is measured.
+    Facets look up a case's vector by the number in its text, so no encoder's time is measured.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._rows = np.empty((len(FACETS), 0, DIMENSION), dtype=np.float32)
+        self._vectors = np.empty((len(FACETS), 0, DIMENSION), dtype=np.float32)
         self._schema = CaseSchema("bench", tuple(self._facet(n) for n in range(len(FACETS))))
 
-    def build(self, cases: Vectors) -> None:
+    def build(self, vectors: Vectors) -> None:
         """Add all cases in one call; see ``System``."""
         self._store = CaseStore(self._schema, self._folder)
-        new_cases = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(cases.shape[1]))
-        empty, self._rows = self._rows, cases
-        self._store.add(new_cases, progress=False)
-        self._rows = empty
+        cases = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(vectors.shape[1]))
+        # Only ``add`` needs the vectors; later they would count as the store's memory.
+        empty, self._vectors = self._vectors, vectors
+        self._store.add(cases, progress=False)
+        self._vectors = empty
 
     def open(self) -> None:
         """Open the store, and read a case so that the store is loaded; see ``System``."""
@@ -94,13 +96,13 @@ class Casewright(System):
 
         def embed_case(problems: Sequence[Components]) -> Vectors:
             numbers = [int(problem[name].split(" ", 1)[0]) for problem in problems]
-            vectors: Vectors = self._rows[number, numbers]
-            return vectors
+            return np.asarray(self._vectors[number, numbers])
 
         def embed_query(problems: Sequence[Components]) -> Vectors:
             return np.stack([problem[name] for problem in problems])
 
-        return Facet(name, (name,), DIMENSION, embed_case, embed_query, str, model="looked up")
+        encode = (embed_case, embed_query)
+        return Facet(name, (name,), DIMENSION, *encode, describe=str, model="looked up")
 
 
 def check_cbrkit() -> None:
@@ -121,41 +123,40 @@ def check_cbrkit() -> None:
 
 
 class Cbrkit(System):
-    """Cases as mappings of attributes, in a dict in memory."""
+    """cbrkit, with the cases in memory as a dict; a case is a dict of attributes."""
 
-    def build(self, cases: Vectors) -> None:
+    def build(self, vectors: Vectors) -> None:
         """Put all cases into memory; see ``System``."""
-        # The vectors are views of one array, in which the vectors of an attribute are contiguous.
-        rows = np.array(cases)
+        # The cases have views of this array, in which an attribute's vectors are contiguous.
+        copied = np.array(vectors)
         self._cases: dict[int, dict[str, Any]] = {
-            n: {**{name: rows[facet, n] for facet, name in enumerate(FACETS)}, **texts_of(n)}
-            for n in range(rows.shape[1])
+            n: {**{name: copied[facet, n] for facet, name in enumerate(FACETS)}, **texts_of(n)}
+            for n in range(copied.shape[1])
         }
 
     def searches(self) -> Mapping[str, Search]:
-        """Return cbrkit's fastest search, and the documented one; see ``System``."""
-        return {"cbrkit": self._fast, "cbrkit_documented": self._documented}
+        """Return cbrkit's fastest search, and its documentation's search; see ``System``."""
+        return {"cbrkit": self._search_fast, "cbrkit_documented": self._search_as_documented}
 
     def case_numbers(self, answer: Any) -> Sequence[int]:
         """Return the numbers of the cases; see ``System``."""
-        ranking: Sequence[int] = answer.ranking
-        return ranking
+        return list(answer.ranking)
 
-    def _fast(self, query: Query, weights: Weights) -> Any:
+    def _search_fast(self, query: Query, weights: Weights) -> Any:
         import cbrkit
 
-        positive = _positive(weights)
+        weights = _positive_weights(weights)
 
-        def weighted(similarities: Any) -> float:
-            return float(sum(positive[name] * value for name, value in similarities.items()))
+        def weighted_sum(similarities: Any) -> float:
+            return float(sum(weights[name] * value for name, value in similarities.items()))
 
-        functions = dict.fromkeys(positive, _all_cosines)
+        functions = dict.fromkeys(weights, _all_cosines)
         compare = cbrkit.sim.attribute_value(
-            attributes=functions, aggregator=weighted, value_getter=getitem
+            attributes=functions, aggregator=weighted_sum, value_getter=getitem
         )
         return cbrkit.retrieval.apply(self._cases, query, cbrkit.retrieval.build(compare, limit=K))
 
-    def _documented(self, query: Query, weights: Weights) -> Any:
+    def _search_as_documented(self, query: Query, weights: Weights) -> Any:
         import cbrkit
 
         compare = cbrkit.sim.attribute_value(
@@ -165,7 +166,7 @@ class Cbrkit(System):
         return cbrkit.retrieval.apply(self._cases, query, cbrkit.retrieval.build(compare, limit=K))
 
 
-# cbrkit infers what a function compares from the names of its parameters.
+# cbrkit passes all cases at once to a function with a parameter ``x_map``, else pairs of values.
 def _all_cosines(x_map: Mapping[int, Vectors], y: Vectors) -> dict[int, float]:
     rows = list(x_map.values())
     scores = np.concatenate(rows).reshape(len(rows), -1) @ y
@@ -176,7 +177,7 @@ def _cosine(x: Vectors, y: Vectors) -> float:
     return float(np.dot(x, y))
 
 
-#: Number of points in one write.
+#: Number of cases in one write.
 BATCH_SIZE = 1000
 #: Numbers of cases and their scores, best first.
 ScoredCases = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -191,14 +192,14 @@ class Point(NamedTuple):
 
 
 class NamedVectors(System):
-    """Three named Dot vectors in one collection; the ids of points are the numbers of cases."""
+    """Qdrant; a case is a point with its number as the id, and a vector named after each facet."""
 
-    count: int  # the number of cases
+    case_count: int  # set by ``open``
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def build(self, cases: Vectors) -> None:
+    def build(self, vectors: Vectors) -> None:
         """Write all cases in batches; see ``System``."""
         import qdrant_edge as edge
 
@@ -206,10 +207,10 @@ class NamedVectors(System):
         params = edge.EdgeVectorParams(size=DIMENSION, distance=edge.Distance.Dot)
         config = edge.EdgeConfig(vectors=dict.fromkeys(FACETS, params))
         self._shard = edge.EdgeShard.create(str(self._folder), config)
-        for start in range(0, cases.shape[1], BATCH_SIZE):
+        for start in range(0, vectors.shape[1], BATCH_SIZE):
             points = [
-                edge.Point(n, {name: cases[f, n] for f, name in enumerate(FACETS)}, texts_of(n))
-                for n in range(start, min(start + BATCH_SIZE, cases.shape[1]))
+                edge.Point(n, {name: vectors[f, n] for f, name in enumerate(FACETS)}, texts_of(n))
+                for n in range(start, min(start + BATCH_SIZE, vectors.shape[1]))
             ]
             self._shard.update(edge.UpdateOperation.upsert_points(points))
 
@@ -218,71 +219,72 @@ class NamedVectors(System):
         import qdrant_edge as edge
 
         self._shard = edge.EdgeShard.load(str(self._folder))
-        self.count = self._shard.info().points_count
+        self.case_count = self._shard.info().points_count
 
     def close(self) -> None:
         """Close the shard; see ``System``."""
         self._shard.close()
 
     def searches(self) -> Mapping[str, Search]:
-        """Return merged searches and formulas; see ``System``."""
+        """Return searches that merge candidates, and searches by a formula; see ``System``."""
         return {
-            "merged_all": partial(self._merged, candidates=self.count),
-            "merged_50": partial(self._merged, candidates=50),
-            "merged_50_rescored": partial(self._merged, candidates=50, rescored=True),
-            "formula_50": partial(self._formula, candidates=50),
-            "formula_100": partial(self._formula, candidates=100),
-            "formula_all": partial(self._formula, candidates=self.count),
+            "merged_all": partial(self._search_merged, candidates=self.case_count),
+            "merged_50": partial(self._search_merged, candidates=50),
+            "merged_50_rescored": partial(self._search_merged, candidates=50, rescored=True),
+            "formula_50": partial(self._search_by_formula, candidates=50),
+            "formula_100": partial(self._search_by_formula, candidates=100),
+            "formula_all": partial(self._search_by_formula, candidates=self.case_count),
         }
 
     def case_numbers(self, answer: list[Point]) -> Sequence[int]:
         """Return the numbers of the cases; see ``System``."""
         return [case.number for case in answer]
 
-    def _formula(self, query: Query, weights: Weights, *, candidates: int) -> list[Point]:
-        """Score prefetched candidates by a sum of products."""
+    def _search_by_formula(self, query: Query, weights: Weights, *, candidates: int) -> list[Point]:
+        """Score prefetched candidates by a weighted sum of their scores."""
         import qdrant_edge as edge
 
-        positive = _positive(weights)
+        weights = _positive_weights(weights)
         prefetches = [
             edge.Prefetch(
                 query=edge.Query.Nearest(query[name].tolist(), using=name),
-                limit=candidates if len(positive) > 1 else K,
+                limit=candidates if len(weights) > 1 else K,
                 params=edge.SearchParams(exact=True),
             )
-            for name in positive
+            for name in weights
         ]
         expression = edge.Expression
         # A formula refers to the scores of the prefetches by these names.
-        score_names = [f"$score[{number}]" for number in range(len(positive))]
+        score_names = [f"$score[{number}]" for number in range(len(weights))]
         terms = [
             expression.Mult([expression.Constant(weight), expression.Variable(name)])
-            for weight, name in zip(positive.values(), score_names, strict=True)
+            for weight, name in zip(weights.values(), score_names, strict=True)
         ]
         formula = edge.Formula(expression.Sum(terms), dict.fromkeys(score_names, 0.0))
         search = edge.QueryRequest(prefetches=prefetches, query=formula, limit=K, with_payload=True)
         return [Point(int(str(p.id)), p.score, p.payload or {}) for p in self._shard.query(search)]
 
-    def _merged(
+    def _search_merged(
         self, query: Query, weights: Weights, *, candidates: int, rescored: bool = False
     ) -> list[Point]:
-        positive = _positive(weights)
+        """Search by each vector, and merge the hits; ``rescored`` adds the scores they lack."""
+        weights = _positive_weights(weights)
         # If only one vector counts, its K nearest cases are the answer.
-        limit = candidates if len(positive) > 1 else K
-        lists = self._search([self._nearest(query, name, limit) for name in positive])
-        list_weights = list(positive.values())
-        if rescored and len(positive) > 1:
-            list_weights, lists = self._with_missing(query, positive, lists)
-        numbers, totals = _sums(list_weights, lists, self.count)
+        limit = candidates if len(weights) > 1 else K
+        lists = self._run([self._nearest(query, name, limit) for name in weights])
+        list_weights = list(weights.values())
+        if rescored and len(weights) > 1:
+            list_weights, lists = self._with_missing_scores(query, weights, lists)
+        numbers, totals = _sums(list_weights, lists, self.case_count)
         best = np.argpartition(-totals, K - 1)[:K] if len(totals) > K else np.arange(len(totals))
         best = best[np.argsort(-totals[best])]
         best_numbers, scores = numbers[best].tolist(), totals[best].tolist()
-        records = self._shard.retrieve(best_numbers, True, False)
+        records = self._shard.retrieve(best_numbers, with_payload=True, with_vector=False)
         payloads = {int(str(record.id)): record.payload or {} for record in records}
         return [Point(n, score, payloads[n]) for n, score in zip(best_numbers, scores, strict=True)]
 
     def _nearest(self, query: Query, name: str, limit: int, among: Sequence[int] = ()) -> Any:
-        """Return a request for an exact search by one vector, in all cases or only in ``among``."""
+        """Return a request for an exact search by one vector; ``among`` limits the cases."""
         import qdrant_edge as edge
 
         return edge.QueryRequest(
@@ -294,7 +296,7 @@ class NamedVectors(System):
             with_vector=False,
         )
 
-    def _search(self, requests: list[Any]) -> list[ScoredCases]:
+    def _run(self, requests: list[Any]) -> list[ScoredCases]:
         import qdrant_edge as edge
 
         return [
@@ -305,36 +307,36 @@ class NamedVectors(System):
             for points in self._shard.query_batch(edge.QueryBatchRequest(requests))
         ]
 
-    def _with_missing(
-        self, query: Query, positive: Weights, lists: list[ScoredCases]
+    def _with_missing_scores(
+        self, query: Query, weights: Weights, lists: list[ScoredCases]
     ) -> tuple[list[float], list[ScoredCases]]:
-        """Return weights and lists; added lists have the cases that a vector's list lacks."""
+        """Return weights and lists; for each vector, add a list of the cases that it lacks."""
         all_numbers = np.unique(np.concatenate([numbers for numbers, _ in lists]))
-        requests, list_weights = [], list(positive.values())
-        for (name, weight), (numbers, _) in zip(positive.items(), lists, strict=True):
+        requests, list_weights = [], list(weights.values())
+        for (name, weight), (numbers, _) in zip(weights.items(), lists, strict=True):
             if missing := np.setdiff1d(all_numbers, numbers, assume_unique=True).tolist():
                 requests.append(self._nearest(query, name, len(missing), missing))
                 list_weights.append(weight)
-        return list_weights, [*lists, *(self._search(requests) if requests else [])]
+        return list_weights, [*lists, *(self._run(requests) if requests else [])]
 
 
-def _positive(weights: Weights) -> Weights:
+def _positive_weights(weights: Weights) -> Weights:
     return {name: weight for name, weight in weights.items() if weight > 0}
 
 
 def _sums(
-    weights: Sequence[float], lists: Sequence[ScoredCases], count: int
+    weights: Sequence[float], lists: Sequence[ScoredCases], case_count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the numbers of the listed cases, and the weighted sums of their scores."""
-    weighted = [weight * scores for weight, (_, scores) in zip(weights, lists, strict=True)]
-    if len(lists[0][0]) == count:
-        # Every list has all cases.
-        totals = np.zeros(count)
-        for (numbers, _), values in zip(lists, weighted, strict=True):
+    weighted_scores = [weight * scores for weight, (_, scores) in zip(weights, lists, strict=True)]
+    if len(lists[0][0]) == case_count:
+        # All vectors' lists are equally long, so each has all cases.
+        totals = np.zeros(case_count)
+        for (numbers, _), values in zip(lists, weighted_scores, strict=True):
             totals[numbers] += values
-        return np.arange(count), totals
+        return np.arange(case_count), totals
     listed = np.concatenate([numbers for numbers, _ in lists])
     numbers, positions = np.unique(listed, return_inverse=True)
     totals = np.zeros(len(numbers))
-    np.add.at(totals, positions, np.concatenate(weighted))
+    np.add.at(totals, positions, np.concatenate(weighted_scores))
     return numbers, totals

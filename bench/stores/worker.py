@@ -1,4 +1,4 @@
-"""Worker processes, which search in turns; each has only one system, whose memory is measured."""
+"""Worker processes, which search in turns; each has one system, whose memory it measures."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from casewright.stores.progress import note
 
 Result = TypeVar("Result")
 CASES_FILE, QUERIES_FILE = "cases.npy", "queries.npy"
-#: Seconds of untimed searches before a turn; they use the turn's queries, each at most once.
+#: Seconds of untimed searches before a turn; a query of the turn is used at most once.
 WARM_UP_SECONDS = 1.0
 #: Number of queries in a turn, equally many for each set of weights.
 TURN_QUERY_COUNT = 4 * len(WEIGHT_SETS)
 #: A search gets no more turns after its timed calls took this many seconds.
-MAX_SECONDS = 30
-#: A worker's environment, for one BLAS thread. If another process uses a core, two threads would
-#: wait for each other ten times as long as they compute.
+MAX_SEARCH_SECONDS = 30
+#: Environment variables that give a worker one BLAS thread. Two threads would wait for each other
+#: ten times as long as they compute if another process used one of their cores.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 #: The system and the folder of the cases, which are set only in a worker process.
 _system: System
 _folder: Path
-#: Functions from a folder to a system, by the system's name; cbrkit's cases are in memory.
+#: Functions from a folder to a system, by the system's name; cbrkit needs no folder.
 SYSTEMS: dict[str, Callable[[Path], System]] = {"casewright": Casewright}
 SYSTEMS |= {"named_vectors": NamedVectors, "cbrkit": lambda folder: Cbrkit()}
 
@@ -51,10 +51,10 @@ class TimedSearch(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """A system's costs; ``None`` where there is nothing to measure."""
+    """A system's costs; ``None`` if a cost cannot be measured, or the system does not have it."""
 
     build_s: float
-    build_memory_mb: float | None
+    build_memory_mb: float | None  # after the build
     open_s: float | None = None
     memory_mb: float | None = None  # after the searches
     disk_mb: float | None = None
@@ -69,7 +69,7 @@ class SystemResults(NamedTuple):
 
 
 class Worker(AbstractContextManager["Worker"]):
-    """A process with one system, which runs the functions at the end of this file."""
+    """A process that holds one system, and runs the functions at the end of this file."""
 
     def __init__(self, name: str, folder: Path) -> None:
         # A forked process would share the memory of this process.
@@ -94,28 +94,28 @@ class Worker(AbstractContextManager["Worker"]):
         self._pool.shutdown()
 
     def __exit__(self, *_: object) -> None:
-        # After an error, a process may still be working.
+        # After an error, any worker's process may still be working, so all are killed.
         for process in multiprocessing.active_children():
             process.kill()
         self._pool.shutdown()
 
 
-def measure_size(folder: Path, query_count: int) -> list[SystemResults]:
+def measure_systems(folder: Path, query_count: int) -> list[SystemResults]:
     """Build each system from the cases in a folder, and time the searches in turns."""
     with ExitStack() as stack:
         measured: dict[Worker, SystemResults] = {}
         for system in SYSTEMS:
             note(f"  building {system}")
             worker, costs = _build(stack, system, folder)
-            timings = {name: list[TimedSearch]() for name in worker.call(search_names)}
-            measured[worker] = SystemResults(system, costs, timings)
+            searches_by_name = {name: list[TimedSearch]() for name in worker.call(search_names)}
+            measured[worker] = SystemResults(system, costs, searches_by_name)
         note("  searching in turns")
         for start in range(0, query_count, TURN_QUERY_COUNT):
             turn = range(start, min(start + TURN_QUERY_COUNT, query_count))
             for worker, results in measured.items():
                 for name, searches in results.timed_searches.items():
-                    if sum(item.milliseconds for item in searches) < MAX_SECONDS * 1000:
-                        searches += worker.call(search, name, turn)
+                    if sum(item.milliseconds for item in searches) < MAX_SEARCH_SECONDS * 1000:
+                        searches += worker.call(time_searches, name, turn)
         for worker, results in measured.items():
             costs = results.costs._replace(memory_mb=worker.call(resident_mb))
             measured[worker] = results._replace(costs=costs)
@@ -124,7 +124,7 @@ def measure_size(folder: Path, query_count: int) -> list[SystemResults]:
 
 
 def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
-    """Build a system; return a worker that has opened it, and costs. ``stack`` ends the worker."""
+    """Build a system; return a worker that opened it, and its costs. ``stack`` ends the worker."""
     worker = stack.enter_context(Worker(system, folder))
     seconds, memory = worker.call(build_system)
     if system == "cbrkit":
@@ -139,14 +139,14 @@ def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
 
 def _begin(name: str, folder: Path) -> None:
     global _system, _folder
-    # Control-C signals all processes of a terminal; the parent ends this one.
+    # Control-C signals all processes of a terminal. A worker ignores it; its parent ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _system, _folder = SYSTEMS[name](folder / name), folder
 
 
 def build_system() -> tuple[float, float | None]:
-    """Build the system; return the seconds, and the memory in MB afterwards."""
-    # Rows of a memmap are slow to read; rows of a plain array are not.
+    """Build the system; return the seconds, and the process's memory in MB afterwards."""
+    # Rows of a memmap are slow to read, so ``asarray`` makes a plain array of it.
     cases = np.asarray(np.load(_folder / CASES_FILE, mmap_mode="r"))
     milliseconds = timed(partial(_system.build, cases))[1]
     # The mapped file is not part of the system's memory.
@@ -161,15 +161,15 @@ def open_system() -> float:
 
 
 def search_names() -> list[str]:
-    """Return the names of the searches."""
+    """Return the names of the system's searches."""
     return list(_system.searches())
 
 
-def search(name: str, query_numbers: Sequence[int]) -> list[TimedSearch]:
+def time_searches(name: str, query_numbers: Sequence[int]) -> list[TimedSearch]:
     """Return timed searches for these queries, after some untimed ones."""
-    queries, run = np.load(_folder / QUERIES_FILE), _system.searches()[name]
-    calls = {n: partial(run, query_of(queries, n), weights_of(n)) for n in query_numbers}
-    # Other processes have used the processor's caches since the last turn.
+    queries, search = np.load(_folder / QUERIES_FILE), _system.searches()[name]
+    calls = {n: partial(search, query_of(queries, n), weights_of(n)) for n in query_numbers}
+    # Since the last turn, other processes have replaced the data in the processor's caches.
     warm_up_ms = 0.0
     for number in reversed(query_numbers):
         warm_up_ms += timed(calls[number])[1]

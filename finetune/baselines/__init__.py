@@ -1,1 +1,1 @@
-"""Planners that a trained planner is compared with."""
+"""A planner with classifiers, as a baseline for planners with language models."""

@@ -1,4 +1,4 @@
-"""A disk cache of trained classifiers' weights."""
+"""A cache on disk for the weights of trained classifiers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from casewright.stores import Encoder, default_encoder
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
-#: The version in file names; it rises when weights, features or settings change.
+#: A part of the digest in a file's name; raise it if weights, features or training change.
 FORMAT_VERSION = 3
 
 
 def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> ClassifierPlanner:
-    """Return the classifiers of these queries and this encoder, from the cache or newly trained.
+    """Return a planner for these queries and this encoder, from the cache or newly trained.
 
     See ``train_classifiers``. A cache folder that cannot be written to is ignored.
     """
@@ -38,12 +38,12 @@ def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> C
         suppress(InputError, OSError, ValueError, KeyError, EOFError, BadZipFile),
         np.load(file, allow_pickle=False) as weights,
     ):
-        return train_classifiers(queries, encoder, weights)  # With weights, nothing is trained.
+        return train_classifiers(queries, encoder, weights)  # With weights, it does not train.
     note("Training the classifiers, once …")
     planner = train_classifiers(queries, encoder)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        # Another process may write this file, so each process renames a file of its own.
+        # Another process may write this file too, so each writes its own file and renames it.
         temporary_file = file.with_name(f"{file.name}.{os.getpid()}")
         with temporary_file.open("wb") as stream:
             np.savez(stream, ensemble=planner.ensemble.weights, words=planner.arguments.weights)
@@ -61,5 +61,5 @@ def _make_planner(parts: PlannerParts) -> ClassifierPlanner:
     return cached_classifiers(queries, parts.encoder or default_encoder())
 
 
-#: The planner ``classifiers``, registered as an entry point.
+#: The factory of the planner ``classifiers``; ``pyproject.toml`` makes it an entry point.
 CLASSIFIERS = NamedPlanner(_make_planner)

@@ -1,9 +1,9 @@
 """The classifiers planner, which first chooses a plan's shape and then fills its arguments.
 
 The planner is the baseline of REAPER (Joshi et al. 2024): classifiers choose among fixed plans.
-Binary classifiers of the question vote for the plan shapes of the training queries, so a shape or a
-tool without a training query is never chosen. The second step fills each open literal with words of
-the question: a logistic regression scores each word, and the best run of words is the literal.
+A plan's shape is the plan with empty literals. Binary classifiers of the question vote for the
+shapes of the training queries' plans, so no other shape or tool is chosen. The second step fills
+each empty literal with a run of the question's words; a logistic regression scores each word.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from casewright.planner.spans import Word, is_span, normalized, words_of
 from casewright.stores import Encoder
 from casewright.tools import alias
 
-#: Number of columns of a word's features, which are hashed.
+#: Number of columns; a word's features are hashed into them.
 COLUMN_COUNT = 1 << 17
 #: Number of equal parts of a question; the part of a word is one of the word's features.
 _PART_COUNT = 6
 #: Maximum number of plan shapes that the planner tries before the fallback plan.
 MAX_ATTEMPTS = 8
-#: Weight of the logarithm of the number of queries with a plan shape.
+#: Weight of the prior in a shape's score; the prior is the logarithm of the shape's query count.
 PRIOR_WEIGHT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An open literal: ``tool.argument``, its index among the plan's literals, and their count."""
+    """An empty literal of a ``tool.argument``, at ``index`` of the plan's ``count`` literals."""
 
     name: str
     index: int
@@ -55,7 +55,7 @@ class Slot:
 
 
 def word_rows(words: Sequence[Word], slot: Slot) -> csr_array:
-    """Return the features of each word as an array (words, ``COLUMN_COUNT``) of zeros and ones."""
+    """Return each word's features for a slot, array (words, ``COLUMN_COUNT``) of zeros and ones."""
     texts = ["", *(normalized(word.text) for word in words), ""]
     rows = []
     for index in range(len(words)):
@@ -71,6 +71,7 @@ def word_rows(words: Sequence[Word], slot: Slot) -> csr_array:
 def _features(texts: Sequence[str], words: Sequence[Word], index: int, slot: Slot) -> Iterator[str]:
     """Yield a word's features; ``texts`` has the words between two empty texts."""
     word, (before, text, after) = words[index], texts[index : index + 3]
+    # Flags: a break is before the word, and a break is after the word.
     breaks = word.after_break, index + 1 < len(words) and words[index + 1].after_break
     part = _PART_COUNT * index // len(words)
     yield "any word"
@@ -89,7 +90,7 @@ def _features(texts: Sequence[str], words: Sequence[Word], index: int, slot: Slo
 
 @dataclass(frozen=True, slots=True)
 class ArgumentFinder:
-    """Fills open literals by a regression with weights and intercept (``COLUMN_COUNT`` + 1,)."""
+    """Fills empty literals by a regression; the last of its ``weights`` is the intercept."""
 
     weights: Floats
 
@@ -102,24 +103,25 @@ class ArgumentFinder:
         for query in queries:
             words = words_of(query.query)
             for (*_, text), slot in zip(text_literals(query.plan), _slots(query.plan), strict=True):
-                in_literal = _in_literal(words, text, query.query)
-                if any(in_literal):
+                flags = _literal_flags(words, text, query.query)
+                if any(flags):
                     rows.append(word_rows(words, slot))
-                    labels += in_literal
+                    labels += flags
         if all(labels) or not any(labels):
-            # A regression needs words inside of literals, and words outside of them.
+            # A regression needs words inside literals and outside. Without both, all weights are 0.
             return cls(np.zeros(COLUMN_COUNT + 1, np.float32))
         return cls(fit_regression(vstack(rows, format="csr"), labels))
 
     def fill(self, plan: Plan, question: str) -> Plan:
-        """Return the plan with words of the question as its literals; no word is used twice.
+        """Return the plan with words of the question in its literals; no word is used twice.
 
-        The literals of one argument are in the order of the question. Literals stay open if the
-        question has too few words.
+        If several steps have the same argument, the question's order decides which words each gets.
+        Literals stay empty if the question has too few words.
         """
         words = words_of(question)
         is_free = np.ones(len(words), dtype=bool)
-        runs: dict[str, list[tuple[int, int]]] = defaultdict(list)  # by the slot's name
+        # By the slot's name: the first and last index of each run of words.
+        runs: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for slot in _slots(plan):
             scores = word_rows(words, slot) @ self.weights[:-1] + self.weights[-1]
             if run := _best_run(words, scores, is_free):
@@ -139,7 +141,7 @@ def _slots(plan: Plan) -> Iterator[Slot]:
         yield Slot(f"{plan.steps[index].tool}.{name}", position, len(literals))
 
 
-def _in_literal(words: Sequence[Word], text: str, question: str) -> list[bool]:
+def _literal_flags(words: Sequence[Word], text: str, question: str) -> list[bool]:
     """Return a flag for each word of a question: true in the first occurrence of the text."""
     target = [normalized(word.text) for word in words_of(text)]
     texts = [normalized(word.text) for word in words]
@@ -172,9 +174,9 @@ def _best_run(
 def plan_labels(plan: Plan) -> frozenset[str]:
     """Return the labels of a plan; each label has a binary classifier.
 
-    A label names a tool that is used, or used more than once. It may also name the source of an
-    argument: the question, words of the question, a context field, or another tool's result. One
-    label states the number of steps whose results no other step needs.
+    Some labels name a tool that is used, or used more than once. Others name an argument and its
+    source: the question, words of the question, the context, or another tool's result. One label
+    states the number of steps whose results no other step needs.
     """
     counts = Counter(plan.tools)
     labels = {*argument_sources(plan), f"asks {len(last_tools(plan))}"}
@@ -193,11 +195,11 @@ class PlanEnsemble:
     """Binary classifiers, and the plan shapes that they vote for.
 
     Attributes:
-        labels: The classifiers' labels; see ``plan_labels``. At least ``MIN_COUNT`` queries have a
-            label, and at least ``MIN_COUNT`` do not have it.
+        labels: One for each classifier; see ``plan_labels``. At least ``MIN_COUNT`` queries have
+            the label, and at least ``MIN_COUNT`` do not have it.
         has_label: True where a shape has a label, array (shapes, labels).
         shape_counts: The number of queries of each shape, array (shapes,).
-        weights: The classifiers' weights and intercepts, array (labels, columns + 1).
+        weights: The classifiers' weights and, last, intercepts, array (labels, columns + 1).
     """
 
     features: QuestionFeatures
@@ -264,9 +266,9 @@ class ClassifierPlanner:
         attempts = 0
         reason = "No plan that the classifiers know uses only this request's tools and context."
         vector = self.encoder.embed([request.question])[0]
-        for template in islice(self.ensemble.rank_shapes(request, vector), MAX_ATTEMPTS):
+        for plan_shape in islice(self.ensemble.rank_shapes(request, vector), MAX_ATTEMPTS):
             attempts += 1
-            plan = self.arguments.fill(template, request.question)
+            plan = self.arguments.fill(plan_shape, request.question)
             try:
                 request.validate(plan)
             except PlanError as error:
@@ -281,7 +283,7 @@ class ClassifierPlanner:
         return PlanResult(plan, self.name, attempts, reason, milliseconds)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the result of ``plan``, which takes a few milliseconds."""
+        """Return the result of ``plan``, which takes too few milliseconds to need a thread."""
         return self.plan(request)
 
 
@@ -290,8 +292,8 @@ def train_classifiers(
 ) -> ClassifierPlanner:
     """Return a planner that is trained on queries; equal queries give equal planners.
 
-    Queries that remove a tool, or add a tool that their plan uses, are left out. ``weights`` are
-    the arrays ``ensemble`` and ``words`` (the argument finder's) of a training on the same queries.
+    Queries that remove a tool, or add one that their plan uses, are left out. With ``weights``, the
+    arrays ``ensemble`` and ``words`` of an earlier training on these queries, nothing is trained.
 
     Raises:
         InputError: All remaining plans call the same tools, or the weights do not fit.

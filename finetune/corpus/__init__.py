@@ -1,4 +1,4 @@
-"""Toolboxes of many fields with annotated messages, for planning with unseen tools."""
+"""Toolboxes from many fields of work, with annotated messages to train and test planners."""
 
 from casewright.finetune.corpus.corpus import (
     SPLITS,

@@ -1,4 +1,4 @@
-"""The corpus: one JSON file for each toolbox, and a second reader's reviews of the plans."""
+"""The corpus: a JSON file for each toolbox, and a file of a second reader's reviews of plans."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class CorpusToolbox:
     """A toolbox of the corpus.
 
     Attributes:
-        field: A description of the owners and users of the tools.
+        field: The field of work: who owns and uses the tools.
         writer: The author; the messages of one author have one style.
         split: ``measuring`` toolboxes are the test set; no training or tuning uses them.
-        pools: Alternative names and descriptions, by tool.
+        pools: Alternative names and descriptions of each tool, by the tool's name.
         queries: Annotated messages with valid plans.
     """
 
@@ -63,8 +63,7 @@ class _ToolboxFile(BaseModel):
 def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
     """Return the toolboxes of these splits, by default of all, in the order of their file names.
 
-    ``InputError`` names the file and the message if a file is malformed, or if a plan is invalid
-    for its tools.
+    ``InputError`` names a malformed file, or a message whose plan is invalid for its tools.
     """
     paths = sorted(folder.glob("*.json"))
     if not paths:
@@ -74,9 +73,9 @@ def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
 
 
 def training_toolboxes(*, follow_ups: bool = True) -> list[CorpusToolbox]:
-    """Return the toolboxes for training, without messages that are also in other splits.
+    """Return the toolboxes for training, without questions that are also in other splits.
 
-    ``follow_ups`` includes the messages that need the history of a conversation.
+    If ``follow_ups`` is false, messages that need the history of a conversation are left out.
     """
     boxes = read_corpus()
     held_out = {question_key(q.query) for b in boxes if b.split != "training" for q in b.queries}
@@ -99,22 +98,22 @@ def _load_file(path: Path) -> _ToolboxFile:
 
 
 def _read_toolbox(path: Path, file: _ToolboxFile) -> CorpusToolbox:
-    location = ""
+    message_prefix = ""
     try:
         toolbox = Toolbox(read_tool(tool, exact=True) for tool in file.tools)
         queries = tuple(map(AnnotatedQuery.read, file.queries))
         for query in queries:
-            location = f"{query.record.id}: "
+            message_prefix = f"{query.record.id}: "
             query.record.request(toolbox).validate(query.plan)
     except CasewrightError as error:
-        raise InputError(f"{path}: {location}{error}") from error
+        raise InputError(f"{path}: {message_prefix}{error}") from error
     return CorpusToolbox(
         file.name, file.field, file.writer, file.split, toolbox, file.pools, queries
     )
 
 
 def export_corpus(boxes: Iterable[CorpusToolbox], folder: Path) -> list[Path]:
-    """Write each toolbox's tools, queries and pools to an empty folder; return their folders."""
+    """Write each toolbox to a subfolder of an empty or new folder; return the subfolders."""
     try:
         if folder.is_dir() and any(folder.iterdir()):
             raise InputError(f"{folder} is not empty. Give a folder that does not exist yet.")
@@ -155,9 +154,9 @@ class Reading(BaseModel):
 
     Attributes:
         id: The message's id.
-        verdict: The plan was right, was corrected (``mended``), or was removed (``dropped``).
+        verdict: ``right``, ``mended`` (corrected), or ``dropped`` (removed with its message).
         why: The reason for the verdict.
-        plan: The plan before its correction.
+        plan: The plan before its correction; empty if it was not corrected.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -169,7 +168,7 @@ class Reading(BaseModel):
 
     @property
     def toolbox(self) -> str:
-        """The name of the message's toolbox: its id without the number."""
+        """The name of the message's toolbox: the message's id without its number."""
         return self.id.rpartition("-")[0]
 
 

@@ -1,4 +1,4 @@
-"""Counts of the corpus by split, and the classes of messages by their gold plans."""
+"""Counts of the corpus by split, and the classes of messages, which follow from gold plans."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from casewright.tools import NO_EVIDENCE, Toolbox
 #: The classes of messages.
 ONE, CHAIN, SEVERAL, NO_TOOL = "one look-up", "chain of look-ups", "several asks", "unanswerable"
 CLASSES = (ONE, CHAIN, SEVERAL, NO_TOOL)
-#: Other counted features of messages, and of the arguments of their plans.
+#: Other features that are counted; a decoy is an open page that the plan does not use.
 USED, DECOY = "open page used", "open page as decoy"
 FOLLOW_UP = "follow-ups of a conversation"
 WITH_REFERENCE, OPTIONAL_GIVEN = "plans with a reference to a step", "optional arguments given"
 CHOICES, NUMBERS = "choices", "numbers"
-#: The share of mended plans, and the bounds of its 95 % interval.
+#: Keys of the share of mended plans, and of the bounds of its 95 % interval.
 SHARES = ("mended, share", "mended, low", "mended, high")
 
 
@@ -35,7 +35,7 @@ def class_of(query: AnnotatedQuery) -> str:
 
 
 def page_of(query: AnnotatedQuery) -> str:
-    """Return ``USED`` or ``DECOY`` if a message has an open page, else an empty text."""
+    """Return ``USED`` or ``DECOY`` if a message has a context, its open page, else ""."""
     if not query.record.context:
         return ""
     return USED if context_fields(query.plan) else DECOY
@@ -44,11 +44,11 @@ def page_of(query: AnnotatedQuery) -> str:
 def corpus_counts(
     boxes: Sequence[CorpusToolbox], readings: Sequence[Reading] = ()
 ) -> dict[str, dict[str, Any]]:
-    """Return the counts of each split and of ``all``.
+    """Return the counts of each split, and with the key ``all`` those of all toolboxes.
 
     ``mended, share`` is the share of messages whose plan a second reading corrected, among the
-    messages with a second reading. ``low`` and ``high`` are its 95 % interval (Wilson). All three
-    are ``None`` without second readings.
+    messages with a second reading. ``mended, low`` and ``mended, high`` bound its 95 % interval
+    (Wilson). All three are ``None`` without second readings.
     """
     counts: dict[str, dict[str, Any]] = {
         split: _counts([box for box in boxes if box.split == split], readings) for split in SPLITS
@@ -61,8 +61,8 @@ def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict
     for box in boxes:
         for query in box.queries:
             totals.update(_features(query, box.toolbox))
-    names = {box.name for box in boxes}
-    verdicts = Counter(reading.verdict for reading in readings if reading.toolbox in names)
+    box_names = {box.name for box in boxes}
+    verdicts = Counter(reading.verdict for reading in readings if reading.toolbox in box_names)
     count, mended = verdicts.total(), verdicts["mended"]
     figures = (mended / count, *wilson(mended, count)) if count else ()
     shares: list[float | None] = [round(figure, 4) for figure in figures] or [None] * 3
@@ -81,7 +81,7 @@ def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict
 
 
 def _features(query: AnnotatedQuery, toolbox: Toolbox) -> Counter[str]:
-    """Return the counts of a message's features and of three kinds of its plan's arguments."""
+    """Return the counts of a message: its features, and three kinds of arguments in its plan."""
     counts = Counter([class_of(query), page_of(query)])
     counts[FOLLOW_UP] = bool(query.record.history)
     counts[WITH_REFERENCE] = any(True for step in query.plan.steps for _ in step.references())

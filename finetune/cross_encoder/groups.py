@@ -1,4 +1,4 @@
-"""Training examples of the cross-encoder: a question, and the passages that a search returns."""
+"""Groups, the training examples of the cross-encoder: a question and the passages of a search."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from casewright.stores.encoders.cross_encoder import windows
 
 QUESTIONS_FILE = "questions.jsonl"
 LINE_FORMAT = 'A line is {"tree": "…", "question": "…", "quote": "…"}.'
-_MARKS = re.compile(r"[`*\\]")
+_MARKDOWN_MARKS = re.compile(r"[`*\\]")
 
 
 class QuotedQuestion(Record):
-    """A question about a tree of documents, and a quote that answers it; empty if none does."""
+    """A question about a folder of documents, the ``tree``; ``quote`` is empty if none answers."""
 
     tree: Text
     question: Text
@@ -31,7 +31,7 @@ class Group:
 
     Attributes:
         scores: The search's score of each passage.
-        gold: The answers, as indices of passage and part (from 0, without the heading).
+        gold: The answers, each as a passage's index and a part's index, from 0.
         is_unanswerable: True if the documents do not answer the question. If false, and ``gold`` is
             empty, the search did not find the answer.
     """
@@ -57,8 +57,8 @@ def read_questions(data: Path) -> list[QuotedQuestion]:
     return sorted(questions, key=lambda question: question.tree)
 
 
-def check_trees(trees: Collection[str], questions: Sequence[QuotedQuestion | Group]) -> None:
-    """Raise ``InputError`` for a tree that no question is about."""
+def check_held_out(trees: Collection[str], questions: Sequence[QuotedQuestion | Group]) -> None:
+    """Raise ``InputError`` for a held-out tree that no question is about."""
     if unknown := set(trees) - {question.tree for question in questions}:
         raise InputError(f"No question is about the held-out tree {min(unknown)!r}. Correct it.")
 
@@ -68,15 +68,16 @@ def make_groups(
 ) -> Iterator[Group]:
     """Yield a group for each question.
 
-    ``search`` returns Markdown passages and their scores, the best passage first.
+    ``search`` returns a question's passages as Markdown with their scores, the best first. A long
+    passage is cut into several passages of the group.
     """
     for question in questions:
         passages: list[Sequence[str]] = []
         scores: list[float] = []
         for text, score in search(question.question).items():
-            parts = windows(cross_encoder_input(quotables(text)))
-            passages += parts
-            scores += [score] * len(parts)
+            cut_passages = windows(cross_encoder_input(quotables(text)))
+            passages += cut_passages
+            scores += [score] * len(cut_passages)
         quote = _plain(question.quote)
         gold = frozenset(
             (number, part)
@@ -88,4 +89,4 @@ def make_groups(
 
 
 def _plain(text: str) -> str:
-    return " ".join(_MARKS.sub(" ", text).lower().split())
+    return " ".join(_MARKDOWN_MARKS.sub(" ", text).lower().split())

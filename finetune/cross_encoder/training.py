@@ -1,4 +1,4 @@
-"""Training of the cross-encoder on groups, with figures of held-out trees."""
+"""Training of the cross-encoder on groups, and its figures on the groups of held-out trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.finetune.cross_encoder.groups import Group, check_trees
+from casewright.finetune.cross_encoder.groups import Group, check_held_out
 from casewright.planner.language_model.device import find_device
 from casewright.stores.encoders.cross_encoder import UNREAD_LOGIT, WEIGHTS, encode_pair
 from casewright.stores.encoders.mpnet import PADDING
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-#: Number of groups in one forward pass, which limits the memory.
+#: Number of groups in one forward pass; fewer groups need less memory.
 CHUNK_SIZE = 2
 
 
@@ -76,7 +76,7 @@ def train_cross_encoder(
     held_out: Collection[str] = (),
     device: str | None = None,
 ) -> dict[str, Any]:
-    """Train a cross-encoder on groups, write its weights, and return figures.
+    """Train a cross-encoder on groups, write its weights, and return settings and figures.
 
     Args:
         base: The weights to begin with.
@@ -84,13 +84,13 @@ def train_cross_encoder(
         device: A PyTorch device, by default the first GPU or else the CPU.
 
     Raises:
-        InputError: No group to train on has an answer, no group is of a held-out tree, ``base``
-            is damaged, or the machine lacks the device.
+        InputError: No group to train on has an answer, a held-out tree has no group, ``base`` is
+            damaged, or the machine lacks the device.
     """
     import torch
 
     found_device = find_device(device)
-    check_trees(held_out, groups)
+    check_held_out(held_out, groups)
     usable = [g for g in groups if g.passages and (g.gold or g.is_unanswerable)]
     training = [group for group in usable if group.tree not in held_out]
     if not any(group.gold for group in training):
@@ -102,8 +102,8 @@ def train_cross_encoder(
     original = Unpacked(read_weights(base))
     network = _network(original, settings.dropout).to(found_device)
     started, rng = time.monotonic(), random.Random(settings.seed)
-    rates = ((network["mpnet"], settings.rate), (network["heads"], settings.head_rate))
-    trainable = [[p for p in part.parameters() if p.requires_grad] for part, _ in rates]
+    parts, max_rates = (network["mpnet"], network["heads"]), (settings.rate, settings.head_rate)
+    trainable = [[p for p in part.parameters() if p.requires_grad] for part in parts]
     optimizer = torch.optim.AdamW([{"params": parameters} for parameters in trainable])
     steps = settings.epochs * -(-len(training) // settings.batch)
     step, progress = 0, 0.0
@@ -114,13 +114,13 @@ def train_cross_encoder(
                 progress = max(step / steps, (time.monotonic() - started) / (60 * settings.minutes))
                 if progress >= 1:
                     break
-                factor = (
+                rate_factor = (
                     min(1.0, (step + 1) / (1 + settings.warm_up * steps))
                     * (1 + np.cos(np.pi * progress))
                     / 2
                 )
-                for parameter_group, (_, rate) in zip(optimizer.param_groups, rates, strict=True):
-                    parameter_group["lr"] = rate * factor
+                for parameter_group, rate in zip(optimizer.param_groups, max_rates, strict=True):
+                    parameter_group["lr"] = rate * rate_factor
                 batch = [
                     _sample(g, settings, rng) for g in training[start : start + settings.batch]
                 ]
@@ -132,6 +132,7 @@ def train_cross_encoder(
                 optimizer.step()
                 step += 1
                 advance(1)
+    # Without ``mpnet.`` or ``heads.``, the names are those of the weights' file.
     weights = {
         name.split(".", 1)[1]: parameter.detach().float().cpu().numpy()
         for name, parameter in network.named_parameters()
@@ -171,8 +172,8 @@ def _sample(group: Group, settings: CrossEncoderSettings, rng: random.Random) ->
     """Return a group with fewer passages, in random order, sometimes without its answers."""
     answers = {number for number, _ in group.gold}
     others = [number for number in range(len(group.passages)) if number not in answers]
-    leaves_out = bool(others) and rng.random() < settings.without_answer
-    chosen = [] if leaves_out else [*answers][: settings.passages]
+    leaves_out_answers = bool(others) and rng.random() < settings.without_answer
+    chosen = [] if leaves_out_answers else [*answers][: settings.passages]
     # Half of the groups get the best other passages of the search, which are the hardest.
     others = others if rng.random() < 0.5 else rng.sample(others, len(others))
     chosen += others[: settings.passages - len(chosen)]
@@ -201,7 +202,7 @@ def _loss(network: Any, groups: Sequence[Group], device: torch.device) -> Tensor
 
 
 def _logits(network: Any, groups: Sequence[Group], device: torch.device) -> list[list[Tensor]]:
-    """Return the logits of the parts of each passage of each group, as the search weighs them."""
+    """Return parts' logits by group and passage; a logit includes the passage's search score."""
     import torch
 
     pairs = [encode_pair(group.question, p) for group in groups for p in group.passages]
@@ -210,40 +211,41 @@ def _logits(network: Any, groups: Sequence[Group], device: torch.device) -> list
     for row, pair in enumerate(pairs):
         ids[row, : len(pair.ids)] = torch.tensor(pair.ids)
     ids = ids.to(device)
-    on_gpu = device.type == "cuda"
-    with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
+    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
         states = network["mpnet"](ids, attention_mask=ids != PADDING).last_hidden_state
     states = states.float()
     heads = network["heads"]
     scores = torch.tensor([score for group in groups for score in group.scores], device=device)
-    passages = heads[PASSAGE](states[:, 0]) + SEARCH_WEIGHT * (scores[:, None] - USUAL_SCORE)
-    rows = zip(heads[TOKEN](states)[..., 0], passages, pairs, strict=True)
-    logits = (_part_logits(token, passage, pair.boundaries) for token, passage, pair in rows)
+    search_logits = SEARCH_WEIGHT * (scores[:, None] - USUAL_SCORE)
+    passage_logits = heads[PASSAGE](states[:, 0]) + search_logits
+    rows = zip(heads[TOKEN](states)[..., 0], passage_logits, pairs, strict=True)
+    logits = (_part_logits(tokens, passage, pair.boundaries) for tokens, passage, pair in rows)
     return [[next(logits) for _ in group.passages] for group in groups]
 
 
-def _part_logits(tokens: Tensor, passage: Tensor, boundaries: Sequence[int]) -> Tensor:
+def _part_logits(token_logits: Tensor, passage_logit: Tensor, boundaries: Sequence[int]) -> Tensor:
+    """Return each part's logit: the log-mean-exp of its tokens' logits plus the passage's logit."""
     import torch
 
-    unread = torch.full_like(passage[0], UNREAD_LOGIT)
+    unread = torch.full_like(passage_logit[0], UNREAD_LOGIT)
     parts = [
-        torch.logsumexp(tokens[start:end], 0) - np.log(end - start) + passage[0]
+        torch.logsumexp(token_logits[start:end], 0) - np.log(end - start) + passage_logit[0]
         if start < end
         else unread
         for start, end in pairwise(boundaries)
     ]
-    return torch.stack(parts) if parts else passage[:0]
+    return torch.stack(parts) if parts else passage_logit[:0]
 
 
 def _figures(network: Any, groups: Sequence[Group], device: torch.device) -> dict[str, float]:
-    """Return how often the best part and passage are right, and the AUC of answerable questions.
+    """Return how often the best part and its passage are right, and the AUC of answerability.
 
     ``first passage`` is the control: how often the first passage of the search is right.
     """
     import torch
 
     hits: list[tuple[bool, bool, bool]] = []
-    log_odds: dict[bool, list[float]] = {True: [], False: []}
+    log_odds: dict[bool, list[float]] = {True: [], False: []}  # by whether an answer is there
     for group in groups:
         with torch.no_grad():
             [logits] = _logits(network, [group], device)

@@ -1,7 +1,7 @@
-"""RAGSys's measures of demonstrations, and the calibration of its selection.
+"""Measures of demonstrations, and the calibration of their selection, as in RAGSys.
 
-Good demonstrations raise the model's probability of right answers over that of wrong answers
-(RAGSys, Contal and McGoldrick 2024, section 5)::
+Good demonstrations make a model give right answers a higher probability than wrong answers (Contal
+and McGoldrick 2024, section 5)::
 
     from casewright.finetune.demonstrations import ModelScorer, calibrate
 """

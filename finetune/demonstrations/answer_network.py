@@ -1,4 +1,4 @@
-"""Computes log-probabilities of answers' tokens under a network, for several questions at once."""
+"""Computes log-probabilities of answers' tokens by a language model, for a batch of questions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: The log-probabilities of the tokens of each answer to each question.
+#: Log-probabilities, by question, answer, and token of the answer.
 Logprobs = list[list[list[float]]]
-#: Maximum relative difference between log-probabilities from one row and from separate rows.
+#: Maximum relative difference between log-probabilities of answers scored together or separately.
 _TOLERANCE = 1e-2
 
 
@@ -36,12 +36,12 @@ class AnswerNetwork:
         self._device = model.device
         config: Any = model.network.config.get_text_config()
         self._window: int | None = getattr(config, "sliding_window", None)
-        self._takes_answer_masks = self._accepts_masks(config.vocab_size)
+        self._takes_answer_masks = self._try_answer_masks(config.vocab_size)
 
     @torch.inference_mode()
     def score_together(self, questions: Sequence[AnswerTokens]) -> Logprobs:
-        """Return the log-probabilities; each context is read once for all of its answers."""
-        longest = max(question.longest for question in questions)
+        """Return the log-probabilities; if possible, a context is read once for all its answers."""
+        longest = max(question.max_length for question in questions)
         if not self._takes_answer_masks or (self._window is not None and longest > self._window):
             return self.score_separately(questions)
         contexts, mask = self._padded([question.context for question in questions])
@@ -53,11 +53,11 @@ class AnswerNetwork:
             logits_to_keep=1,
         )
         # The context's last logits predict each answer's first token.
-        first = output.logits[:, -1].float().log_softmax(-1)
-        later = self._score_later_tokens(questions, output.past_key_values, mask)
+        first_logprobs = output.logits[:, -1].float().log_softmax(-1)
+        later_logprobs = self._score_later_tokens(questions, output.past_key_values, mask)
         return [
-            [[float(first[row, answer[0]]), *later[row][i]] for i, answer in enumerate(q.answers)]
-            for row, q in enumerate(questions)
+            [[float(first[a[0]]), *rest] for a, rest in zip(q.answers, later, strict=True)]
+            for q, first, later in zip(questions, first_logprobs, later_logprobs, strict=True)
         ]
 
     @torch.inference_mode()
@@ -85,15 +85,16 @@ class AnswerNetwork:
         targets = [[token for a in q.answers for token in a[1:]] for q in questions]
         lengths = [[len(answer) - 1 for answer in question.answers] for question in questions]
         offsets = [[offset for length in row for offset in range(length)] for row in lengths]
-        # Answers are numbered from 1; the number 0 is padding.
+        # The number of each token's answer, from 1; padding gets 0.
         numbers = [[i for i, length in enumerate(row, 1) for _ in range(length)] for row in lengths]
-        number, offset = self._padded(numbers, "right")[0], self._padded(offsets, "right")[0]
-        if not number.shape[1]:
+        answer_of, offset = self._padded(numbers, "right")[0], self._padded(offsets, "right")[0]
+        if not answer_of.shape[1]:
             return [[[] for _ in question.answers] for question in questions]
-        in_answer = number[:, :, None] == number[:, None, :]
-        in_answer &= offset[:, :, None] >= offset[:, None, :]
-        in_context = mask.bool()[:, None, :].expand(-1, in_answer.shape[1], -1)
-        visible = torch.cat([in_context, in_answer], dim=2)
+        # A token attends to its context, and to its answer up to itself.
+        visible_answer = answer_of[:, :, None] == answer_of[:, None, :]
+        visible_answer &= offset[:, :, None] >= offset[:, None, :]
+        visible_context = mask.bool()[:, None, :].expand(-1, visible_answer.shape[1], -1)
+        visible = torch.cat([visible_context, visible_answer], dim=2)
         # An additive bias of attention scores (questions, 1, answer tokens, all tokens).
         bias = torch.zeros(visible.shape, dtype=self._network.dtype, device=self._device)
         bias = bias.masked_fill(~visible, torch.finfo(bias.dtype).min)[:, None]
@@ -109,10 +110,11 @@ class AnswerNetwork:
         return [[list(islice(row, len(a) - 1)) for a in q.answers] for row, q in rows]
 
     @torch.inference_mode()
-    def _accepts_masks(self, vocabulary: int) -> bool:
+    def _try_answer_masks(self, vocabulary_size: int) -> bool:
         """Return True if ``score_together`` and ``score_separately`` agree on a sample."""
-        tokens = [token % vocabulary for token in (7, 11, 13, 17, 19, 23)]
+        tokens = [token % vocabulary_size for token in (7, 11, 13, 17, 19, 23)]
         sample = AnswerTokens(tuple(tokens[:2]), (tuple(tokens[2:5]), tuple(tokens[3:])), (0, 0))
+        # If this is False, ``score_together`` does not use masks.
         self._takes_answer_masks = True
         try:
             joined, separate = self.score_together([sample])[0], self.score_separately([sample])[0]

@@ -1,4 +1,4 @@
-"""Tokens of a context and its answers, split where the answers begin to differ."""
+"""Tokens of a context and its answers; the answers' tokens start where the answers differ."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class AnswerTokens:
     Attributes:
         context: Tokens that all answers share; at least one.
         answers: The tokens after the context, a non-empty sequence for each answer.
-        context_counts: The number of first tokens of each answer that belong to the context. These
-            are not in ``context``, because another answer has other tokens there.
+        context_counts: For each answer, the number of its first tokens that belong to the context.
+            They are not in ``context``, because another answer has other tokens there.
     """
 
     context: tuple[int, ...]
@@ -26,7 +26,7 @@ class AnswerTokens:
     context_counts: tuple[int, ...]
 
     @property
-    def longest(self) -> int:
+    def max_length(self) -> int:
         """The number of tokens of the context with its longest answer."""
         return len(self.context) + max(map(len, self.answers))
 
@@ -37,7 +37,7 @@ class AnswerTokens:
 
 
 class AnswerTokenizer:
-    """Tokenizes contexts with answers; special tokens in them are read as plain text.
+    """Tokenizes contexts with answers; special tokens in these texts are read as plain text.
 
     A token that covers any character of the answer belongs to the answer. ``tokenizer`` is from
     transformers, with a ``tokenizers`` backend.
@@ -50,12 +50,12 @@ class AnswerTokenizer:
         template = tokenizer.chat_template
         starts_with_bos = bos in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
         self._bos = (bos,) if starts_with_bos and bos is not None else ()
-        # Some tokenizers of transformers put a space before a text; ``PlainTokenizer`` does not.
+        # If transformers' tokenizer puts a space before a text, ``tokenize`` puts it there too.
         word_ids = tokenizer("Q", add_special_tokens=False)["input_ids"]
         adds_space = word_ids != self._plain.encode("Q") and word_ids == self._plain.encode(" Q")
         self._space = " " if adds_space else ""
 
-    def answers(self, context: str, answers: Sequence[str]) -> AnswerTokens:
+    def tokenize(self, context: str, answers: Sequence[str]) -> AnswerTokens:
         """Return the tokens of a context with its answers; ``InputError`` if an answer is blank."""
         boundary = len(self._space + context)
         texts = [self._space + context + answer for answer in answers]

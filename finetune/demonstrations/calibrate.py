@@ -25,7 +25,7 @@ from casewright.finetune.evaluation.intervals import Resamples, percentile_inter
 from casewright.stores import CaseStore, MarginalSelector
 from casewright.stores.select import check_bias, check_share
 
-#: A setting: λ_d and λ_b.
+#: A setting: λ_d and λ_b, which ``SettingResult`` explains.
 Setting = tuple[float, float]
 #: λ_d = λ_b = 1, which selects the nearest cases.
 NEAREST: Setting = (1.0, 1.0)
@@ -37,7 +37,7 @@ FOLD_COUNT = 5
 #: Number of prompts that are scored to estimate the time for all prompts.
 _SAMPLE_SIZE = 8
 
-#: Attributes of ``AnswerMeasures`` by the name of the measure that a calibration can optimise.
+#: The measures that a calibration can optimise, and their attributes of ``AnswerMeasures``.
 MEASURES = {"margin": "margin", "dpo": "preference", "mass": "mass", "mc1": "mc1"}
 
 
@@ -47,8 +47,8 @@ class SettingChoice:
 
     Attributes:
         benefit: The setting's mean benefit; optimistic, because the choice maximised it.
-        gain: The benefit minus the benefit of λ_d = λ_b = 1, with its 95 % interval.
-        lambda_d_interval: The range of the best λ_d in 95 % of bootstrap samples of the questions.
+        gain: The benefit minus that of λ_d = λ_b = 1, and the 95 % interval of this difference.
+        lambda_d_interval: Range of the best λ_d in 95 % of the questions' bootstrap samples.
         as_good: The settings that are not significantly worse, by a paired 95 % interval.
     """
 
@@ -63,9 +63,9 @@ class SettingChoice:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of scores that are not recorded; ``seconds`` is ``None`` if it was not estimated."""
+    """The cost of scores that are not recorded; ``seconds`` is ``None`` without an estimate."""
 
-    questions: int
+    questions: int  # the number of prompts
     answers: int
     tokens: int
     seconds: float | None
@@ -79,7 +79,7 @@ class SettingResult:
         lambda_d: Share of the relevance; the rest is the share of the diversity.
         lambda_b: Share of the similarity in the relevance; the rest is the share of the quality.
         interval: 95 % interval of the benefit.
-        dpo: Mean over the questions of the mean of log σ(Δ).
+        dpo: Mean of ``AnswerMeasures.preference`` over the questions.
         cosine: Mean cosine of the pairs of demonstrations in a prompt.
     """
 
@@ -95,7 +95,7 @@ class SettingResult:
 class Calibration:
     """The result of a sweep.
 
-    ``held_out`` has benefits with their 95 % intervals: of ``chosen`` (in each fold, the setting
+    ``held_out`` has three benefits with their 95 % intervals: ``chosen`` (each fold has the setting
     that is best on the other folds), ``nearest`` (λ_d = λ_b = 1) and ``random`` (random cases).
     """
 
@@ -125,8 +125,8 @@ class Sweep:
     Attributes:
         k: Number of demonstrations in a prompt.
         lambdas_d: Values of λ_d, from 0 to 1.
-        lambdas_b: Values of λ_b. Below 1, a high quality (``measure_quality``) counts for a case,
-            above 1 against it.
+        lambdas_b: Values of λ_b. If λ_b is below 1, a case with a high quality (see
+            ``measure_quality``) is preferred; if λ_b is above 1, one with a low quality.
         measure: The measure to optimise: a key of ``MEASURES``.
         limit: Maximum number of questions, which are drawn at random.
     """
@@ -158,7 +158,7 @@ class Sweep:
 class PreparedCalibration:
     """A calibration after the selection of demonstrations, before the scoring.
 
-    ``selections`` has the questions' demonstrations: a row for each setting, last a random row.
+    ``selections`` has a row for each setting, and a last row with random demonstrations.
     """
 
     sweep: Sweep
@@ -179,7 +179,8 @@ def calibrate(
 
     Args:
         scorer: The model; a ``RecordedScorer`` resumes an interrupted run.
-        questions: By default the store's own cases; cases of a question's group are not shown.
+        questions: By default the store's cases. A case is not shown with questions of its group.
+        reading: Reads cases as demonstrations and questions, by default ``CaseReader.of(store)``.
 
     Raises:
         InputError: A case has no question, answer or group, there are fewer than two questions, or
@@ -213,14 +214,15 @@ def prepare(
 
 
 def run(prepared: PreparedCalibration, scorer: AnswerScorer) -> Calibration:
-    """Score the prepared prompts, and choose the setting."""
+    """Score the prepared prompts, and choose the best setting."""
     sweep, questions = prepared.sweep, prepared.questions
     count = len(questions)
     logprobs = measures.score_all(scorer, measures.prompts_of(questions, prepared.selections))
+    # The first row, ``alone``, is of the prompts without demonstrations.
     alone, *rows = (logprobs[start : start + count] for start in range(0, len(logprobs), count))
     measures_by_row = [[*map(measures.measure_question, questions, row, alone)] for row in rows]
     value_of = attrgetter(MEASURES[sweep.measure])
-    benefit = np.array([[value_of(question) for question in row] for row in measures_by_row])
+    benefit = np.array([[*map(value_of, row)] for row in measures_by_row])
     # Questions of one group are resampled and held out together.
     group_ids: dict[Any, int] = {}
     groups = [group_ids.setdefault(q.group or q.question, len(group_ids)) for q in questions]
@@ -298,7 +300,7 @@ def _best_index(settings: Sequence[Setting], means: Floats) -> int:
 def _choose_setting(
     settings: Sequence[Setting], benefit: Floats, resamples: Resamples
 ) -> SettingChoice:
-    """Return the setting with the highest mean of ``benefit`` (settings, questions)."""
+    """Return the setting with the highest mean benefit; ``benefit`` is (settings, questions)."""
     means = _resampled_means(benefit, resamples)
     best = _best_index(settings, benefit.mean(axis=1))
     nearest = settings.index(NEAREST)
@@ -337,7 +339,7 @@ def _held_out_benefits(
 
 
 def interval_of(values: Floats, resamples: Resamples) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of values, one for each question."""
+    """Return the 95 % interval of the mean of the questions' values."""
     return percentile_interval(_resampled_means(values[None, :], resamples)[:, 0])
 
 

@@ -1,4 +1,4 @@
-"""Reads JSON Lines files: demonstrations as cases, and questions with their answers."""
+"""Reads JSON Lines files of demonstrations, which become cases, or of questions with answers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class _Question(_Line):
 
 
 def demonstration_schema(encoder: Encoder) -> CaseSchema:
-    """Return the schema of questions with answers: one facet, and quality as a log-probability."""
-    # Questions are compared with questions, so no cue is needed (CBR-RAG's intra-embedding f).
+    """Return the demonstrations' schema: a facet for questions; quality is a log-probability."""
+    # Both queries and cases are questions, so ``inter`` is False.
     facets = (text_facet("question", encoder, inter=False),)
     return CaseSchema("demonstrations", facets, quality_range=QUALITY_RANGE)
 
@@ -44,8 +44,8 @@ def read_demonstrations(path: Path) -> list[Case]:
     """Return the demonstrations in a JSON Lines file as cases.
 
     Fields: ``question``, ``answer``, and optionally ``wrong`` (a list of wrong answers) and
-    ``group`` (by default the question). A prompt's question and demonstrations have different
-    groups. ``InputError`` names an invalid line.
+    ``group`` (by default the question). A demonstration is never shown with a question of the same
+    group. ``InputError`` names an invalid line.
     """
     return [
         Case({"question": d.question}, d.answer, metadata={"group": d.group_key, "wrong": d.wrong})
@@ -57,7 +57,7 @@ def read_judged(path: Path) -> list[JudgedQuestion]:
     """Return the questions in a JSON Lines file.
 
     Fields: ``question``, ``right`` (a list of right answers, the best one first), and optionally
-    ``wrong`` and ``group`` as in ``read_demonstrations``. ``InputError`` names an invalid line.
+    ``wrong`` and ``group``; see ``read_demonstrations``. ``InputError`` names an invalid line.
     """
     return [
         JudgedQuestion(q.question, tuple(q.right), tuple(q.wrong), ("group", q.group_key))

@@ -12,7 +12,7 @@ from casewright.stores import Case, CaseStore
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A question and its answer, shown before another question."""
+    """A question and its answer, which a prompt shows before another question."""
 
     question: str
     answer: str
@@ -20,7 +20,7 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPrompt:
-    """A question, the answers to score (at least one), and demonstrations in prompt order."""
+    """A question with demonstrations in the prompt's order, and at least one answer to score."""
 
     question: str
     answers: tuple[str, ...]
@@ -29,7 +29,7 @@ class AnswerPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """The log-likelihood of a text under a model: natural logarithms, summed over its tokens."""
+    """The log-probability of an answer (a natural logarithm), and the answer's token count."""
 
     logprob: float
     tokens: int
@@ -47,13 +47,13 @@ class AnswerScorer(Protocol):
         """The model's name with an identifier of its weights."""
 
     def key(self, prompt: AnswerPrompt) -> str:
-        """Return a key that is unique among all models, prompts and answers."""
+        """Return the prompt's key; no other prompt and no other model has the same key."""
 
     def tokens(self, prompts: Sequence[AnswerPrompt]) -> int:
-        """Return the number of tokens to read; ``InputError`` if a prompt is too long."""
+        """Return how many tokens the model reads; ``InputError`` if a prompt is too long."""
 
     def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield each prompt's index and its answers' likelihoods, as soon as they are ready.
+        """Yield each prompt's index and the likelihoods of the prompt's answers, in any order.
 
         ``InputError`` if a prompt is too long.
         """
@@ -61,9 +61,9 @@ class AnswerScorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """A question with its right answers, at least one and the best one first.
+    """A question with right answers (at least one, the best first) and known wrong answers.
 
-    ``group`` is a metadata field with its value; cases with this value may not be demonstrations.
+    ``group`` names a metadata field and a value; cases with this value may not be demonstrations.
     """
 
     question: str
@@ -78,7 +78,7 @@ class JudgedQuestion:
 
     @property
     def where(self) -> Mapping[str, Any]:
-        """The filter for ``CaseStore.search`` of the cases that may be demonstrations."""
+        """A filter with which ``CaseStore.search`` finds only cases that may be demonstrations."""
         return {} if self.group is None else {self.group[0]: {"not": self.group[1]}}
 
     def may_see(self, case: Case) -> bool:
@@ -91,7 +91,7 @@ class CaseReader:
     """Reads a store's cases as demonstrations, and as questions with answers.
 
     ``component`` names the problem's component that holds the question. ``group`` names the
-    metadata field that holds the case's group; see ``JudgedQuestion``.
+    metadata field that holds a case's group; see ``JudgedQuestion``.
     """
 
     component: str
@@ -99,33 +99,35 @@ class CaseReader:
 
     @classmethod
     def of(cls, store: CaseStore, component: str | None = None, group: str = "group") -> CaseReader:
-        """Return a store's reader; the default component is the first one of the first facet."""
+        """Return a ``CaseReader``; the default component is the first one of the first facet."""
         return cls(component or store.schema.facets[0].components[0], group)
 
     def demonstration(self, case: Case) -> Demonstration:
-        """Return a case as a demonstration; ``InputError`` if question or answer is no text."""
+        """Return a case as a demonstration; ``InputError`` if it has no question or no answer."""
         question, answer = case.problem.get(self.component), case.solution
         if not (isinstance(question, str) and isinstance(answer, str) and answer.strip()):
             raise InputError(
                 f"Case {case.id} is no demonstration: its problem's {self.component!r} and its "
-                f"solution are {question!r:.80} and {answer!r:.80}. Both must be texts."
+                f"solution are {question!r:.80} and {answer!r:.80}. Both must be texts, not empty."
             )
         return Demonstration(question, answer)
 
     def questions(self, cases: Iterable[Case]) -> list[JudgedQuestion]:
-        """Return the cases as questions; cases of the same group and question make one question.
+        """Return a ``JudgedQuestion`` for each group and question, with all answers of the cases.
 
-        ``InputError`` if a case is no demonstration, has no group, or an invalid ``wrong``.
+        ``InputError`` if a case is no demonstration or has no group, or if the wrong answers in its
+        metadata (``wrong``) are no list of texts.
         """
+        # The right and the wrong answers by group and question; the dictionaries drop duplicates.
         right_and_wrong: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
         for case in cases:
             demonstration = self.demonstration(case)
             group = case.metadata.get(self.group)
             if not isinstance(group, (str, int)):
                 raise InputError(
-                    f"Case {case.id} has {group!r:.80} as {self.group!r} in its metadata, which "
-                    "must be a text or a whole number, since cases of a question's group are not "
-                    "shown before it. Set it (CaseStore.update), or give a file of questions."
+                    f"Case {case.id} has {group!r:.80} as {self.group!r} in its metadata. A group "
+                    "must be a text or a whole number: cases of a question's group are not shown "
+                    "before the question. Set one (CaseStore.update), or give a file of questions."
                 )
             wrong_answers = case.metadata.get("wrong", ())
             if not isinstance(wrong_answers, (list, tuple)) or not all(

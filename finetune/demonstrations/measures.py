@@ -1,6 +1,7 @@
 """RAGSys's measures of the effect of demonstrations (Contal and McGoldrick 2024, section 5).
 
-RAGSys and TruthfulQA (Lin et al. 2022) have different names for the measures:
+RAGSys and TruthfulQA (Lin et al. 2022) have different names for the measures. In the formulas, a is
+a right answer, ā a wrong one, q the question, and C the demonstrations:
 
 - ``mc1``: 1 if the best answer is likelier than every wrong one. MC1 in both papers.
 - ``share_above``: the share of right answers that are likelier than every wrong one. RAGSys's MC2,
@@ -8,9 +9,9 @@ RAGSys and TruthfulQA (Lin et al. 2022) have different names for the measures:
 - ``mass_ratio``: Σp(a) / Σp(ā) over right and wrong answers.
 - ``mass``: Σp(a) / (Σp(a) + Σp(ā)), from 0 to 1. TruthfulQA's MC2. RAGSys's formula of MC3 is
   ``mass_ratio``, but its tables of MC3 probably show this measure.
-- ``margins``: Δ = log[p(a|q,C)/p(a|q)] − log[p(ā|q,C)/p(ā|q)] of each right and each wrong answer,
-  with the demonstrations C; above 0 where they help. RAGSys's DPO is log σ(Δ) with β = 1, always
-  below 0.
+- ``margins``: Δ = log[p(a|q,C)/p(a|q)] − log[p(ā|q,C)/p(ā|q)] of each right and each wrong answer;
+  above 0 if the demonstrations help.
+- ``preferences``: log σ(Δ), which is below 0. RAGSys's DPO with β = 1.
 
 All numbers are float64; log-probabilities are natural logarithms.
 """
@@ -42,7 +43,7 @@ Questions = Sequence[JudgedQuestion]
 
 @dataclass(frozen=True, slots=True)
 class ChosenDemonstrations:
-    """A question's demonstrations, the best one last, and the mean cosine of their pairs."""
+    """A question's demonstrations, the best last, and the mean cosine of all pairs of them."""
 
     demonstrations: tuple[Demonstration, ...] = ()
     cosine: float | None = None
@@ -60,16 +61,16 @@ def select_by(
     case_reader: CaseReader,
 ) -> list[ChosenDemonstrations]:
     """Return the ``k`` demonstrations that a selector chooses for each question."""
-    selections = []
+    selection = []
     label = f"Selecting, λ_d {selector.lambda_d:g}, λ_b {selector.lambda_b:g}"
     with progress_bar(label, len(questions)) as advance:
         for question in questions:
             hits = selector.select(store, question.question, k, question.where).hits
             # The best one is last, next to the question.
-            chosen = tuple(case_reader.demonstration(hit.case) for hit in reversed(hits))
-            selections.append(ChosenDemonstrations(chosen, _mean_cosine(hits, store, selector)))
+            shown = tuple(case_reader.demonstration(hit.case) for hit in reversed(hits))
+            selection.append(ChosenDemonstrations(shown, _mean_cosine(hits, store, selector)))
             advance(1)
-    return selections
+    return selection
 
 
 def select_at_random(
@@ -78,16 +79,16 @@ def select_at_random(
     """Return ``k`` random demonstrations for each question, as a control."""
     cases = store.all()
     rng = np.random.default_rng(seed)
-    selections = []
+    selection = []
     for question in questions:
         shuffled_cases = (cases[index] for index in rng.permutation(len(cases)))
         allowed = islice(filter(question.may_see, shuffled_cases), k)
-        selections.append(ChosenDemonstrations(tuple(map(case_reader.demonstration, allowed))))
-    return selections
+        selection.append(ChosenDemonstrations(tuple(map(case_reader.demonstration, allowed))))
+    return selection
 
 
 def _mean_cosine(hits: Sequence[Hit], store: CaseStore, selector: MarginalSelector) -> float | None:
-    """Return the mean cosine of the pairs of hits, with the selector's facet weights."""
+    """Return the mean cosine of all pairs of hits; facets have the selector's weights."""
     if len(hits) < 2:
         return None
     weights = store.schema.weights(selector.weights)
@@ -103,7 +104,7 @@ class AnswerMeasures:
 
     Attributes:
         margins: Δ of each right answer and each wrong one, array (right, wrong). Without wrong
-            answers, log p(a|q,C)/p(a|q) of each right one, array (right, 1).
+            answers, log[p(a|q,C)/p(a|q)] of each right one, array (right, 1).
         mc1: 1.0 or 0.0.
         share_above: From 0 to 1.
         mass_ratio: At least 0; infinite if it overflows.
@@ -118,7 +119,7 @@ class AnswerMeasures:
 
     @property
     def preferences(self) -> Floats:
-        """The array of log σ(Δ), below 0, for the margins Δ."""
+        """An array with log σ(Δ) for each margin Δ."""
         logarithms: Floats = -np.logaddexp(0.0, -self.margins)
         return logarithms
 
@@ -142,10 +143,10 @@ def measure(
     """Return the measures of one question from its answers' log-probabilities.
 
     Args:
-        right: Log-probabilities of the right answers, the best one first, with demonstrations.
-        wrong: Log-probabilities of the wrong answers, with demonstrations; may be empty.
-        right_alone: Log-probabilities of the right answers without demonstrations.
-        wrong_alone: Log-probabilities of the wrong answers without demonstrations.
+        right: With demonstrations, log-probabilities of the right answers, the best answer first.
+        wrong: With demonstrations, log-probabilities of the wrong answers; may be empty.
+        right_alone: Without demonstrations, log-probabilities of the same right answers.
+        wrong_alone: Without demonstrations, log-probabilities of the same wrong answers.
 
     Raises:
         InputError: There is no right answer, the lengths differ, or a number is not finite.
@@ -170,7 +171,7 @@ def measure(
         mc1=float(rights[0] > wrongs.max()),
         share_above=float((rights > wrongs.max()).mean()),
         mass_ratio=ratio,
-        # The mass is σ of the difference of the logarithms, which cannot overflow.
+        # The mass is σ(log_ratio); this form cannot overflow.
         mass=float(np.exp(-np.logaddexp(0.0, -log_ratio))),
     )
 
@@ -189,7 +190,7 @@ def score_all(scorer: AnswerScorer, prompts: Sequence[AnswerPrompt]) -> list[Log
 def prompts_of(
     questions: Questions, selections: Sequence[Sequence[ChosenDemonstrations]]
 ) -> list[AnswerPrompt]:
-    """Return all questions' prompts without demonstrations, then those with each selection's."""
+    """Return each question's prompt without demonstrations, then the prompts of each selection."""
     rows = [[ChosenDemonstrations()] * len(questions), *selections]
     return [chosen.prompt(q) for row in rows for chosen, q in zip(row, questions, strict=True)]
 
@@ -199,7 +200,7 @@ def measure_question(
 ) -> AnswerMeasures:
     """Return a question's measures from the log-probabilities of ``question.answers``.
 
-    ``alone`` are the log-probabilities without demonstrations.
+    ``alone`` are the log-probabilities of the same answers without demonstrations.
     """
     count = len(question.right)
     return measure(logprobs[:count], logprobs[count:], alone[:count], alone[count:])

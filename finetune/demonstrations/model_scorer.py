@@ -21,23 +21,24 @@ if TYPE_CHECKING:
     from casewright.finetune.demonstrations.answer_network import AnswerNetwork
     from casewright.planner.language_model import LanguageModel
 
-#: Maximum number of tokens of a forward pass, with padding; more would exceed a CPU's caches.
+#: Default maximum number of tokens of a batch, with padding; more than 1,024 exceed a CPU's caches.
 MAX_CPU_TOKENS, MAX_GPU_TOKENS = 1024, 16_384
-#: Number of prompts that are sorted by length at a time, so that a batch has similar lengths.
+#: Number of prompts that are sorted by length at a time. A batch has prompts of similar lengths.
 WINDOW_SIZE = 256
-#: Number of values of each weight tensor in the fingerprint; any training changes all tensors.
+#: Number of values of each weight tensor in the fingerprint. A sample suffices, because training
+#: changes tensors as a whole.
 _SAMPLE_SIZE = 64
-#: The prefix of a folder's name, as in planners' names.
+#: Optional prefix of a local model's name, as in the names of planners.
 _LOCAL_PREFIX = "local:"
 
 
 class ModelScorer:
     """Scores answers with any causal language model of transformers.
 
-    A prompt's context is read once, and all its answers use its KV cache; ``AnswerNetwork`` names
-    the networks that cannot do so. A batch has at most ``batch_tokens`` tokens with padding, by
-    default 1,024 on a CPU and 16,384 elsewhere; a longer prompt is a batch of its own.
-    ``fingerprint`` is a digest of the tokenizer, and of sampled values of each weight tensor.
+    Most networks read a prompt's context once, and reuse the context's KV cache for every answer;
+    see ``AnswerNetwork``. A batch has at most ``batch_tokens`` tokens with padding, by default
+    1,024 on a CPU and 16,384 elsewhere; a longer prompt is a batch of its own. ``fingerprint``
+    is a digest of the tokenizer, and of sampled values of each weight tensor.
     """
 
     def __init__(self, model: LanguageModel, *, batch_tokens: int | None = None) -> None:
@@ -58,19 +59,20 @@ class ModelScorer:
 
     def tokens(self, prompts: Sequence[AnswerPrompt]) -> int:
         """Return the number of tokens that the network reads, without padding."""
-        return sum(self._tokens(prompt).row_length for prompt in prompts)
+        return sum(self._tokenize(prompt).row_length for prompt in prompts)
 
     def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each prompt's index and its answers' likelihoods; see ``AnswerScorer``."""
         for start in range(0, len(prompts), WINDOW_SIZE):
-            window = [self._tokens(prompt) for prompt in prompts[start : start + WINDOW_SIZE]]
+            window = [self._tokenize(prompt) for prompt in prompts[start : start + WINDOW_SIZE]]
             for batch in self._batches(window):
                 output = self._network.score_together([window[index] for index in batch])
-                for index, answers in zip(batch, output, strict=True):
+                for index, answer_logprobs in zip(batch, output, strict=True):
+                    # The first tokens of an answer may belong to the context.
                     context_counts = window[index].context_counts
                     likelihoods = [
                         Likelihood(sum(logprobs[count:]), len(logprobs) - count)
-                        for logprobs, count in zip(answers, context_counts, strict=True)
+                        for logprobs, count in zip(answer_logprobs, context_counts, strict=True)
                     ]
                     yield start + index, likelihoods
 
@@ -80,21 +82,21 @@ class ModelScorer:
 
         return AnswerNetwork(self._model)
 
-    def _tokens(self, prompt: AnswerPrompt) -> AnswerTokens:
+    def _tokenize(self, prompt: AnswerPrompt) -> AnswerTokens:
         if not prompt.answers:
             raise InputError(f"The question {prompt.question!r:.200} has no answers to score.")
         context = context_of(prompt.question, prompt.demonstrations)
-        tokens = self._tokenizer.answers(context, [f" {answer}" for answer in prompt.answers])
+        tokens = self._tokenizer.tokenize(context, [f" {answer}" for answer in prompt.answers])
         limit = self._model.context_length
-        if limit is not None and tokens.longest > limit:
+        if limit is not None and tokens.max_length > limit:
             raise InputError(
-                f"A prompt with its answer has {tokens.longest} tokens, and {self.name!r} reads "
+                f"A prompt with its answer has {tokens.max_length} tokens, and {self.name!r} reads "
                 f"{limit}. Show fewer demonstrations, or leave out long cases."
             )
         return tokens
 
     def _batches(self, prompts: Sequence[AnswerTokens]) -> Iterator[list[int]]:
-        """Yield the indices of each batch: prompts of similar lengths, at most ``batch_tokens``."""
+        """Yield the indices of each batch's prompts, which have similar lengths."""
         batch: list[int] = []
         for index in sorted(range(len(prompts)), key=lambda index: prompts[index].row_length):
             if batch and (len(batch) + 1) * prompts[index].row_length > self._batch_tokens:
@@ -126,12 +128,12 @@ def _fingerprint(model: LanguageModel) -> str:
 def open_scorer(
     name: str, *, adapter: str | None = None, device: str | None = None, dtype: str | None = None
 ) -> ModelScorer:
-    """Return a scorer of answers.
+    """Load a local language model, and return a scorer of answers with this model.
 
     Args:
         name: ``mistral`` for the model that ships; or a causal language model's folder or name at
             Hugging Face.
-        adapter: A PEFT adapter; ``load_language_model`` describes it, ``device`` and ``dtype``.
+        adapter: A PEFT adapter. For ``device`` and ``dtype``, see ``load_language_model``.
 
     Raises:
         InputError: There is no such model, or it is a chat model.

@@ -1,4 +1,4 @@
-"""Evaluation of plans as in REAPER, for any planners side by side."""
+"""Evaluation of the plans of several planners on the same questions, as in REAPER."""
 
 from casewright.finetune.evaluation.evaluate import Evaluation, evaluate
 from casewright.finetune.evaluation.figures import (

@@ -13,7 +13,7 @@ from casewright.finetune.evaluation.figures import (
     class_rows,
     differences,
     planner_figures,
-    share,
+    share_of,
 )
 from casewright.finetune.evaluation.intervals import RESAMPLE_COUNT, Resamples
 from casewright.finetune.evaluation.item import EvaluationItem
@@ -36,7 +36,7 @@ class Evaluation:
 
     Attributes:
         outcomes: The outcomes by planner's label, in the order of the items.
-        figures: The figures by planner's label and name; see ``FIGURES``.
+        figures: The figures by planner's label, then by figure's name (a key of ``FIGURES``).
         rows: One row for each planner and class; see ``class_rows``.
         differences: One row for each planner and figure; see ``differences``.
         settings: The arguments of the evaluation, as values of JSON types.
@@ -50,7 +50,7 @@ class Evaluation:
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """The first errors that each planner raised: its label, the item's id, the message."""
+        """The first errors of each planner, with the planner's label and the item's id."""
         return [
             {"planner": planner, "item": failed.item.query.record.id, "error": failed.error}
             for planner, outcomes in self.outcomes.items()
@@ -87,10 +87,11 @@ def evaluate(
         planners: Planners by their labels in tables; the first is compared with the others.
         constrained: Labels of planners that a grammar or a check limits to the toolbox's tools;
             figures that the limit determines get the note "by construction".
-        removal: Planners without such a limit, by label. They also plan for toolboxes without one
-            needed tool, for the figure ``only_provided``; ``None`` omits this figure.
+        removal: Planners without a limit, by label. They plan with one needed tool removed, for the
+            figure ``only_provided``; other labels get "by construction". ``None`` omits the figure.
         groups: A group number for each item; the bootstrap gives equal weights within a group.
-        seed: The seed of the bootstrap and of the removed tools.
+        seed: The seed of the bootstrap and of the choice of removed tools.
+        resamples: Number of resamples of the bootstrap.
 
     Raises:
         InputError: There is no item or no planner, ``removal`` names an unknown planner, or
@@ -118,7 +119,8 @@ def evaluate(
         if removal is not None and label in removal:
             reduced_requests = [item.request for item in reduced_items]
             answers = ask_all(removal[label], reduced_requests, f"Planner {label}, a tool removed")
-            figures[label]["only_provided"] = share([*map(only_provided, reduced_items, answers)])
+            flags = [*map(only_provided, reduced_items, answers)]
+            figures[label]["only_provided"] = share_of(flags)
         elif removal is not None:
             figures[label]["only_provided"] = Figure(None, note=BY_CONSTRUCTION)
     return Evaluation(

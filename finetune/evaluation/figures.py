@@ -1,4 +1,4 @@
-"""Figures of planners with intervals, over all questions and by class, and their differences."""
+"""Figures of planners, in total and by class, and differences between planners; with intervals."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from casewright.finetune.evaluation.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """Figures of one class or of ``all``; NaN if there is no plan to measure."""
+    """Figures of one class, or of ``all`` classes; NaN if there is no plan to measure."""
 
     name: str
     count: int
     tool_accuracy: float
     argument_accuracy: float
-    argument_accuracy_paper: float
+    argument_accuracy_paper: float  # of queries whose gold plan has a tool of PAPER_ARGUMENT_TOOLS
     precision: float
     recall: float
     f1: float
 
 
 def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
-    """Return the scores of every gold class and of ``all``.
+    """Return the scores of every gold class, then of ``all`` classes.
 
     In ``all``, accuracies are means over plans; precision, recall and F1 are means over classes.
     """
@@ -55,7 +55,7 @@ def _class_score(name: str, verdicts: Sequence[Verdict], *precision_recall_f1: f
 
 
 def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:
-    """Return a score as a row of JSON types with short names; NaN becomes ``None``."""
+    """Return a score as a row of JSON types with short column names; NaN becomes ``None``."""
     names = ("tools", "arguments", "arguments_paper", "precision", "recall", "f1")
     values = zip(names, astuple(score)[2:], strict=True)
     rounded = {name: None if np.isnan(value) else round(value, 4) for name, value in values}
@@ -83,20 +83,22 @@ def class_rows(
     rows = []
     for score in (*classes, overall):
         if score is overall:
-            members, f1 = verdicts, intervals.percentile_interval(_mean_f1(verdicts, resamples))
+            members = verdicts
+            f1_interval = intervals.percentile_interval(_mean_f1(verdicts, resamples))
         else:
             members = [v for v in verdicts if v.gold == score.name]
-            f1 = intervals.f1_interval(score.name, gold, predicted)
-        tools = intervals.wilson(sum(v.right_tools for v in members), len(members))
-        arguments = intervals.wilson(sum(v.right_arguments for v in members), len(members))
+            f1_interval = intervals.f1_interval(score.name, gold, predicted)
+        tools_interval = intervals.wilson(sum(v.right_tools for v in members), len(members))
+        arguments_interval = intervals.wilson(sum(v.right_arguments for v in members), len(members))
         row: dict[str, Any] = {"planner": planner, **as_row(score)}
-        for name, (low, high) in {"tools": tools, "arguments": arguments, "f1": f1}.items():
+        ends = {"tools": tools_interval, "arguments": arguments_interval, "f1": f1_interval}
+        for name, (low, high) in ends.items():
             row |= {f"{name}_low": round(low, 4), f"{name}_high": round(high, 4)}
         rows.append(row)
     return rows
 
 
-#: The names (keys of ``FIGURES``) of the figures that ``differences`` compares.
+#: Keys of ``FIGURES``: the figures that ``differences`` compares.
 COMPARED = ("tools", "arguments", "graph", "graph_arguments", "f1")
 
 
@@ -113,8 +115,9 @@ def differences(
     rows: list[dict[str, Any]] = []
     for planner, name in product(others, COMPARED):
         value, resampled = _compared_figure(outcomes[planner], name, resamples)
-        low, high = intervals.percentile_interval(resampled - first_figures[name][1])
-        numbers = {"difference": value - first_figures[name][0], "low": low, "high": high}
+        first_value, first_resampled = first_figures[name]
+        low, high = intervals.percentile_interval(resampled - first_resampled)
+        numbers = {"difference": value - first_value, "low": low, "high": high}
         rounded = {key: round(number, 4) for key, number in numbers.items()}
         rows.append({"planner": planner, "against": first, "figure": name, **rounded})
     return rows
@@ -134,7 +137,7 @@ def _compared_figure(
     return sum(flags) / len(flags), intervals.shares(flags, resamples)
 
 
-#: The note of a figure that a grammar or a check determines.
+#: The note of a figure whose value a grammar or a check of every plan determines.
 BY_CONSTRUCTION = "by construction"
 
 #: Titles of figures by their names, in the order of a table.
@@ -190,8 +193,8 @@ class Figure:
         return {**rounded, "count": self.count, **({"note": self.note} if self.note else {})}
 
 
-def share(values: Sequence[bool], note: str = "") -> Figure:
-    """Return the share of true values with Wilson's interval; ``None`` if there are no values."""
+def share_of(values: Sequence[bool], note: str = "") -> Figure:
+    """Return the share of true values with Wilson's interval; an empty figure if there are none."""
     if not values:
         return Figure(None, note=note)
     hits = sum(values)
@@ -201,7 +204,7 @@ def share(values: Sequence[bool], note: str = "") -> Figure:
 def planner_figures(
     outcomes: Sequence[PlanOutcome], resamples: Resamples, *, constrained: bool = False
 ) -> dict[str, Figure]:
-    """Return the figures of a planner's answers to at least one item, by name; see ``FIGURES``.
+    """Return a planner's figures by name (a key of ``FIGURES``), from at least one outcome.
 
     A ``constrained`` planner cannot name a tool outside the toolbox.
     """
@@ -210,31 +213,29 @@ def planner_figures(
     f1 = intervals.percentile_interval(_mean_f1(verdicts, resamples))
     count, note = len(outcomes), BY_CONSTRUCTION if constrained else ""
     figures = {
-        "tools": share([verdict.right_tools for verdict in verdicts]),
-        "tools_own": share([o.verdict.right_tools and o.is_own_plan for o in outcomes]),
-        "arguments": share([verdict.right_arguments for verdict in verdicts]),
-        "arguments_paper": share(
+        "tools": share_of([verdict.right_tools for verdict in verdicts]),
+        "tools_own": share_of([o.verdict.right_tools and o.is_own_plan for o in outcomes]),
+        "arguments": share_of([verdict.right_arguments for verdict in verdicts]),
+        "arguments_paper": share_of(
             [verdict.right_arguments for verdict in verdicts if verdict.in_paper]
         ),
-        "graph": share([o.graph for o in outcomes]),
-        "graph_arguments": share([o.graph_arguments for o in outcomes]),
+        "graph": share_of([o.graph for o in outcomes]),
+        "graph_arguments": share_of([o.graph_arguments for o in outcomes]),
         "precision": Figure(overall.precision, count=count),
         "recall": Figure(overall.recall, count=count),
         "f1": Figure(overall.f1, *f1, count),
-        "invalid": share([o.result is not None and not o.is_own_plan for o in outcomes]),
-        "hallucinated": share([bool(o.unknown_tools) for o in outcomes], note),
-        "errors": share([o.result is None for o in outcomes]),
+        "invalid": share_of([o.result is not None and not o.is_own_plan for o in outcomes]),
+        "hallucinated": share_of([bool(o.unknown_tools) for o in outcomes], note),
+        "errors": share_of([o.result is None for o in outcomes]),
     }
     items = [o.item for o in outcomes]
     known_tools = {name for i in items for name in (*i.request.toolbox.names, *i.query.plan.tools)}
     inventions = [o.inventions(known_tools) for o in outcomes]
     for name, kind in (("steps", STEP), ("absent", ABSENT), ("arguments", ARGUMENT)):
-        figures[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
+        figures[f"invented_{name}"] = share_of([kind in kinds for kinds in inventions], note)
     new_tool_verdicts = [o.verdict for o in outcomes if o.item.new_tools]
-    figures["new_tool_tools"] = share([verdict.right_tools for verdict in new_tool_verdicts])
-    figures["new_tool_arguments"] = share(
-        [verdict.right_arguments for verdict in new_tool_verdicts]
-    )
+    figures["new_tool_tools"] = share_of([v.right_tools for v in new_tool_verdicts])
+    figures["new_tool_arguments"] = share_of([v.right_arguments for v in new_tool_verdicts])
     plan_results = [o.result for o in outcomes if o.result is not None]
     # 0 is a missing time, not a time of 0 ms.
     times = [result.milliseconds for result in plan_results if result.milliseconds]

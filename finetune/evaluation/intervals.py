@@ -19,13 +19,13 @@ _MAX_WEIGHTS = 2_000_000
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share (Wilson 1927); 0 to 1 for a count of 0."""
+    """Return the 95 % interval of a share (Wilson 1927); from 0 to 1 if the count is 0."""
     if not count:
         return 0.0, 1.0
     share, square = right / count, Z * Z / count
     centre = (share + square / 2) / (1 + square)
     half_width = Z / (1 + square) * math.sqrt(share * (1 - share) / count + square / (4 * count))
-    # The interval of a share of 0 starts at 0, and that of a share of 1 ends at 1.
+    # A share of 0 has the lower end 0, and a share of 1 the upper end 1; rounding could move them.
     low = 0.0 if right == 0 else max(0.0, centre - half_width)
     return low, 1.0 if right == count else min(1.0, centre + half_width)
 
@@ -46,9 +46,9 @@ def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tup
 class Resamples:
     """The Bayesian bootstrap (Rubin 1981): ``count`` reproducible resamples of some items.
 
-    Every item has a random weight above 0 in every resample, so no resample lacks a rare class. Two
-    planners' figures over the same resamples are paired. Items with the same number in ``groups``,
-    such as near-duplicates, have equal weights; without ``groups``, each item is its own group.
+    Every item has a random weight above 0 in every resample, so no resample lacks a rare class. If
+    two planners have the same resamples, their figures are paired. Items with the same number in
+    ``groups``, such as near-duplicates, have equal weights; by default, each item is its own group.
     """
 
     item_count: int
@@ -61,10 +61,10 @@ class Resamples:
         group_of = np.unique(self.groups, return_inverse=True)[1] if len(self.groups) else None
         group_count = self.item_count if group_of is None else int(group_of.max()) + 1
         rng = np.random.default_rng(self.seed)
-        step = max(1, _MAX_WEIGHTS // max(1, self.item_count))
-        for start in range(0, self.count, step):
-            size = min(step, self.count - start)
-            weights = rng.dirichlet(np.ones(group_count), size=size) * group_count
+        max_rows = max(1, _MAX_WEIGHTS // max(1, self.item_count))
+        for start in range(0, self.count, max_rows):
+            row_count = min(max_rows, self.count - start)
+            weights = rng.dirichlet(np.ones(group_count), size=row_count) * group_count
             yield weights if group_of is None else weights[:, group_of]
 
 
@@ -77,7 +77,7 @@ def shares(values: Sequence[bool], resamples: Resamples) -> Floats:
 def f1_scores(
     gold: Sequence[str], predicted: Sequence[str], classes: Sequence[str], resamples: Resamples
 ) -> Floats:
-    """Return the F1 of classes that occur in ``gold``, array (resamples, classes)."""
+    """Return the F1 of ``classes``, array (resamples, classes); ``gold`` must have every class."""
     is_gold = np.array([[name == c for c in classes] for name in gold], dtype=np.float64)
     is_predicted = np.array([[name == c for c in classes] for name in predicted], dtype=np.float64)
     # F1 = 2PR / (P + R) = 2 hits / (items of the class + predictions of the class).

@@ -22,21 +22,21 @@ class EvaluationItem:
 
     @property
     def new_tools(self) -> frozenset[str]:
-        """The tools of the gold plan that the query's own record adds to the toolbox."""
+        """The gold plan's tools that only the query's record adds to the toolbox."""
         added = {alias(str(tool.get("name", ""))) for tool in self.query.record.tools_extra}
         return frozenset(added & set(self.query.plan.tools))
 
     def without(self, tool: str) -> EvaluationItem:
-        """Return the item with a tool removed."""
+        """Return the item with a toolbox that lacks a tool."""
         request = replace(self.request, toolbox=self.request.toolbox.without(tool))
         return EvaluationItem(self.query, request)
 
 
 def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
-    """Return an item for each query; the query's record may change the toolbox of its request.
+    """Return an item for each query; the query's record may change the toolbox of the request.
 
-    A query without a label gets its gold plan's class as the label. ``InputError`` names the record
-    if its question, context or tools are invalid, or its gold plan is invalid for the request.
+    A query without a label gets its gold plan's class as the label. ``InputError`` if a question, a
+    context or tools are invalid, or a gold plan is invalid for the request.
     """
     items = []
     for number, query in enumerate(queries, 1):

@@ -26,8 +26,8 @@ Answer = PlanResult | str
 def ask_all(planner: Planner, requests: Sequence[PlanRequest], label: str) -> list[Answer]:
     """Return a planner's answers in the order of the requests.
 
-    A batch planner plans several questions together, and each plan gets an equal share of the time.
-    Before, one untimed call loads the planner.
+    A batch planner plans several questions together, and divides a batch's time equally among the
+    plans. A first call, whose time does not count, loads the planner.
     """
     if requests:
         with suppress(Exception):
@@ -36,9 +36,9 @@ def ask_all(planner: Planner, requests: Sequence[PlanRequest], label: str) -> li
     size = _BATCHES_AT_ONCE * max(1, planner.batch) if isinstance(planner, BatchPlanner) else 1
     with progress_bar(label, len(requests)) as advance:
         for start in range(0, len(requests), size):
-            batch = requests[start : start + size]
-            answers += _ask(planner, batch)
-            advance(len(batch))
+            chunk = requests[start : start + size]
+            answers += _ask(planner, chunk)
+            advance(len(chunk))
     return answers
 
 
@@ -58,16 +58,17 @@ def _ask(planner: Planner, requests: Sequence[PlanRequest]) -> list[Answer]:
     return answers
 
 
+#: A quoted text in a plan.
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-#: A step in any spelling, and its tool; a name with dots or hyphens, which is invalid, counts too.
+#: The start of a step, with the tool's name as a group. Dots and hyphens make the name invalid.
 _CALL = re.compile(r"\bs[0-9]+\s*=\s*([A-Za-z_][\w.\-]*)\s*\(")
 
 
 def _named_tools(result: PlanResult) -> tuple[str, ...]:
     """Return the tools that a planner named, in order.
 
-    A text of a language model names a tool by every ``sN = name(`` outside of quotes. A result
-    without a text names the tools of its plan, or none if the plan is a fallback.
+    If a language model wrote an invalid plan (``written``), every ``sN = name(`` outside of quotes
+    names a tool. Else the plan names the tools; a fallback plan names none.
     """
     if result.written:
         return tuple(_CALL.findall(_QUOTED.sub('""', result.written)))
@@ -75,7 +76,7 @@ def _named_tools(result: PlanResult) -> tuple[str, ...]:
 
 
 def with_a_tool_removed(items: Sequence[EvaluationItem], seed: int = 0) -> list[EvaluationItem]:
-    """Return each item without one tool, which is drawn at random from its gold plan.
+    """Return each item without one tool, drawn at random from the tools of the item's gold plan.
 
     Items with the gold plan ``no_evidence()`` are left out, since every toolbox has that tool.
     """
@@ -96,9 +97,9 @@ def only_provided(item: EvaluationItem, answer: Answer) -> bool:
     return bool(names) and all(tool in item.request.toolbox for tool in names)
 
 
-#: Kinds of inventions: a tool that no toolbox has; a tool that only other toolboxes have; an
-#: argument that the tool does not declare, whose source the tool does not allow, or that refers to
-#: a missing result.
+#: Kinds of inventions. ``STEP``: a tool that no toolbox has. ``ABSENT``: a tool that only other
+#: toolboxes have. ``ARGUMENT``: an argument that is not declared, has a source that the tool does
+#: not allow, or refers to a missing result.
 STEP, ABSENT, ARGUMENT = "step", "absent", "argument"
 
 
@@ -112,7 +113,7 @@ class PlanOutcome:
         graph: The plan has the gold plan's graph of tools and references.
         graph_arguments: The plan also has the gold plan's arguments.
         unknown_tools: Tools that the planner named and the toolbox lacks.
-        is_own_plan: The plan is valid, and not that of a fallback.
+        is_own_plan: The plan is valid, and is no fallback plan.
     """
 
     item: EvaluationItem
@@ -125,7 +126,7 @@ class PlanOutcome:
     is_own_plan: bool = False
 
     def inventions(self, known_tools: Collection[str]) -> frozenset[str]:
-        """Return the kinds of inventions; ``known_tools`` are the tools of all toolboxes.
+        """Return the kinds of inventions in the answer; ``known_tools`` are all toolboxes' tools.
 
         Source: REAPER (Joshi et al. 2024, section 5, Figures 3 to 5 and Table 3).
         """
@@ -142,27 +143,28 @@ def outcome(item: EvaluationItem, answer: Answer) -> PlanOutcome:
     """Return the comparison of a planner's answer with the item's gold plan."""
     query, request = item.query, item.request
     if isinstance(answer, str):
+        # The verdict on an error: the gold plan's, but no class, and tools and arguments are wrong.
         verdict = judge(query, query.plan)
         verdict = replace(verdict, predicted="", right_tools=False, right_arguments=False)
-        return PlanOutcome(item, None, answer, verdict)
+        return PlanOutcome(item, result=None, error=answer, verdict=verdict)
     plan = answer.plan
     return PlanOutcome(
         item,
-        answer,
-        "",
-        judge(query, plan, answer.milliseconds),
-        same_graph(query, plan),
-        same_graph(query, plan, arguments=True),
-        tuple(name for name in _named_tools(answer) if name not in request.toolbox),
-        not answer.fallback and not any(request.violations(plan)),
+        result=answer,
+        error="",
+        verdict=judge(query, plan, answer.milliseconds),
+        graph=same_graph(query, plan),
+        graph_arguments=same_graph(query, plan, arguments=True),
+        unknown_tools=tuple(n for n in _named_tools(answer) if n not in request.toolbox),
+        is_own_plan=not answer.fallback and not any(request.violations(plan)),
     )
 
 
 def wrong_plans(outcomes: Sequence[PlanOutcome]) -> list[dict[str, Any]]:
-    """Return a row of JSON types for every answer whose plan graph differs from the gold plan's.
+    """Return a row of JSON types for every answer whose graph or arguments are wrong.
 
-    ``wrong`` is ``arguments`` if the graph by tools is right, else ``tools``. ``note`` is the
-    reason for a fallback, or the planner's error.
+    ``wrong`` is ``tools`` if the graph of tools and references is wrong, else ``arguments``.
+    ``note`` is the reason for a fallback, or the planner's error.
     """
     return [
         {

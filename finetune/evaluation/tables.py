@@ -1,4 +1,4 @@
-"""Tables of an evaluation."""
+"""Tables of an evaluation's results, as texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_CLASSES = 20
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of text; the first column names its rows."""
+    """A table of texts; the first column has the rows' names."""
 
     title: str
     columns: Sequence[str]
@@ -22,23 +22,24 @@ class Table:
 
 
 def tables(evaluation: Evaluation) -> list[Table]:
-    """Return tables of the figures, of the classes, and of several planners' differences."""
+    """Return tables of figures and of classes, and of differences if there are several planners."""
     differences = [_differences(evaluation)] if evaluation.differences else []
     return [_overview(evaluation), *_classes(evaluation), *differences]
 
 
 def _overview(evaluation: Evaluation) -> Table:
     rows = []
-    count = evaluation.settings["items"]
-    for name, title in FIGURES.items():
+    item_count = evaluation.settings["items"]
+    for name, row_title in FIGURES.items():
         row = [figures.get(name, Figure(None)) for figures in evaluation.figures.values()]
         if all(figure.value is None and not figure.note for figure in row):
             continue
         counts = {figure.count for figure in row if figure.count}
-        is_partial = name not in TIMES_AND_COUNTS and bool(counts - {count})
+        is_partial = name not in TIMES_AND_COUNTS and bool(counts - {item_count})
         suffix = f" (of {max(counts)})" if is_partial else ""
-        rows.append([title + suffix, *(_cell(name, figure) for figure in row)])
-    return Table(f"{count} question{'s' * (count > 1)}", ["figure", *evaluation.figures], rows)
+        rows.append([row_title + suffix, *(_cell(name, figure) for figure in row)])
+    title = f"{item_count} question{'s' * (item_count > 1)}"
+    return Table(title, ["figure", *evaluation.figures], rows)
 
 
 def _cell(name: str, figure: Figure) -> str:
@@ -76,7 +77,7 @@ def _classes(evaluation: Evaluation) -> list[Table]:
 def _differences(evaluation: Evaluation) -> Table:
     first, *others = evaluation.figures
     rows: dict[str, list[str]] = {}
-    # The rows of each figure are in the order of the planners.
+    # The rows of each figure are in the order of the planners, as are the columns.
     for row in evaluation.differences:
         cells = rows.setdefault(row["figure"], [FIGURES[row["figure"]]])
         cells.append(f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]")

@@ -16,12 +16,11 @@ from casewright.planner.spans import normalized
 PAPER_ARGUMENT_TOOLS = frozenset({"prod_search", "shipment_status"})
 #: The placeholder for every reference to a step; references are compared as edges of the graph.
 _REFERENCE = StepRef(1, "reference")
-#: Labels of references by edge: the indices of the step referred to and of the referring step.
+#: Labels of references by edge. An edge is the indices of a step and of a step that refers to it.
 _Edges = Mapping[tuple[int, int], frozenset[Hashable]]
 #: The colours (classes of equivalent steps) of the gold plan's steps, and of the other plan's.
 _Colours = tuple[Sequence[Hashable], Sequence[Hashable]]
-
-#: The attributes of the release before, with their present names.
+#: Former names of attributes, which work for one release, with the present names.
 _OLD_NAMES = {"tools": "right_tools", "arguments": "right_arguments", "paper": "in_paper"}
 
 
@@ -31,7 +30,7 @@ class Verdict:
 
     Attributes:
         gold: The class of the query.
-        predicted: The class of the predicted plan, which is ``gold`` if the tools are right.
+        predicted: The class of the predicted plan; ``gold`` if the tools are right.
         right_tools: True if the tool sequence is the gold sequence, or another accepted one.
         right_arguments: True if the tools and every argument are right.
         in_paper: True if the gold plan calls one of ``PAPER_ARGUMENT_TOOLS``.
@@ -45,7 +44,7 @@ class Verdict:
     milliseconds: float
 
     def __getattr__(self, name: str) -> bool:
-        """Return the attribute with a name of the release before, with a warning."""
+        """Warn, and return an attribute by its former name."""
         if name not in _OLD_NAMES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         warn(f"Verdict.{name} is now {_OLD_NAMES[name]}", DeprecationWarning, stacklevel=2)
@@ -76,6 +75,7 @@ def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdi
 
 
 def _is_right_step(query: AnnotatedQuery, number: int, gold: Step, step: Step) -> bool:
+    """Return True if a step has right arguments; ``number`` is the gold step's number."""
     values = dict(step.arguments)
     return dict(gold.arguments).keys() == values.keys() and all(
         _is_right_value(value, values[name], query.must.get(f"s{number}.{name}", ()))
@@ -84,7 +84,7 @@ def _is_right_step(query: AnnotatedQuery, number: int, gold: Step, step: Step) -
 
 
 def _is_right_value(gold: Value, value: Value, must: Sequence[str]) -> bool:
-    """Return True if a value is the gold value, or (with ``must``) a text with all these texts."""
+    """Return True if a value is the gold value or, with ``must``, a text with all of its texts."""
     if not isinstance(gold, Literal) or not isinstance(gold.value, str):
         return gold == value
     # A reference to the whole question is not right, although it contains the texts of ``must``.
@@ -95,14 +95,14 @@ def _is_right_value(gold: Value, value: Value, must: Sequence[str]) -> bool:
 
 
 def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) -> bool:
-    """Return True if a plan's graph is isomorphic to the gold plan's graph, by an exact search.
+    """Return True if an exact search finds a plan's graph isomorphic to the gold plan's graph.
 
     Source: the success rate of TinyAgent (Erdogan et al. 2024). The nodes are the steps, labelled
     by their tools; the edges are the references from one step to another. With ``arguments``, a
     node's label includes the arguments, and an edge's label the parameter, field and index.
 
-    As in ``judge``, a plan with other accepted tools counts as isomorphic, and a literal with the
-    texts of ``must`` counts as the gold literal.
+    As in ``judge``, an accepted plan with other tools than the gold plan counts as isomorphic, and
+    a literal with the texts of ``must`` counts as the gold literal.
     """
     gold = query.plan
     if plan == gold:
@@ -118,8 +118,8 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
     )
     allowed_steps = [
         {
-            other
-            for other, step in enumerate(steps)
+            step_index
+            for step_index, step in enumerate(steps)
             if not arguments or _is_right_step(query, number, gold_step, step)
         }
         for number, gold_step in enumerate(gold_steps, 1)
@@ -131,9 +131,10 @@ def _edges(plan: Plan, *, arguments: bool) -> _Edges:
     edges: dict[tuple[int, int], frozenset[Hashable]] = defaultdict(frozenset)
     for step_index, step in enumerate(plan.steps):
         for name, value in step.arguments:
-            for index, item in enumerate(value.items if isinstance(value, ListValue) else (value,)):
+            items = value.items if isinstance(value, ListValue) else (value,)
+            for position, item in enumerate(items):
                 if isinstance(item, StepRef):
-                    label = (name, index, item.field, item.index) if arguments else ()
+                    label = (name, position, item.field, item.index) if arguments else ()
                     edges[item.step - 1, step_index] |= {label}
     return edges
 
@@ -148,7 +149,7 @@ def _is_isomorphic(
     gold, other = colours = _refine(edges, colours)
     sizes = Counter(gold)
     candidates = [
-        [number for number in sorted(allowed_steps[index]) if other[number] == colour]
+        [step for step in sorted(allowed_steps[index]) if other[step] == colour]
         for index, colour in enumerate(gold)
     ]
     if sizes != Counter(other) or not all(candidates):
@@ -157,7 +158,7 @@ def _is_isomorphic(
     if not unmapped:
         return True
     chosen = min(unmapped, key=lambda index: len(candidates[index]))
-    # The colour None, which no other step has, maps the step ``chosen`` to a candidate.
+    # ``chosen`` and a candidate get the colour None, which no other step has, and so correspond.
     marked = [*gold[:chosen], None, *gold[chosen + 1 :]]
     return any(
         _is_isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed_steps)
@@ -168,7 +169,7 @@ def _is_isomorphic(
 def _refine(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
     """Return the colours after colour refinement of both graphs (Weisfeiler and Leman 1968).
 
-    Steps that no walk along edges distinguishes get the same colour.
+    Two steps get the same colour if no walk along edges distinguishes them.
     """
     colour_count = 0
     while True:
@@ -181,6 +182,7 @@ def _refine(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
 
 
 def _signatures(edges: _Edges, colours: Sequence[int]) -> list[Hashable]:
+    """Return each step's colour, with each edge's label and the colour at the edge's other end."""
     neighbours: list[Counter[Hashable]] = [Counter() for _ in colours]
     for (referred, referring), labels in edges.items():
         # An invalid plan may refer to a missing step.

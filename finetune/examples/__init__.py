@@ -1,1 +1,1 @@
-"""Training examples: annotated queries as prompts and completions."""
+"""Makes training examples (prompts with completions) from annotated queries."""

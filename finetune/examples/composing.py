@@ -54,11 +54,11 @@ _UNCAPITALISED = frozenset(_UNCAPITALISED_TEXT.split())
 def with_joined_queries(
     queries: Sequence[AnnotatedQuery], share: float, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Return messages of one toolbox, of which a share is joined, two or three at a time."""
+    """Return all messages of a toolbox, a ``share`` (0 to 1) of them joined to twos and threes."""
     shuffled = rng.sample(queries, len(queries))
     sample = [query for query in shuffled if _is_composable(query)][: round(share * len(queries))]
-    sampled_ids = set(map(id, sample))
-    unsampled = [query for query in shuffled if id(query) not in sampled_ids]
+    sampled_object_ids = set(map(id, sample))
+    unsampled = [query for query in shuffled if id(query) not in sampled_object_ids]
     return [*unsampled, *_join_at_random(sample, rng)]
 
 
@@ -68,15 +68,16 @@ def joined_queries(
     """Join ``count`` random messages of one toolbox, and return only the joined messages."""
     candidates = [query for query in queries if _is_composable(query)]
     sample = rng.sample(candidates, min(count, len(candidates)))
-    sampled_ids = set(map(id, sample))
-    return [query for query in _join_at_random(sample, rng) if id(query) not in sampled_ids]
+    sampled_object_ids = set(map(id, sample))
+    return [query for query in _join_at_random(sample, rng) if id(query) not in sampled_object_ids]
 
 
 def _join_at_random(unused: list[AnnotatedQuery], rng: random.Random) -> Iterator[AnnotatedQuery]:
     """Yield the messages, joined two or three at a time if possible; this empties ``unused``."""
     while unused:
         query = unused.pop()
-        for _ in range(1 if rng.random() < 0.85 else 2):
+        partner_count = 1 if rng.random() < 0.85 else 2
+        for _ in range(partner_count):
             partner = next((other for other in unused if _are_joinable(query, other)), None)
             if partner is not None:
                 unused.remove(partner)
@@ -105,7 +106,7 @@ def _are_joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
 def _join(first: AnnotatedQuery, second: AnnotatedQuery, template: str) -> AnnotatedQuery:
     texts = [first.query.strip(), second.query.strip()]
     first_text, second_text = (text.rstrip(" .?!;") for text in texts)
-    # Also strips a final s, as in "what's", so "is" and "this" keep their capital.
+    # Removes the 's of "what's", but also the s of "is" and "this", which thus keep their capital.
     first_word = second_text.split(maxsplit=1)[0].casefold().rstrip(",'s") if second_text else ""
     if first_word in _UNCAPITALISED:
         second_text = second_text[0].lower() + second_text[1:]
@@ -116,7 +117,7 @@ def _join(first: AnnotatedQuery, second: AnnotatedQuery, template: str) -> Annot
             "context": present_fields(first.record.context) | present_fields(second.record.context),
         }
     )
-    # A step that both plans have occurs once in the joined plan.
+    # If both plans have the same step, the joined plan has this step once.
     steps: list[Step] = list(first.plan.steps)
     joined_number_of: dict[int, int] = {}
     for number, step in enumerate(second.plan.steps, 1):

@@ -1,7 +1,7 @@
 """Makes training examples from the corpus of toolboxes.
 
-A toolbox gets further messages from other toolboxes: *guests*, whose tools are added, and
-*strangers*, which none of the toolbox's tools answers.
+A toolbox has its own messages, and two kinds of messages of other toolboxes. The tools of a *guest*
+are added to the toolbox. None of the toolbox's tools answers a *stranger*.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from casewright.stores.progress import progress_bar
 from casewright.tools import NO_EVIDENCE, Parameter, Toolbox, ToolSpec
 from casewright.tools.from_file import toolbox_to_records
 
-#: Maximum number of tools that a guest's record adds.
+#: Maximum number of tools that a guest adds to the toolbox.
 MAX_GUEST_TOOLS = 3
 #: Share of guests whose tools are bare: they declare only their parameters' names and descriptions.
 BARE_SHARE = 0.7
@@ -41,17 +41,17 @@ BARE_SHARE = 0.7
 def guest_queries(
     toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: Random
 ) -> list[AnnotatedQuery]:
-    """Return guests from the other toolboxes; a guest's record adds the tools of its plan."""
-    pool = [(box, query) for box in others for query in box.queries]
-    shuffled_pool = rng.sample(pool, len(pool))
-    guests = (_make_guest(toolbox, box, query, rng) for box, query in shuffled_pool)
+    """Return up to ``count`` guests from the other toolboxes, with the tools that they add."""
+    candidates = [(box, query) for box in others for query in box.queries]
+    shuffled = rng.sample(candidates, len(candidates))
+    guests = (_make_guest(toolbox, box, query, rng) for box, query in shuffled)
     return list(islice(filter(None, guests), count))
 
 
 def stranger_queries(
     toolbox: Toolbox, others: Sequence[CorpusToolbox], count: int, encoder: Encoder, rng: Random
 ) -> list[AnnotatedQuery]:
-    """Return strangers: messages that resemble no tool, with a plan that calls ``no_evidence``."""
+    """Return up to ``count`` strangers, which resemble no tool; their plan is ``no_evidence``."""
     candidates = [
         query
         for box in others
@@ -60,8 +60,9 @@ def stranger_queries(
     ]
     # Some messages resemble a tool, so the sample is larger than the count.
     sample = rng.sample(candidates, min(len(candidates), 3 * count))
-    tools = tool_embeddings(encoder, (tool for tool in toolbox if tool.name != NO_EVIDENCE.name))
-    cosines = unit_embeddings(encoder, [query.query for query in sample]) @ tools.T
+    tools = [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
+    questions = unit_embeddings(encoder, [query.query for query in sample])
+    cosines = questions @ tool_embeddings(encoder, tools).T
     pairs = zip(sample, cosines, strict=True)
     unanswered = [query for query, row in pairs if np.max(row) < NEEDED_TOOL_SIMILARITY]
     plan, label = f"s1 = {NO_EVIDENCE.name}()", NO_EVIDENCE.name
@@ -74,9 +75,10 @@ def stranger_queries(
 def decoy_queries(
     queries: Sequence[AnnotatedQuery], count: int, rng: Random
 ) -> list[AnnotatedQuery]:
-    """Return random messages that need no history, each with another message's history as a decoy.
+    """Return decoys: random messages that need no history, with the history of another message.
 
-    Messages with a context are omitted, since their pronouns could refer to the history.
+    From decoys, a planner learns to ignore an unrelated history. Messages with a context are
+    omitted: a pronoun that refers to the context could also refer to the history.
     """
     histories = [query.record.history for query in queries if query.record.history]
     standalone = [query for query in queries if not (query.record.history or query.record.context)]
@@ -92,15 +94,15 @@ def decoy_queries(
 def _make_guest(
     toolbox: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: Random
 ) -> AnnotatedQuery | None:
-    """Return a message of ``box`` as a guest; ``None`` if its tools cannot be added."""
+    """Return a query of ``box`` as a guest of ``toolbox``; ``None`` if its tools do not fit."""
     names = sorted(set(query.plan.tools))
-    has_known_tool = any(name in toolbox or name == NO_EVIDENCE.name for name in names)
-    parameters = _called_parameters(query.plan)
-    if len(names) > MAX_GUEST_TOOLS or has_known_tool or parameters is None:
+    has_taken_name = any(name in toolbox or name == NO_EVIDENCE.name for name in names)
+    parameter_names = _called_parameters(query.plan)
+    if len(names) > MAX_GUEST_TOOLS or has_taken_name or parameter_names is None:
         return None
     bare = rng.random() < BARE_SHARE
-    tools = [_tool_record(box.toolbox[name], parameters[name], bare=bare) for name in names]
-    if examples := list(_tool_examples(box, parameters, query)):
+    tools = [_tool_record(box.toolbox[name], parameter_names[name], bare=bare) for name in names]
+    if examples := list(_tool_examples(box, parameter_names, query)):
         rng.choice(tools)["example"] = rng.choice(examples)
     record = {
         **_query_record(query, "guest"),
@@ -117,8 +119,8 @@ def _make_guest(
     return guest
 
 
-def _query_record(query: AnnotatedQuery, kind: str) -> dict[str, Any]:
-    id_ = f"{query.record.id}~{kind}"
+def _query_record(query: AnnotatedQuery, id_suffix: str) -> dict[str, Any]:
+    id_ = f"{query.record.id}~{id_suffix}"
     return {"id": id_, "query": query.query, "context": query.record.context}
 
 
@@ -136,7 +138,7 @@ def _called_parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
 
 
 def _tool_record(tool: ToolSpec, parameter_names: frozenset[str], *, bare: bool) -> dict[str, Any]:
-    """Return a tool's record with the named parameters; ``bare`` keeps only their descriptions."""
+    """Return a tool's record with these parameters; if ``bare``, each is only a description."""
     record = next(iter(toolbox_to_records(Toolbox([tool]))))
     record.pop("example", None)
     declared = record["parameters"]
@@ -158,7 +160,7 @@ def _description(parameter: Parameter) -> str:
 def _tool_examples(
     box: CorpusToolbox, parameters: dict[str, frozenset[str]], query: AnnotatedQuery
 ) -> Iterator[dict[str, str]]:
-    """Yield other questions of a toolbox whose plans call only a query's tools, in the same way."""
+    """Yield examples: ``box``'s other questions whose plans use only these tools and parameters."""
     examples = [(tool.example.query, tool.example.plan) for tool in box.toolbox if tool.example]
     examples += [
         (other.query, str(other.plan))
@@ -174,18 +176,18 @@ def _tool_examples(
 class CorpusSettings(Section):
     """``[data.corpus]``: toolboxes of other subjects, in addition to the domain's toolbox.
 
-    All but ``copies`` are numbers of messages for each toolbox.
+    The settings other than ``copies`` are numbers of messages for one toolbox.
 
     Attributes:
         copies: Number of prompts for each message; 0 omits the corpus.
         guests: Messages of other toolboxes, with their tools.
         strangers: Messages of other toolboxes that none of the toolbox's tools answers.
         composed: Messages of the toolbox that are joined into longer messages.
-        decoys: Messages that need no history, but get the history of another message; only for
-            toolboxes with follow-ups.
+        decoys: Messages that need no history, but get the history of another message of the
+            toolbox, if there is one.
         domain_guests: Guests for the domain's toolbox.
         domain_strangers: Strangers for the domain's toolbox.
-        validation: Messages drawn from each toolbox for validation.
+        validation: Messages for validation, from each of the corpus's validation toolboxes.
     """
 
     copies: int = Field(default=0, ge=0, le=1000)
@@ -200,14 +202,14 @@ class CorpusSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class CorpusExamples:
-    """Examples for training and (prompted as in serving) for validation; the manifest's entry."""
+    """Training examples, validation examples (with tools as in serving), and a manifest's entry."""
 
     train: list[TrainingExample]
     validation: list[TrainingExample]
     manifest_entry: dict[str, Any]
 
 
-def domain_queries(
+def added_queries(
     toolbox: Toolbox, settings: CorpusSettings, encoder: Encoder, seed: int
 ) -> list[AnnotatedQuery]:
     """Return guests and strangers for the domain's toolbox."""
@@ -235,7 +237,7 @@ def corpus_examples(
         tevo: TevoSettings,
         ttg: TtgSettings,
     ) -> list[TrainingExample]:
-        # The plan cases of a prompt are other messages of its toolbox.
+        # All messages of the box may be plan cases, also those that are not in ``queries``.
         neighbours = Neighbours([*box.queries, *queries], encoder)
         variation = PromptVariation(box.toolbox, tevo, box.pools, neighbours)
         groups = vary_in_groups(queries, variation, encoder, seed=seed, copies=copies)

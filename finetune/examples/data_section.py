@@ -16,7 +16,7 @@ from casewright.finetune.instructions.mixture import InstructionSettings
 from casewright.finetune.queries.choose import SamplingSettings
 from casewright.finetune.section import RecipeFile, Section
 
-#: The key of the domains' names in pydantic's validation context; ``None`` allows any name.
+#: The key of the known domains in pydantic's validation context; without it, any domain is valid.
 DOMAINS_KEY = "domains"
 
 
@@ -24,19 +24,19 @@ class DataSection(Section):
     """``[data]``: how annotated queries and a toolbox become a training set.
 
     Attributes:
-        domain: The domain with the tools, queries, and their alternative names (``pools``).
+        domain: The domain that has the tools, the queries, and the pools of the tools.
         queries: JSON Lines of annotated queries, instead of the domain's queries.
         toolbox: A JSON file of tools, instead of a domain.
-        pools: A JSON file of alternative names and descriptions, instead of the domain's.
+        pools: A JSON file of alternative names and descriptions of tools, instead of the domain's.
         distractors: A JSON file of tools that ``tevo`` adds and that no plan needs.
         copies: Number of prompts for each query.
-        validation: Share of the queries and of the instructions for validation; similar queries
-            are in the same split.
+        validation: Share of the queries, and of the instructions, that is used for validation.
+            Similar queries are in the same split.
         seed: The seed of all random draws.
-        sampling: The choice of queries.
+        sampling: The method that chooses queries, and their number.
         tevo: The random variation of the prompts' tools (Tool Evolve).
         ttg: The training tasks that are made from each query (Tool-Task Generator).
-        corpus: Toolboxes of other subjects, with messages to them.
+        corpus: Toolboxes of other subjects, with their messages.
         toolsets: Public tool-use sets, for training only.
         instructions: Generic instructions.
     """

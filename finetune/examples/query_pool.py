@@ -1,4 +1,4 @@
-"""The queries of a training set, without test questions, and the split for validation."""
+"""Checks the queries of a training set, omits test questions, and draws validation queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class QueryPool:
-    """Queries for a training set, with unique ids, and the number of omitted test questions."""
+    """Queries for a training set. Their ids are unique; ``excluded_count`` queries were omitted."""
 
     queries: tuple[AnnotatedQuery, ...]
     excluded_count: int
@@ -63,7 +63,7 @@ def query_pool(
 
 
 def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
-    """Return the SHA-256 of the queries' contents; it does not depend on their file's format."""
+    """Return the SHA-256 of the queries' contents, which is independent of a file's format."""
     contents = [
         [
             query.record.model_dump(mode="json"),
@@ -78,10 +78,10 @@ def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
 
 
 def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0) -> frozenset[int]:
-    """Return the indices of items for validation: whole groups, up to a share of all items.
+    """Return the indices of the items for validation: random whole groups.
 
-    ``groups`` holds the group of each item. If every group exceeds the share, the smallest group is
-    drawn. ``InputError`` if all items are in one group.
+    ``groups`` holds the group of each item. The drawn groups have at most ``share`` of all items.
+    If every group has more, the smallest is drawn. ``InputError`` if all items are in one group.
     """
     if share == 0:
         return frozenset()
@@ -105,6 +105,6 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
 
 
 def in_validation(key: str, share: float, *, seed: int = 0) -> bool:
-    """Return True if a key's hash puts the key into the share of all keys for validation."""
+    """Return True if a key is for validation; its hash decides, for about ``share`` of all keys."""
     digest = hashlib.blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") < share * 2**64

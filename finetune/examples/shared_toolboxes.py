@@ -1,7 +1,7 @@
-"""Groups queries that share a drawn toolbox, so that the prompts of a group have the same head.
+"""Groups queries that share a random toolbox, so that a group's prompts begin with the same text.
 
-A toolbox is drawn for the *base queries* (``bases``) of its group: one query, or several queries
-that add tools. The other *members* of the group call only tools of the toolbox, and none of the
+A group's toolbox is drawn for the group's *base queries* (``bases``): one query, or several queries
+that add tools. The other queries, the *members*, call only tools of the toolbox, and none of the
 added tools makes their plans wrong.
 """
 
@@ -21,7 +21,7 @@ from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.tools import tool_from_record
 
-# These cosines were chosen by hand: nearly all conflicting pairs and few random pairs exceed them.
+# These cosines were chosen by hand: nearly all conflicting pairs exceed them, few random pairs do.
 #: Minimum cosine of two tools that may have the same purpose.
 SAME_TOOL_SIMILARITY = 0.35
 #: Minimum cosine of a question and a tool that the question may need.
@@ -31,7 +31,7 @@ SAME_QUESTION_SIMILARITY = 0.25
 
 
 class AddedTools:
-    """The tools that queries add to a toolbox, and the queries whose prompts must not list them.
+    """Finds queries whose prompts must not list a tool that another query adds to the toolbox.
 
     A gold plan is right for the toolbox of its annotation, but may be wrong if another query adds a
     tool. For example, the plan of a question about the basket calls ``customer_support`` only if no
@@ -40,7 +40,7 @@ class AddedTools:
 
     def __init__(self, queries: Sequence[AnnotatedQuery], encoder: Encoder) -> None:
         self._row_of = {query.record.id: row for row, query in enumerate(queries)}
-        adders = [query for query in queries if query.record.tools_extra]
+        adders = [query for query in queries if query.record.tools_extra]  # queries that add tools
         self._column_of = {query.record.id: column for column, query in enumerate(adders)}
         if not adders:
             return
@@ -51,9 +51,9 @@ class AddedTools:
         tools = tool_embeddings(encoder, added_tools)
         names = np.array([tool.name for tool in added_tools])
         same_purpose = (tools @ tools.T >= SAME_TOOL_SIMILARITY) | (names[:, None] == names)
-        adding_questions = questions[[self._row_of[query.record.id] for query in adders]]
+        adder_questions = questions[[self._row_of[query.record.id] for query in adders]]
         # (queries, adders): True if the query may need a tool of the adder.
-        self._conflicts = questions @ adding_questions.T >= SAME_QUESTION_SIMILARITY
+        self._conflicts = questions @ adder_questions.T >= SAME_QUESTION_SIMILARITY
         self._have_similar_tools = np.zeros((len(adders), len(adders)), bool)
         for tool_index, adder in enumerate(adder_of_tool):
             self._conflicts[:, adder] |= questions @ tools[tool_index] >= NEEDED_TOOL_SIMILARITY
@@ -68,8 +68,8 @@ class AddedTools:
     def may_become_base(self, query: AnnotatedQuery, bases: Sequence[AnnotatedQuery]) -> bool:
         """Return True if a query that adds tools may become one of the base queries.
 
-        The tools of two base queries must have different purposes, and no base query may need the
-        tools of another one.
+        The tools of two base queries must have different purposes, and a base query must not need
+        the tools of another one.
         """
         column = self._column_of[query.record.id]
         return self.needs_no_tool_of(query, bases) and all(
@@ -79,8 +79,8 @@ class AddedTools:
         )
 
 
-#: Maximum number of queries that add tools to one toolbox. If each of these queries had its own
-#: toolbox, few prompts would list only the domain's tools.
+#: Maximum number of queries that add tools to one toolbox. These queries share toolboxes, since
+#: otherwise few prompts would list only the domain's tools.
 MAX_BASES = 4
 
 
@@ -94,8 +94,8 @@ def vary_in_groups(
 ) -> Iterator[tuple[int, list[tevo.VariedQuery], random.Random]]:
     """Yield each group: the copy's number, the queries with varied prompts, the random generator.
 
-    A copy is a pass over all queries, with one prompt for each. The draw depends on the seed and
-    the queries, not on their order. The encoder is used only if queries share toolboxes.
+    A copy is a pass over all queries, with one prompt for each. The result depends on the seed and
+    the queries, not on the queries' order. The encoder is used only if queries share toolboxes.
     """
     queues = _Queues(queries, variation, encoder)
     for copy in range(1, copies + 1):
@@ -133,27 +133,28 @@ class _Queues:
         self._others = deque(query for query in shuffled if not query.record.tools_extra)
 
     def take_base_queries(self) -> list[AnnotatedQuery]:
-        """Remove and return the base queries of the next toolbox; an empty list if none is left."""
-        limit = min(MAX_BASES, self._group_size)
+        """Remove and return the base queries of the next toolbox; empty if no query is left."""
+        base_limit = min(MAX_BASES, self._group_size)
         remaining = len(self._adders) + len(self._others)
         toolbox_count = max(1, math.ceil(remaining / self._group_size))
-        # This probability of an adder empties both queues at about the same time.
-        probability = math.ceil(len(self._adders) / limit) / toolbox_count
-        if not self._adders or (self._others and self._rng.random() >= probability):
+        # With this probability of taking adders, both queues become empty at about the same time.
+        adder_probability = math.ceil(len(self._adders) / base_limit) / toolbox_count
+        if not self._adders or (self._others and self._rng.random() >= adder_probability):
             return [self._others.popleft()] if self._others else []
         bases = [self._adders.popleft()]
 
-        def may_be_added(query: AnnotatedQuery) -> bool:
+        def may_join(query: AnnotatedQuery) -> bool:
+            # A query that removes tools must be the only base query.
             removed = query.record.tools_removed or bases[0].record.tools_removed
             return not removed and self._added_tools.may_become_base(query, bases)
 
-        _move_fitting(self._adders, bases, limit, may_be_added)
+        _move_fitting(self._adders, bases, base_limit, may_join)
         return bases
 
     def take_members(
         self, bases: Sequence[AnnotatedQuery], drawn: tevo.DrawnToolbox
     ) -> list[AnnotatedQuery]:
-        """Remove and return the first queries whose plans are right for the drawn toolbox."""
+        """Remove and return queries for the rest of a group; the toolbox suits their plans."""
         members: list[AnnotatedQuery] = []
         tools = set(drawn.toolbox.names)
 
@@ -172,7 +173,7 @@ def _move_fitting(
     limit: int,
     fits: Callable[[AnnotatedQuery], bool],
 ) -> None:
-    """Move the first fitting queries of a queue to ``taken``, until ``taken`` holds ``limit``."""
+    """Move the first fitting queries of a queue to ``taken``, until it has ``limit`` queries."""
     skipped: list[AnnotatedQuery] = []
     while queue and len(taken) < limit:
         query = queue.popleft()

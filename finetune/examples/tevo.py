@@ -1,8 +1,8 @@
 """Tool Evolve (TEvo): random variations of the tools in a query's planning prompt.
 
 As in REAPER (Joshi et al. 2024, section on Tool Evolve), a prompt lists the needed tools and a
-random subset of the other tools, with names and descriptions from a pool, and sampled examples. The
-gold plan uses the names in the prompt, so it is valid for this prompt.
+random subset of the other tools. Names and descriptions are drawn from pools, and examples from
+other queries. The gold plan is valid for the prompt, since it uses the names in the prompt.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec, tool_f
 
 
 class TevoSettings(Section):
-    """Variation of the prompt that serving renders; a share is a probability.
+    """The random variation of the planner's prompt; each share is a probability.
 
     Attributes:
-        enabled: If false, only the plan cases in the prompt's tail vary.
+        enabled: If false, only the plan cases vary.
         unchanged: Share of prompts with the toolbox as in serving.
         drop_tools: Share of changed prompts that have only a random subset of the unneeded tools.
         rename_tools: Share of tools with another name.
         rename_parameters: Share of parameters with another name.
-        rename_results: Share of result fields with another name, which is the same in all tools.
+        rename_results: Share of result fields with another name, if possible the same in all tools.
         reword: Share of descriptions that are replaced by others from the pool.
-        examples: Share of tools whose example is a sampled query, instead of the tool's own one.
+        examples: Share of tools whose example is a sampled query instead of the tool's own example.
         no_example: Share of tools without an example.
         distractors: Maximum number of added tools that no plan needs.
-        shots: Maximum number (0 to 64) of plan cases in the tail; the number is random.
+        shots: Maximum number (0 to 64) of plan cases; each prompt has a random number.
         random_shots: Share of plan cases that are random queries instead of similar ones.
-        queries_per_toolbox: Maximum number of queries that share one toolbox and its prompt head.
-            A training with ``shared_heads`` computes the head once for these queries.
+        queries_per_toolbox: Maximum number of queries that share one toolbox. Their prompts share
+            the head (role and tools), which a training with ``shared_heads`` computes only once.
     """
 
     enabled: bool = True
@@ -77,7 +77,7 @@ class PromptVariation:
 
 @dataclass(frozen=True, slots=True)
 class ToolNames:
-    """The new name of a tool, and the new names of parameters and result fields by old names."""
+    """The new name of a tool; the new names of parameters and of results, by their old names."""
 
     new_name: str
     new_parameters: Mapping[str, str] = field(default_factory=dict)
@@ -132,10 +132,11 @@ def draw_renaming(
     *,
     fixed: Collection[str] = (),
 ) -> Renaming:
-    """Draw names for a prompt's tools; two tools, or two parts of one tool, never share a name.
+    """Draw unique names for a prompt's tools, and for each tool's parameters and result fields.
 
     A result field of several tools gets the same name in all of them, if their pools share a name
-    for it. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.
+    for it. In a tool of ``fixed``, only parameters and result fields are renamed; in a tool without
+    a pool, nothing.
     """
     taken_keys = {key_of(tool.name) for tool in tools}
     result_names = _draw_result_names(tools, pools, settings.rename_results, rng)
@@ -174,9 +175,10 @@ def _draw_result_names(
         first, *others = alternatives.values()
         common = [name for name in first if all(name in names for names in others)]
         # All tools get the same name if their pools have one in common, else each gets its own.
-        shared = [(list(alternatives), common)] if common else []
-        single = [([tool_name], [*names]) for tool_name, names in alternatives.items()]
-        for group, names in shared or single:
+        groups = [(list(alternatives), common)]
+        if not common:
+            groups = [([tool_name], [*names]) for tool_name, names in alternatives.items()]
+        for group, names in groups:
             if name := _draw_name(names, set().union(*(taken_keys[tool] for tool in group)), rng):
                 for tool_name in group:
                     new_names[tool_name][result] = name
@@ -194,7 +196,7 @@ def _draw_name(names: Sequence[str], taken_keys: set[str], rng: Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A toolbox with original names and its renaming; it is as in serving unless ``is_changed``."""
+    """A toolbox with original names, and its renaming; both as in serving unless ``is_changed``."""
 
     toolbox: Toolbox
     renaming: Renaming
@@ -207,7 +209,7 @@ def draw_toolbox(
     """Return a random toolbox for base queries (at least one), with all tools that they call.
 
     The first query's record adds and removes tools; the other queries' records only add tools.
-    ``InputError`` if the first request is not valid, ``ToolError`` if different tools share a name.
+    ``InputError`` if the first record is not valid, ``ToolError`` if different tools share a name.
     """
     settings = variation.settings
     box = bases[0].record.request(variation.toolbox).toolbox
@@ -223,7 +225,7 @@ def draw_toolbox(
     tools += rng.sample(unused, rng.randint(0, min(settings.distractors, len(unused))))
     rng.shuffle(tools)
     tools.append(box[NO_EVIDENCE.name])  # in serving, this tool is last, too
-    # A tool keeps its name if a description names it, because the description does not change.
+    # A tool that a description names keeps its name, since renaming does not change descriptions.
     fixed = {name for tool in tools for name in _mentioned_tools(tool, box.names)}
     renaming = draw_renaming(tools, variation.pools, settings, rng, fixed=fixed)
     return DrawnToolbox(Toolbox(tools), renaming, is_changed=True)
@@ -237,12 +239,12 @@ def _draw_subset(
     others = [name for name in toolbox.names if name not in needed]
     if rng.random() < settings.drop_tools:
         others = rng.sample(others, rng.randint(0, len(others)))
-    names, missing = set[str](), {*needed, *others}
+    included, missing = set[str](), {*needed, *others}
     # If a tool is included, the tools that its descriptions name are included, too.
     while missing:
-        names |= missing
-        tools = [tool for tool in toolbox if tool.name in names]
-        missing = {name for tool in tools for name in _mentioned_tools(tool, toolbox.names)} - names
+        included |= missing
+        tools = [tool for tool in toolbox if tool.name in included]
+        missing = {n for tool in tools for n in _mentioned_tools(tool, toolbox.names)} - included
     return [tool for tool in tools if tool.name != NO_EVIDENCE.name]
 
 
@@ -255,7 +257,7 @@ def _mentioned_tools(tool: ToolSpec, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class VariedQuery:
-    """A query with its varied request; its plan and plan cases use the request's names."""
+    """A query and its varied request; the plan and the plan cases use the request's names."""
 
     query: AnnotatedQuery
     request: PlanRequest
@@ -268,8 +270,8 @@ def vary_prompts(
 ) -> list[VariedQuery]:
     """Return queries with varied prompts, which share one toolbox and so one prompt head.
 
-    ``drawn`` has all tools that the queries' plans need. No tool's example has a question of these
-    queries; if an example is sampled, its question is not that of a plan case either.
+    ``drawn`` has all tools that the queries' plans need. No question of these queries is in a
+    tool's example, and no question of a plan case is in a sampled example.
     """
     settings, neighbours = variation.settings, variation.neighbours
     requests = [
@@ -337,7 +339,7 @@ def _draw_example(
     excluded: Container[str],
     rng: Random,
 ) -> tuple[str, Plan] | None:
-    """Return the question and plan of a tool's example: its own example, or a sampled query.
+    """Return the question and plan of a tool's own example or of a sampled query, or ``None``.
 
     If ``drawn`` is not changed, no query is sampled. A tool's own example is dropped if its
     question is in ``question_keys``; a query whose question is in ``excluded`` is not sampled.
@@ -361,7 +363,7 @@ def _draw_example(
 
 @lru_cache(maxsize=1024)
 def example_plan(example: ToolExample) -> Plan | None:
-    """Return the plan of a tool's example; ``None`` if the text is no plan."""
+    """Return the plan of a tool's example; ``None`` if the plan's text cannot be parsed."""
     try:
         return parse_plan(example.plan)
     except PlanError:

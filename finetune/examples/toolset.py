@@ -45,7 +45,7 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 
 def _absolute_path(path: str, info: ValidationInfo) -> str:
-    """Return a recipe's path to a set as an absolute path; without a recipe, return it as it is."""
+    """Return the absolute path of a recipe's set; without a recipe, return ``path`` unchanged."""
     if info.context is None or not path:
         return path
     resolved, set_reader = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
@@ -57,6 +57,7 @@ def _absolute_path(path: str, info: ValidationInfo) -> str:
     return str(resolved)
 
 
+#: The path of a tool-use set; validation makes the path absolute.
 SourcePath = Annotated[str, AfterValidator(_absolute_path)]
 
 
@@ -64,12 +65,12 @@ class ToolsetSource(Section):
     """A public tool-use set.
 
     Attributes:
-        reader: A key of ``READERS``.
+        reader: The set's reader, a key of ``READERS``.
         path: The set's file or folder.
-        limit: Maximum number of queries, drawn by the seed.
+        limit: Maximum number of queries; the seed decides which queries are used.
         copies: Number of prompts for each query, each with a newly drawn toolbox.
-        measuring: The file or folder of a test set for the same reader; its questions and tools
-            are omitted.
+        measuring: The file or folder of a test set for the same reader, or an empty text. The test
+            set's questions and tools are omitted.
     """
 
     reader: str
@@ -87,7 +88,7 @@ class ToolsetSource(Section):
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """The queries and the tools of a set; a tool's name is unique in the whole set.
+    """The queries and the tools of a tool-use set; a tool's name is unique in the whole set.
 
     ``listed_tools`` maps a query's id to the names of the tools that the set lists for it.
     """
@@ -108,18 +109,18 @@ class Toolset:
     ) -> Self:
         """Read a set; refuse queries whose question is in ``test_question_keys`` or ``seen_keys``.
 
-        Both hold values of ``question_key``; the read queries' keys are added to ``seen_keys``.
+        Both hold results of ``question_key``; the read queries' keys are added to ``seen_keys``.
         ``refused`` counts the refused queries by reason. Tools of ``source.measuring`` are omitted.
         ``InputError`` if the set cannot be read, or has no usable query.
         """
         records = tool_queries(source.reader, Path(source.path), refused)
         test_set = tool_queries(source.reader, Path(source.measuring)) if source.measuring else []
         test_keys = {*test_question_keys, *(question_key(query.query) for query, _ in test_set)}
-        test_tools = {name for _, toolbox in test_set for name in _names_of(toolbox)}
+        test_tools = {name for _, toolbox in test_set for name in _real_tool_names(toolbox)}
         tools: dict[str, ToolSpec] = {}
         usable: list[tuple[AnnotatedQuery, list[str]]] = []
         for query, toolbox in records:
-            listed = [name for name in _names_of(toolbox) if name not in test_tools]
+            listed = [name for name in _real_tool_names(toolbox) if name not in test_tools]
             key, reason = question_key(query.query), ""
             if not test_tools.isdisjoint(query.plan.tools):
                 reason = "a call of a test set's tool"
@@ -128,7 +129,7 @@ class Toolset:
             elif key in seen_keys:
                 reason = "a repeated question"
             elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in listed):
-                # Sampled queries are found by the names of tools, so a name must mean one tool.
+                # Tools' examples are found by the names of tools, so a name must mean one tool.
                 reason = "a tool with the name of a different tool"
             if reason:
                 refused[f"{source.reader}: {reason}"] += 1
@@ -137,9 +138,9 @@ class Toolset:
             tools |= {name: toolbox[name] for name in listed}
             usable.append((query, listed))
         if not usable:
-            counts = "".join(f": {n:,} refused, {reason}" for reason, n in refused.most_common(1))
+            refusal = "".join(f": {n:,} refused, {why}" for why, n in refused.most_common(1))
             raise InputError(
-                f"{source.path} has no query to plan for{counts}. Give another set, or remove it "
+                f"{source.path} has no query to plan for{refusal}. Give another set, or remove it "
                 "from data.toolsets."
             )
         if source.limit is not None and source.limit < len(usable):
@@ -148,21 +149,21 @@ class Toolset:
         return cls(source.reader, tuple(query for query, _ in usable), listed_tools, tools)
 
 
-def _names_of(toolbox: Toolbox) -> list[str]:
+def _real_tool_names(toolbox: Toolbox) -> list[str]:
     return [name for name in toolbox.names if name != NO_EVIDENCE.name]
 
 
 #: Maximum number of tools of a toolbox besides ``no_evidence``, unless a query needs more.
 MAX_TOOLS = 8
-#: Maximum number of waiting queries that are tried for a group as queries that add tools.
+#: Maximum number of waiting queries that ``_add_with_new_tools`` tries for one group.
 MAX_TRIED_QUERIES = 64
 
 
 class ToolsetGroups:
-    """Draws groups of at most ``group_size`` queries of a set, each with one toolbox.
+    """Draws groups of at most ``group_size`` queries of a set; a group shares one toolbox.
 
-    A tool is a *rival* of a query if the query does not list it, and it is similar to the question
-    or to a tool that the query's plan calls. A group's toolbox has no rival of the group's queries.
+    A *rival* of a query is a tool that the query does not list, but that is similar to the question
+    or to a tool of the query's plan. A group's toolbox has no rival of the group's queries.
     """
 
     def __init__(self, toolset: Toolset, encoder: Encoder, group_size: int) -> None:
@@ -175,7 +176,7 @@ class ToolsetGroups:
         self._question_rows = {id_: row for row, id_ in enumerate(self._needed_tools)}
         if group_size > 1:
             self._tool_vectors = tool_embeddings(encoder, toolset.tools.values())
-            self._questions = unit_embeddings(encoder, [query.query for query in toolset.queries])
+            self._question_vectors = unit_embeddings(encoder, [q.query for q in toolset.queries])
 
     def draw_groups(self, rng: random.Random) -> Iterator[tuple[list[AnnotatedQuery], Toolbox]]:
         """Yield groups of queries with their toolboxes; each query is in exactly one group."""
@@ -185,11 +186,11 @@ class ToolsetGroups:
         for id_ in waiting:
             ids_by_need[self._needed_tools[id_]].append(id_)
         while waiting:
-            first_id, *others = islice(waiting, 1 + MAX_TRIED_QUERIES)
+            first_id, *candidates = islice(waiting, 1 + MAX_TRIED_QUERIES)
             tools = self._draw_tools(first_id, rng)
             members = [first_id]
             if self._group_size > 1:
-                self._add_with_new_tools(members, tools, others)
+                self._add_with_new_tools(members, tools, candidates)
                 self._add_without_new_tools(members, tools, ids_by_need, waiting)
             group = [waiting.pop(id_) for id_ in members]
             yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
@@ -227,7 +228,7 @@ class ToolsetGroups:
         ids_by_need: dict[frozenset[str], list[str]],
         waiting: dict[str, AnnotatedQuery],
     ) -> None:
-        """Add queries that need no further tools, in turn from each set of needed tools."""
+        """Add queries that need no further tools; take turns among the sets of needed tools."""
         needs = [need for need in ids_by_need if need <= set(tools)]
 
         def is_usable(id_: str) -> bool:
@@ -243,12 +244,13 @@ class ToolsetGroups:
             ids_by_need[need] = [id_ for id_ in ids_by_need[need] if id_ in remaining]
 
     def _has_no_rival(self, id_: str, tools: Sequence[str]) -> bool:
-        """Return True if no unlisted tool is similar to the question or to a needed tool."""
+        """Return True if none of the tools is a rival of the query ``id_``."""
         other_tools = [tool for tool in tools if tool not in self._set.listed_tools[id_]]
         if not other_tools:
             return True
         vectors = self._tool_vectors[[self._tool_rows[tool] for tool in other_tools]]
-        if np.any(vectors @ self._questions[self._question_rows[id_]] >= NEEDED_TOOL_SIMILARITY):
+        question = self._question_vectors[self._question_rows[id_]]
+        if np.any(vectors @ question >= NEEDED_TOOL_SIMILARITY):
             return False
         needed = [self._tool_rows[tool] for tool in self._needed_tools[id_]]
         return not np.any(vectors @ self._tool_vectors[needed].T >= SAME_TOOL_SIMILARITY)
@@ -266,7 +268,7 @@ def toolset_examples(
     """Return the examples of all sets, and each set's entry in the manifest.
 
     TEvo varies only the plan cases and the tools' examples, which are queries of the same set.
-    ``test_question_keys`` are the ``question_key`` of test questions, which are refused.
+    A query is refused if its ``question_key`` is in ``test_question_keys``.
     ``InputError`` if a set cannot be read, or has no usable query.
     """
 
@@ -277,14 +279,14 @@ def toolset_examples(
         with progress_bar(f"Making examples of {toolset.name}", count) as advance:
             for copy in range(1, copies + 1):
                 for queries, toolbox in groups.draw_groups(rng):
-                    # Only a ``is_changed`` toolbox may show queries as its tools' examples.
+                    # Queries become tools' examples only if the toolbox is ``is_changed``.
                     drawn = DrawnToolbox(toolbox, Renaming(), is_changed=tevo.enabled)
                     variation = PromptVariation(toolbox, tevo, neighbours=neighbours)
                     for varied in vary_prompts(queries, drawn, variation, rng):
                         yield from task_examples(varied, ttg, rng, copy)
                     advance(len(queries))
 
-    examples_of_all: list[TrainingExample] = []
+    all_examples: list[TrainingExample] = []
     entries = []
     seen_keys: set[str] = set()
     for number, source in enumerate(sources):
@@ -292,10 +294,10 @@ def toolset_examples(
         refused: Counter[str] = Counter()
         toolset = Toolset.read(source, test_question_keys, seen_keys, rng, refused)
         examples = without_duplicates(examples_of(toolset, source.copies, rng))
-        examples_of_all += examples
+        all_examples += examples
         set_reader = READERS[source.reader]
-        # The set does not contaminate its test set, whose questions and tools are omitted.
-        exception = f" except {Path(source.measuring).name}" if source.measuring else ""
+        # A test set in ``measuring`` can still be used to test: its items were not trained on.
+        except_test_set = f" except {Path(source.measuring).name}" if source.measuring else ""
         entries.append(
             {
                 "reader": source.reader,
@@ -304,8 +306,8 @@ def toolset_examples(
                 "examples": len(examples),
                 "origin": set_reader.origin,
                 "licence": set_reader.licence,
-                "contaminates": [name + exception for name in set_reader.contaminates],
+                "contaminates": [name + except_test_set for name in set_reader.contaminates],
                 "refused": dict(sorted(refused.items())),
             }
         )
-    return examples_of_all, entries
+    return all_examples, entries

@@ -26,7 +26,7 @@ _ADVICE = "Make the set again: casewright finetune data"
 
 @dataclass(frozen=True, slots=True)
 class TrainingSet:
-    """Examples for training and for validation, in the order of their files, with a manifest."""
+    """Training and validation examples, in the order of the files' lines, and a manifest."""
 
     train: tuple[TrainingExample, ...]
     validation: tuple[TrainingExample, ...]
@@ -56,7 +56,7 @@ def check_target(folder: Path, *, force: bool = False) -> None:
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
         raise InputError(f"{folder} cannot be written: {existing} is a file. Give another folder.")
-    # A set is first written to a temporary folder beside its folder.
+    # A set is first written to a temporary folder in ``parent``.
     parent = folder.absolute().parent if existing == folder.absolute() else existing
     if not os.access(parent, os.W_OK | os.X_OK):
         raise InputError(f"{folder} cannot be written: you may not write to {parent}.")
@@ -73,7 +73,7 @@ def check_target(folder: Path, *, force: bool = False) -> None:
         )
 
 
-def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) -> None:
+def write_training_set(new_set: TrainingSet, folder: Path, *, force: bool = False) -> None:
     """Write a set completely or not at all, to a folder that ``check_target`` allows."""
     check_target(folder, force=force)
     parent = folder.absolute().parent
@@ -85,10 +85,10 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
             # A subfolder becomes the set's folder, since no other user may read the temporary one.
             new_folder, old_folder = Path(temporary, "new"), Path(temporary, "old")
             new_folder.mkdir()
-            for name, examples in ((TRAIN, data.train), (VALIDATION, data.validation)):
+            for name, examples in ((TRAIN, new_set.train), (VALIDATION, new_set.validation)):
                 with (new_folder / name).open("w", encoding="utf-8", newline="\n") as file:
                     file.writelines(_json_lines(examples))
-            (new_folder / MANIFEST).write_text(manifest_text(data.manifest), encoding="utf-8")
+            (new_folder / MANIFEST).write_text(manifest_text(new_set.manifest), encoding="utf-8")
             if folder.exists():
                 folder.replace(old_folder)
             try:
@@ -138,7 +138,7 @@ def manifest_text(manifest: Mapping[str, Any]) -> str:
 
 
 def manifest_hash(manifest: Mapping[str, Any]) -> str:
-    """Return a hash of the manifest and so of the whole set, 16 hexadecimal digits."""
+    """Return 16 hexadecimal digits of a hash of the manifest, and so of the whole set."""
     return hashlib.sha256(manifest_text(manifest).encode()).hexdigest()[:16]
 
 
@@ -161,12 +161,12 @@ def _json_lines(examples: Iterable[TrainingExample]) -> Iterator[str]:
         yield line + "\n"
 
 
-def _read_examples(file: Path, digest: str) -> tuple[TrainingExample, ...]:
+def _read_examples(file: Path, expected_hash: str) -> tuple[TrainingExample, ...]:
     try:
         data = file.read_bytes()
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}. {_ADVICE}.") from error
-    if hashlib.sha256(data).hexdigest() != digest:
+    if hashlib.sha256(data).hexdigest() != expected_hash:
         raise InputError(
             f"{file} is not the file that was written: its SHA-256 is not the manifest's. "
             f"{_ADVICE}."

@@ -1,8 +1,8 @@
 """Tool-Task Generator (TTG): training tasks about a query's plan, in addition to planning.
 
 The tasks are those of REAPER (Joshi et al. 2024, section on the Tool-Task Generator). The answer of
-most tasks is the complete plan. Prompts of these tasks begin with the planner's role, as in
-planning, and have an instruction in the tail.
+most tasks is the complete plan. The prompts of such tasks begin with the planner's role, like
+planning prompts, and have an instruction after the tools.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ PromptAndAnswer = tuple[Prompt, str]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A query as TEvo varied it, and the planner's prompt for it without plan cases."""
+    """The subject of tasks: a varied query, and its planning prompt without plan cases."""
 
     varied: VariedQuery
     prompt: Prompt
 
     def plan_task(self, instruction: str, material: str) -> PromptAndAnswer:
-        """Return a task whose answer is the plan; both texts are in the tail of its prompt."""
+        """Return a task whose answer is the plan; the two texts begin the prompt's tail."""
         return _with_instruction(self.prompt, instruction, material), str(self.varied.plan)
 
     def with_role(self, role: str, *parts: str) -> Prompt:
-        """Return a prompt with another role and these parts; the context follows the first part."""
+        """Return a prompt with another role. In the tail, the context follows the first part."""
         # The context is a line of JSON before the question.
         context, separator, _ = self.prompt.tail.partition("\nQuestion: ")
         tail = [parts[0], *([context] if separator and context else []), *parts[1:]]
@@ -61,7 +61,7 @@ WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 MASKS = ("[MASK]", "___", "<missing>", "???")
 
 
-# Successive queries have the same toolbox, which is immutable and hashed by identity.
+# Cached: successive queries often share a toolbox, which is immutable and hashed by identity.
 @lru_cache(maxsize=16)
 def _shared_head(toolbox: Toolbox, role: str = ROLE) -> str:
     return render_head(toolbox, role)
@@ -72,7 +72,7 @@ def _with_instruction(prompt: Prompt, *parts: str) -> Prompt:
 
 
 def query_from_plan(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Return the task to write the query from the plan; the answer is the annotated question.
+    """Return the task to write the query from the plan; the answer is the query's question.
 
     Many questions have the same plan, so the prompt quotes the plan's literals that are copied
     from the question. The task does not apply to a plan without such literals.
@@ -119,7 +119,7 @@ def fill_step(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
 
 
 def fill_parameters(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
-    """Return the task to fill masked arguments; all masked values of a parameter are equal."""
+    """Return the task to fill masked arguments; of one parameter, only equal values are masked."""
     plan = subject.varied.plan
     arguments = [
         (number, step.tool, name, value)
@@ -171,8 +171,9 @@ def _run_order(plan: Plan, listing: Sequence[int]) -> list[int]:
 
 
 def _draw_listing(plan: Plan, rng: random.Random) -> list[int] | None:
-    """Return a permutation of the steps with the plan's run order; ``None`` if there is none."""
-    steps = list(range(len(plan.steps)))  # indices from 0; references count from 1
+    """Return shuffled step indices whose run order is the plan's order; ``None`` if impossible."""
+    steps = list(range(len(plan.steps)))
+    # References count from 1, so ``n`` is the number of the step before the one with index ``n``.
     needs_previous = [n for n in steps[1:] if n in {r.step for r in plan.steps[n].references()}]
     if not needs_previous or len(steps) > len(ascii_uppercase):
         return None
@@ -180,7 +181,7 @@ def _draw_listing(plan: Plan, rng: random.Random) -> list[int] | None:
         listing = rng.sample(steps, len(steps))
         if listing != steps and _run_order(plan, listing) == steps:
             return listing
-    # Swapping these two steps keeps the run order, since the later one needs the earlier one.
+    # Swap two successive steps of which the later needs the earlier, so the run order stays.
     later = rng.choice(needs_previous)
     steps[later - 1], steps[later] = later, later - 1
     return steps
@@ -210,9 +211,9 @@ UNNEEDED_TOOL_SHARE = 0.4
 def provided_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | None:
     """Return the task to plan with only the provided tools; a needed tool may be missing.
 
-    Either the toolbox lacks one tool, or an instruction allows only all other tools. The answer is
-    the plan of the sub-queries that do not call this tool, or ``no_evidence`` if all call it.
-    The task does not apply to a plan without tools, nor to a query that accepts other tools.
+    Either the toolbox lacks one tool, or an instruction allows all tools but one. The answer is the
+    plan of the sub-queries that do not call this tool, or ``no_evidence`` if all call it. The task
+    does not apply to a plan without tools, nor to a query for which other tools are right, too.
     """
     varied = subject.varied
     toolbox, plan = varied.request.toolbox, varied.plan
@@ -220,8 +221,8 @@ def provided_tools(subject: Subject, rng: random.Random) -> PromptAndAnswer | No
     if not needed or varied.query.accept:
         return None
     others = [name for name in toolbox.names if name not in {*needed, NO_EVIDENCE.name}]
-    all_provided = bool(others) and rng.random() < UNNEEDED_TOOL_SHARE
-    removed = rng.choice(others if all_provided else needed)
+    is_unneeded = bool(others) and rng.random() < UNNEEDED_TOOL_SHARE
+    removed = rng.choice(others if is_unneeded else needed)
     if rng.random() < 0.5:
         allowed = ", ".join(name for name in toolbox.names if name != removed)
         instruction, prompt = rng.choice(WORDINGS["allowed"]).format(tools=allowed), subject.prompt
@@ -237,12 +238,12 @@ def _plan_without(plan: Plan, tool: str) -> Plan | None:
     referred = {ref.step for step in plan.steps for ref in step.references()}
     last_steps = set(range(1, len(plan.steps) + 1)) - referred
     sub_queries = [with_dependencies(plan, last) for last in last_steps]
-    usable = [steps for steps in sub_queries if all(plan.steps[n - 1].tool != tool for n in steps)]
-    return sub_plan(plan, set().union(*usable))[0] if usable else None
+    kept = [steps for steps in sub_queries if all(plan.steps[n - 1].tool != tool for n in steps)]
+    return sub_plan(plan, set().union(*kept))[0] if kept else None
 
 
 def _without_tool(toolbox: Toolbox, removed: str) -> Toolbox:
-    """Return the toolbox without a tool and without the examples that call it."""
+    """Return the toolbox without a tool and without the examples whose plans call the tool."""
     tools = []
     for tool in toolbox:
         plan = None if tool.example is None else example_plan(tool.example)
@@ -262,7 +263,7 @@ TaskName = Literal[
     "provided_tools",
 ]
 TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
-#: The seven tasks of the paper, in its order.
+#: The seven tasks of the paper, in the paper's order.
 TASKS: Mapping[TaskName, Task] = {
     "query_from_plan": query_from_plan,
     "complete_plan": complete_plan,
@@ -278,9 +279,9 @@ class TtgSettings(Section):
     """The tasks that are made from a query.
 
     Attributes:
-        tasks_per_query: Number of tasks including planning, as in the paper's Table 3. With 0, the
-            set has only general instructions. With 1, planning is the only task. With 1.25, one
-            query in four has a second task. A query has fewer tasks if fewer apply.
+        tasks_per_query: Number of tasks of each query including planning, as in the paper's Table
+            3. With 0, the set has only generic instructions. With 1, planning is the only task.
+            With 1.25, one query in four has a second task. A query has fewer tasks if fewer apply.
         tasks: The tasks, other than planning, from which the tasks of a query are drawn.
     """
 

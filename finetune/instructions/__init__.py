@@ -1,4 +1,4 @@
-"""Generic instructions for training, and their evolution: constraints are added to them.
+"""Generic instructions for training, of which some are *evolved*: they get constraints.
 
 REAPER (Joshi et al. 2024, section 4.2.4) mixes generic instructions among the plans, so that a
 planner does not forget how to follow instructions.

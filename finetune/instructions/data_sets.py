@@ -1,4 +1,4 @@
-"""Reads instructions with their answers from data sets, with the library ``datasets``."""
+"""Reads instructions and their answers from data sets with the library ``datasets``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Literal
 from casewright.errors import DependencyError, InputError, one_line
 from casewright.finetune.instructions.instruction import Instruction
 
-#: Kinds of columns; ``input`` is a text to which the instruction in ``prompt`` applies.
+#: Kinds of columns: ``messages`` has dialogues; ``input`` has texts to which ``prompt`` applies.
 ColumnKind = Literal["prompt", "input", "answer", "messages"]
-#: Usual names of prompt columns, and of their answer columns in order of preference.
-_ANSWER_NAMES = {
+#: Usual names of a prompt column, each with names of its answer column in order of preference.
+_ANSWERS_BY_PROMPT = {
     "instruction": ("output", "response", "answer"),  # Alpaca's name is output, Dolly's is response
     "prompt": ("completion", "response"),  # TRL's name is completion
     "question": ("answer", "response"),
@@ -24,7 +24,7 @@ _INPUT_NAMES = ("input", "context")
 _DIALOGUE_NAMES = ("messages", "conversations", "conversation")
 _PROMPT_ROLES = ("system", "user", "human", "prompter")
 _MODEL_ROLES = ("assistant", "gpt", "model")
-#: The names of the library's builders, by the endings of files.
+#: The library's builder (file format) for each ending of a file's name.
 BUILDERS = {".jsonl": "json", **{f".{name}": name for name in ("json", "parquet", "csv", "arrow")}}
 
 
@@ -33,8 +33,8 @@ def columns_of(
 ) -> Mapping[ColumnKind, str]:
     """Return column names by kind: ``prompt``, ``answer``, optionally ``input``; or ``messages``.
 
-    ``names`` has all columns of the data set. ``columns`` is the recipe's choice; if it is
-    empty, the columns are found by their usual names. ``InputError`` if the data set lacks a chosen
+    ``names`` has the names of all columns. ``columns`` is the recipe's choice; if there is none,
+    the columns are found by their usual names. ``InputError`` if the data set lacks a chosen
     column, or its columns have no usual names.
     """
     if columns:
@@ -48,7 +48,7 @@ def columns_of(
     for name in _DIALOGUE_NAMES:
         if name in names:
             return {"messages": name}
-    for prompt, answers in _ANSWER_NAMES.items():
+    for prompt, answers in _ANSWERS_BY_PROMPT.items():
         if prompt in names and (answer := next((a for a in answers if a in names), None)):
             inputs = [n for n in _INPUT_NAMES if n in names and n not in (prompt, answer)]
             return {"prompt": prompt, "answer": answer, **({"input": inputs[0]} if inputs else {})}
@@ -100,17 +100,17 @@ def read_data_set(
     split: str = "train",
     columns: Mapping[ColumnKind, str] | None = None,
 ) -> Iterator[Instruction]:
-    """Yield the rows of a data set as a stream; no code of its repository is run.
+    """Yield the instructions of a data set as a stream; no code of the data set is run.
 
     Args:
-        path: A name on the hub such as ``tatsu-lab/alpaca``, a folder, or a file of JSON Lines,
-            JSON, Parquet, CSV or Arrow.
-        refuse: Called with the reason for each row without prompt or answer.
-        columns: See ``columns_of``.
+        path: A name on the Hugging Face hub such as ``tatsu-lab/alpaca``, a folder, or a file of
+            JSON Lines, JSON, Parquet, CSV or Arrow.
+        refuse: Called for each row without prompt or answer, with the reason.
+        columns: The columns' names by kind; by default, ``columns_of`` finds them.
 
     Raises:
         InputError: The data set cannot be found or read, or lacks the columns.
-        DependencyError: The library is not installed.
+        DependencyError: The library ``datasets`` is not installed.
     """
     name = Path(path).name if Path(path).exists() else str(path)
     row_columns: Mapping[ColumnKind, str] | None = None
@@ -121,7 +121,7 @@ def read_data_set(
     try:
         for number, row in enumerate(_load(str(path), split), 1):
             try:
-                row_columns = row_columns or columns_of(row, columns or {})
+                row_columns = row_columns or columns_of(set(row), columns or {})
                 prompt, answer = pair_of(row, row_columns)
             except InputError as error:
                 raise InputError(f"{path}, row {number}: {error}") from error

@@ -11,7 +11,7 @@ from casewright.finetune.example import TrainingExample
 from casewright.planner import Prompt
 from casewright.planner.spans import normalized
 
-#: The names of the tasks of unchanged and of evolved instructions in training sets.
+#: The task of an unchanged instruction's training example, and of an evolved instruction's.
 TASK, EVOLVED_TASK = "instruction", "instruction:evolved"
 #: Control characters other than white space, and lone surrogates.
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
@@ -19,7 +19,7 @@ _UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint on an answer, of a kind in ``RULES``, with its wording in a prompt."""
+    """A constraint on an answer; ``kind`` is a key of ``RULES``, ``wording`` a text for prompts."""
 
     kind: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -31,8 +31,8 @@ class Instruction:
     """An instruction and its answer.
 
     Attributes:
-        id: Unique in the data set; the id of an evolved instruction names its constraints.
-        source: The name of the data set, and the number of the instruction's row.
+        id: Unique in the data set; an evolved instruction's id ends with its constraints' kinds.
+        source: The data set's name, split and row number in one text.
         original: The prompt before constraints were added; empty if none were added.
     """
 

@@ -1,4 +1,4 @@
-"""Draws instructions for a training set: a share of the sources' instructions, some evolved."""
+"""Draws a share of the sources' instructions for a training set, and adds constraints to some."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.finetune.instructions.instruction import Instruction
 from casewright.finetune.instructions.rules import MAX_CONSTRAINTS, RuleEvolver
 from casewright.finetune.section import Section, recipe_path
 
-#: The prefix of an instruction's source, and of the reason for a refusal.
+#: The name of the only reader; instructions' sources and reasons for refusals begin with the name.
 READER = "hugging_face"
 
 
@@ -33,8 +33,8 @@ class InstructionSource(Section):
 
     Attributes:
         path: A data set's name; or a file or folder, relative to the recipe.
-        limit: Maximum number of instructions, drawn by the seed; all by default.
-        columns: The columns' names by their kinds; see ``data_sets.columns_of``.
+        limit: Maximum number of instructions. The seed decides which ones are used.
+        columns: The columns' names by kind; by default, ``data_sets.columns_of`` finds them.
         licence: The licence, for the manifest.
     """
 
@@ -50,8 +50,8 @@ class InstructionSettings(Section):
     """The generic instructions of a training set.
 
     Attributes:
-        share: The share of the sources' instructions to use, as in the paper's Table 3 (60,000 of
-            147,000 are 40 %).
+        share: The share of the sources' instructions that is used. In Table 3 of the REAPER paper,
+            60,000 of 147,000 instructions are 40 %.
         evolved: The share of the used instructions that get constraints.
         constraints: Maximum number of constraints in one instruction.
         max_characters: Maximum length of prompt and answer together.
@@ -100,10 +100,10 @@ def instructions(
     rng = random.Random(f"instructions {seed}")
     pool = _read_pool(settings, rng, refused)
     if not pool:
-        counts = "".join(f" Left out: {n:,}, {why}." for why, n in refused.most_common(1))
+        refusal = "".join(f" Left out: {n:,}, {why}." for why, n in refused.most_common(1))
         raise InputError(
             "The sources of instructions hold none that can be used. Add sources, or set "
-            f"share = 0.{counts}"
+            f"share = 0.{refusal}"
         )
     count = round(settings.share * len(pool))
     evolved_count = round(count * settings.evolved)
@@ -111,7 +111,8 @@ def instructions(
     unchanged, others = pool[: count - evolved_count], pool[count - evolved_count :]
     by_id: dict[str, Instruction] = {}
     occurrences: Counter[str] = Counter()
-    for item in (*unchanged, *_evolve_first(settings, [*others, *unchanged], evolved_count, rng)):
+    evolved = _evolve_in_order(settings, [*others, *unchanged], evolved_count, rng)
+    for item in (*unchanged, *evolved):
         occurrences[item.id] += 1
         id_ = item.id if item.id not in by_id else f"{item.id}#{occurrences[item.id]}"
         by_id[id_] = replace(item, id=id_)
@@ -148,10 +149,10 @@ def _read_pool(
     return pool
 
 
-def _evolve_first(
+def _evolve_in_order(
     settings: InstructionSettings, pool: Sequence[Instruction], count: int, rng: random.Random
 ) -> list[Instruction]:
-    """Return ``count`` evolved instructions with different prompts, from the start of a pool."""
+    """Evolve the pool's instructions in order, until ``count`` results have different prompts."""
     evolver = RuleEvolver(rng, settings.constraints)
     evolved: dict[str, Instruction] = {}
     for instruction in chain.from_iterable(repeat(pool, _MAX_ATTEMPTS)):

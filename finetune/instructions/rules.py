@@ -1,4 +1,4 @@
-"""Evolves instructions by rules, which add one to three constraints that the answer satisfies.
+"""Evolves instructions: rules add one to three constraints that the instruction's answer satisfies.
 
 In Evol-Instruct (Xu et al. 2023, arXiv:2304.12244, section 3.2) a model adds constraints and writes
 a new answer. Here, a rule adds a constraint that the existing answer satisfies; some rules first
@@ -23,18 +23,18 @@ from casewright.finetune.instructions.instruction import Constraint, Instruction
 from casewright.stores.feedback.sufficiency import content_words
 
 _FILE = Path(__file__).parent / "wordings.toml"
-#: The wordings of constraints, by kind, and the texts that rules add.
+#: The wordings of constraints, by kind, and the texts that rules add to answers.
 WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 #: Maximum number of constraints of an instruction.
 MAX_CONSTRAINTS = 3
-#: A constraint's parameters and the answer that satisfies it; ``None`` if a rule does not apply.
+#: A constraint's parameters and an answer that satisfies it; ``None`` if a rule does not apply.
 Proposal = tuple[Mapping[str, Any], str] | None
-#: Returns the proposal for a prompt without constraints and its answer.
+#: Takes a prompt without constraints, the prompt's answer and a generator; returns a proposal.
 Propose = Callable[[str, str, random.Random], Proposal]
 #: Returns true if an answer satisfies a constraint with these parameters.
 Check = Callable[[Mapping[str, Any], str], bool]
-#: The answer continues a prompt with one of these ends, so constraints must precede the prompt.
+#: If a prompt ends with one of these, the answer continues it, so constraints must precede it.
 _CUES = (":", "=", ">", "-", "…", "...", ",", '"')
 #: Probability that constraints precede the prompt, if they may follow it.
 _PRECEDING_PROBABILITY = 0.25
@@ -52,7 +52,7 @@ _ABOUT_FORM = re.compile(
     r"|(?:one|single|two|three|a) (?:word|sentence|line|paragraph)s?|titled?|list of"
     r"|(?:start|begin|end)(?:s|n?ing)? with|in the form)"
 )
-#: Words of four letters or more, with inner hyphens and apostrophes.
+#: Words of four letters or more, which may have inner hyphens and apostrophes.
 _LONG_WORD = re.compile(r"[^\W\d_](?:['’\-]?[^\W\d_]){3,}")
 #: Signs of code, calls, markup, formulas and addresses, which are not prose.
 _MARKUP = re.compile(r"[{}\\<>`|=_#@~^]|https?:|www\.|\t|\[\[|\*\*|\w\(['\"]|\w\(\)")
@@ -83,12 +83,12 @@ class Rule:
         parameters, answer = proposal
         wording = rng.choice(WORDINGS[self.kind]).format(**parameters)
         constraints = (*instruction.constraints, Constraint(self.kind, parameters, wording))
-        texts = (" " if rng.random() < 0.7 else "\n").join(c.wording for c in constraints)
-        is_before = original.rstrip().endswith(_CUES) or rng.random() < _PRECEDING_PROBABILITY
+        wordings = (" " if rng.random() < 0.7 else "\n").join(c.wording for c in constraints)
+        precede = original.rstrip().endswith(_CUES) or rng.random() < _PRECEDING_PROBABILITY
         return replace(
             instruction,
             id=f"{instruction.id.partition('~')[0]}~{'+'.join(c.kind for c in constraints)}",
-            prompt=f"{texts}\n\n{original}" if is_before else f"{original.rstrip()}\n\n{texts}",
+            prompt=f"{wordings}\n\n{original}" if precede else f"{original.rstrip()}\n\n{wordings}",
             answer=answer,
             constraints=constraints,
             original=original,
@@ -138,10 +138,10 @@ def _is_json(parameters: Mapping[str, Any], answer: str) -> bool:
 
 def _propose_word_limit(prompt: str, answer: str, rng: random.Random) -> Proposal:
     count = len(answer.split())
-    if count > _MAX_LIMITED_WORDS or not _is_prose(answer, 0):
+    if count > _MAX_LIMITED_WORDS or not _is_prose(answer, min_words=0):
         return None
     step = 1 if count <= 5 else 5 if count <= 50 else 10
-    return {"n": max(2, -(-count // step) * step)}, answer
+    return {"n": max(2, -(-count // step) * step)}, answer  # rounded up to a multiple of step
 
 
 def _propose_no_commas(prompt: str, answer: str, rng: random.Random) -> Proposal:
@@ -159,7 +159,7 @@ def _propose_excluded_word(prompt: str, answer: str, rng: random.Random) -> Prop
 
 
 def _new_words(text: str, other: str) -> list[str]:
-    """Return a text's words of at least four letters of which the other text has no form."""
+    """Return the words (at least four letters) of ``text`` that ``other`` has in no form."""
     other_forms = content_words(other)
     words = {word for word in _LONG_WORD.findall(text.lower()) if has_word(text, word)}
     return sorted(w for w in words if (forms := content_words(w)) and not forms & other_forms)
@@ -167,7 +167,8 @@ def _new_words(text: str, other: str) -> list[str]:
 
 _START, _END = frozenset({"start"}), frozenset({"end"})
 _COMMA, _LENGTH, _WORDS = frozenset({"comma"}), frozenset({"length"}), frozenset({"words"})
-#: The rules by kind. In a check, ``p`` are the parameters, and ``a`` is the answer.
+#: The rules by kind. In a check, ``p`` are the parameters, and ``a`` is the answer. The last
+#: argument ``True`` means that the rule adds a text to the answer (``wraps``).
 RULES: Mapping[str, Rule] = {
     rule.kind: rule
     for rule in (
@@ -200,7 +201,7 @@ class RuleEvolver:
     def __init__(self, rng: random.Random, max_constraints: int = MAX_CONSTRAINTS) -> None:
         self._rng = rng
         self._max_constraints = max_constraints
-        self.used: Counter[str] = Counter()
+        self.used: Counter[str] = Counter()  # uses by kind of rule
 
     def evolve(self, instruction: Instruction) -> Instruction | None:
         """Return the instruction with verified constraints; ``None`` if no rule applies."""

@@ -1,1 +1,1 @@
-"""Labelled questions for the offline judge: paragraphs, abstracts and code, in two halves."""
+"""Sets of cases with labelled questions, on which the offline judge is trained and tested."""

@@ -1,12 +1,12 @@
 """Makes two sets of questions that ask for the whole code of functions in installed packages.
 
-Files are read and split as by ``ingest``. The relevant cases of a question are all chunks of its
-function, so the splitter determines the labels, not a search or a judge. No question asks for a
-class, because "all of class C" is ambiguous.
+Files are read and split into chunks as ``casewright ingest`` does. All chunks of a function are
+relevant to its question, so the splitter determines the labels, not a search or a judge. No
+question asks for a class, because "all of class C" is ambiguous.
 
 The questions of the first set name a function. The questions of the second set, written by hand,
-avoid the function's name and the words of its docstring. So a filter by names does not help, and a
-search mostly finds only the chunk that resembles the question, such as the signature.
+avoid the function's name and the words of its docstring. So a filter by names cannot find the
+function, and a search mostly finds only the chunk that resembles the question.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from casewright.stores.documents.file_walk import kind_of, walk
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import split
 
-#: Pure Python distributions that an installation with documents and benches has, and their
-#: packages; together they have about 4,700 chunks.
+#: Pure Python distributions that ``casewright[all]`` installs, each with its package folder.
+#: Together they have about 4,700 chunks.
 PACKAGES = (
     ("beautifulsoup4", "bs4"),
     ("click", "click"),
@@ -47,7 +47,7 @@ PACKAGES = (
     ("requests", "requests"),
     ("tenacity", "tenacity"),
 )
-#: Omitted files and folders: tests contain the names of all functions.
+#: Files and folders to omit: tests, which contain the names of all functions, and copied code.
 EXCLUDED = ("test", "tests", "test_*", "testing", "_vendor")
 #: The seed of the random choice of functions and wordings.
 SEED = 0
@@ -73,12 +73,12 @@ FUNCTION_WORDINGS = (
     "entire body of {name}{place}",
     "Give me the code of the function {name}{place}, all of it.",
 )
-#: Texts for the location of a function with a unique symbol; half of the texts are empty.
+#: Texts for ``{place}`` if a function's symbol is unique; half of the texts are empty.
 PLACES = ("", "", " of {package}", " in {source}")
 
 
 class PythonDefinition(NamedTuple):
-    """A function, method or class that is not inside a function; ``symbol`` names outer classes."""
+    """A function, method or class outside of functions; a method's symbol is ``Class.method``."""
 
     symbol: str
     is_function: bool
@@ -87,35 +87,35 @@ class PythonDefinition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackageDefinition:
-    """A definition in a package's file ``source``; ``symbol`` includes its enclosing classes.
+    """A definition in the file ``source`` of a package; ``symbol`` includes enclosing classes.
 
-    ``chunks`` are the ids of its chunks; empty if no question may ask for the definition.
+    ``chunk_ids`` is empty for classes and for symbols that are not unique in the file.
     """
 
     package: str
     source: str
     symbol: str
-    chunks: tuple[str, ...]
+    chunk_ids: tuple[str, ...]
     is_method: bool
 
     @property
     def key(self) -> str:
-        """File and symbol: the id of the question, which determines its half (training or test)."""
+        """File and symbol. The key is the question's id, which determines the question's half."""
         return f"{self.source}:{self.symbol}"
 
     @property
     def is_askable(self) -> bool:
-        """True if a question may ask for it, because it has 2 to ``MAX_CHUNKS`` chunks."""
-        return 2 <= len(self.chunks) <= MAX_CHUNKS
+        """True if a question may ask for the definition: it has 2 to ``MAX_CHUNKS`` chunks."""
+        return 2 <= len(self.chunk_ids) <= MAX_CHUNKS
 
     def question(self, text: str) -> LabelledQuestion:
-        """Return a question for the function."""
-        return LabelledQuestion(self.key, text, frozenset(self.chunks))
+        """Return a question with this text, to which all chunks of the function are relevant."""
+        return LabelledQuestion(self.key, text, frozenset(self.chunk_ids))
 
 
 @dataclass(frozen=True, slots=True)
 class CodeCorpus:
-    """The chunks of installed packages and all definitions in them; ``origin`` has the versions."""
+    """The chunks and definitions of installed packages; ``origin`` has the packages' versions."""
 
     cases: Sequence[Case]
     definitions: Sequence[PackageDefinition]
@@ -124,19 +124,19 @@ class CodeCorpus:
     def feedback_set(
         self, name: str, questions: Sequence[LabelledQuestion], **origin: Any
     ) -> FeedbackSet:
-        """Return a set of the corpus's cases and these questions; ``InputError`` without any."""
+        """Return a set of the cases and these questions; ``InputError`` if there are none."""
         if not questions:
             packages = ", ".join(self.origin["packages"]) or "none is installed"
             raise InputError(
-                f"The set {name} is made of installed packages, and no function of these that it "
-                f"asks about has several chunks: {packages}. Run: pip install 'casewright[all]'"
+                f"The set {name} asks about functions of several chunks in installed packages, and "
+                f"has no such function. Packages: {packages}. Run: pip install 'casewright[all]'"
             )
         return FeedbackSet(name, "code", self.cases, questions, {**self.origin, **origin})
 
 
 def code_set(corpus: CodeCorpus) -> FeedbackSet:
     """Return the set whose questions name a function; ``InputError`` if it has no question."""
-    count = sum(len(function.chunks) > 1 for function in corpus.definitions)
+    count = sum(len(function.chunk_ids) > 1 for function in corpus.definitions)
     questions = questions_about(corpus.definitions)
     return corpus.feedback_set(CODE, questions, functions_of_several_chunks=count)
 
@@ -163,10 +163,10 @@ def written_questions() -> dict[str, str]:
 
 
 def questions_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQuestion]:
-    """Return a question for each askable function, at most ``MAX_QUESTIONS`` a package.
+    """Return a question for each askable function, at most ``MAX_QUESTIONS`` per package.
 
-    Functions and wordings are drawn with a seed. If several files have a function's symbol, the
-    question names the file.
+    Functions and wordings are drawn with a seed. If a symbol is in several files, the question
+    names the file.
     """
     symbol_counts = Counter(definition.symbol for definition in definitions)
     sample: list[PackageDefinition] = []
@@ -177,23 +177,23 @@ def questions_about(definitions: Sequence[PackageDefinition]) -> list[LabelledQu
         sample += candidates[:MAX_QUESTIONS]
     # Shuffled again, so that the first questions are from all packages.
     random.Random(SEED).shuffle(sample)
-    return [_question(function, unique=symbol_counts[function.symbol] == 1) for function in sample]
+    return [_question(f, has_unique_symbol=symbol_counts[f.symbol] == 1) for f in sample]
 
 
-def _question(function: PackageDefinition, *, unique: bool) -> LabelledQuestion:
+def _question(function: PackageDefinition, *, has_unique_symbol: bool) -> LabelledQuestion:
     # Each function has its own generator, so that its wording does not depend on other packages.
     rng = random.Random(f"{SEED} {function.key}")
     owner, _, name = function.symbol.rpartition(".")
     wording = rng.choice(METHOD_WORDINGS if function.is_method else FUNCTION_WORDINGS)
-    location = rng.choice(PLACES) if unique else " in {source}"
-    location = location.format(package=function.package, source=function.source)
-    return function.question(wording.format(name=name, owner=owner, place=location))
+    place = rng.choice(PLACES) if has_unique_symbol else " in {source}"
+    place = place.format(package=function.package, source=function.source)
+    return function.question(wording.format(name=name, owner=owner, place=place))
 
 
 def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
-    """Return the split code of installed packages; ``origin`` lists missing packages.
+    """Return the chunks and definitions of installed packages; ``origin`` lists missing packages.
 
-    ``packages`` are names of distributions and of their package folders. ``DependencyError`` if
+    ``packages`` are pairs: a distribution's name and its package folder. ``DependencyError`` if
     tree-sitter is not installed.
     """
     if importlib.util.find_spec("tree_sitter") is None:
@@ -207,25 +207,25 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
     definitions: list[PackageDefinition] = []
     # The store only computes the ids of the cases; no case is added to it.
     with CaseStore(schema_of(CODE, "code", default_encoder())) as store:
-        for name, folder in packages:
+        for name, package in packages:
             try:
                 installed = distribution(name)
-                path = Path(str(installed.locate_file(folder))).resolve(strict=True)
+                path = Path(str(installed.locate_file(package))).resolve(strict=True)
             except (PackageNotFoundError, OSError):
                 missing.append(name)
                 continue
-            versions[folder] = installed.version
-            for new_cases, new_definitions in _read_package(folder, installed.version, path, store):
+            version = versions[package] = installed.version
+            for new_cases, new_definitions in _read_package(package, version, path, store):
                 cases += new_cases
                 definitions += new_definitions
     return CodeCorpus(cases, definitions, {"packages": versions, "packages_missing": missing})
 
 
 def _read_package(
-    package: str, version: str, folder: Path, store: CaseStore
+    package: str, version: str, path: Path, store: CaseStore
 ) -> Iterator[tuple[list[Case], list[PackageDefinition]]]:
     """Yield the chunks and the definitions of each file of a package."""
-    for file in walk(folder, ("*.py",), EXCLUDED).files:
+    for file in walk(path, ("*.py",), EXCLUDED).files:
         data, kind = file.path.read_bytes(), kind_of(file.relative_path)
         assert kind is not None
         source = f"{package}/{file.relative_path}"
@@ -239,7 +239,6 @@ def _read_package(
         definitions = []
         for symbol, (definition, *same_symbol) in sorted(by_symbol.items()):
             all_ids = [case.id for case in cases if case.metadata.get("symbol") == symbol]
-            # Questions ask only for functions and methods with a unique symbol.
             chunk_ids = tuple(all_ids) if definition.is_function and not same_symbol else ()
             definitions.append(
                 PackageDefinition(package, source, symbol, chunk_ids, definition.in_class)
@@ -247,13 +246,13 @@ def _read_package(
         yield cases, definitions
 
 
-def python_definitions(source: bytes) -> dict[str, list[PythonDefinition]]:
-    """Return the definitions in a file by their symbols, in order, by Python's parser.
+def python_definitions(code: bytes) -> dict[str, list[PythonDefinition]]:
+    """Return the definitions in Python code, in order, grouped by their symbols.
 
-    ``SyntaxError`` or ``ValueError`` if the file is not Python of this version.
+    ``SyntaxError`` or ``ValueError`` if this version of Python cannot parse the code.
     """
     by_symbol: dict[str, list[PythonDefinition]] = defaultdict(list)
-    for definition in _walk_definitions(ast.parse(source).body, ""):
+    for definition in _walk_definitions(ast.parse(code).body, ""):
         by_symbol[definition.symbol].append(definition)
     return by_symbol
 
@@ -262,9 +261,9 @@ def _walk_definitions(body: Iterable[ast.AST], prefix: str) -> Iterator[PythonDe
     for node in body:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield PythonDefinition(f"{prefix}{name}", True, bool(prefix))
+                yield PythonDefinition(f"{prefix}{name}", is_function=True, in_class=bool(prefix))
             case ast.ClassDef(name=name):
-                yield PythonDefinition(f"{prefix}{name}", False, bool(prefix))
+                yield PythonDefinition(f"{prefix}{name}", is_function=False, in_class=bool(prefix))
                 yield from _walk_definitions(node.body, f"{prefix}{name}.")
             case _:
                 # A definition may be inside an ``if`` or a ``try``.

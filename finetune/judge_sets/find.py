@@ -1,4 +1,4 @@
-"""Finds the sets of labelled questions in a folder, and the sets made of installed code."""
+"""Finds sets of labelled questions in a folder, and makes sets about installed packages."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def find_sets(
 
     Args:
         data: A folder with some of the three multi-hop files or the files of SciFact, also in
-            subfolders ``multihop`` and ``scifact``; or a folder for ``labelled_set``; ``None`` for
-            only the sets of code.
+            subfolders ``multihop`` and ``scifact``; or a user's folder for ``labelled_set``. If
+            ``None``, only the sets of code are returned.
         only: The name of the only set to return.
-        limit: Maximum number of questions of each set, half of them from each half.
+        limit: Maximum number of questions of each set; half of them are training questions.
 
     Raises:
-        InputError: No set has this name, a file is missing or malformed, or a half has no question.
-        DependencyError: A set of code is needed, and its splitter is not installed.
+        InputError: No set is named ``only``, a file is missing or malformed, or a half is empty.
+        DependencyError: A set of code is needed, and tree-sitter is not installed.
     """
     if data is not None and any((data / name).is_file() for name in (CASES, QUESTIONS)):
         readers: SetReaders = {data.resolve().name: partial(labelled_set, data)}
@@ -44,7 +44,7 @@ def find_sets(
     sets = [read().limited(limit) for name, read in readers.items() if only in (None, name)]
     if not sets:
         raise InputError(
-            f"There is no set {only!r} here. There are: {', '.join(readers)}. Sets are: "
+            f"There is no set {only!r} here, only {', '.join(readers)}. All sets are: "
             f"{', '.join([*paragraphs.FILES, SCIFACT, CODE, DESCRIBED])}; all but the last two are "
             "read from --data."
         )
@@ -61,6 +61,7 @@ def find_sets(
 
 
 def _readers(data: Path | None, only: str | None) -> SetReaders:
+    """Return the sets' readers; a folder may lack sets only if ``only`` is a set of code."""
     readers: SetReaders = {}
     if data is not None:
         if not data.is_dir():

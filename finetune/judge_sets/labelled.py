@@ -18,7 +18,7 @@ from casewright.stores.case import CASE_NAMESPACE
 
 #: The names of the two files in the folder.
 CASES, QUESTIONS = "cases.jsonl", "questions.jsonl"
-Labelled = TypeVar("Labelled", "_Case", "_Question")
+LineRecord = TypeVar("LineRecord", "_Case", "_Question")
 
 
 class _Case(Record):
@@ -37,8 +37,8 @@ def labelled_set(folder: Path) -> FeedbackSet:
     """Return the set in ``cases.jsonl`` and ``questions.jsonl``, which have one JSON object a line.
 
     A case has ``id``, ``text`` and optionally ``title``; a question has ``id``, ``question`` and
-    ``relevant``, a list of case ids. The ``key`` in a returned case's metadata is its id in the
-    file. Raises ``InputError`` if a file is missing, or a line is malformed.
+    ``relevant``, a list of case ids. A returned case has a new id; ``key`` in the case's metadata
+    is the id in the file. Raises ``InputError`` if a file is missing, or a line is malformed.
     """
     cases: dict[str, Case] = {}
     for _, case in _read_lines(folder / CASES, _Case):
@@ -54,10 +54,11 @@ def labelled_set(folder: Path) -> FeedbackSet:
     return FeedbackSet(folder.resolve().name, "paragraphs", list(cases.values()), questions)
 
 
-def _read_lines(file: Path, model: type[Labelled]) -> Iterator[tuple[str, Labelled]]:
-    """Yield each record of a file after its location; raise ``InputError`` for a repeated id."""
+def _read_lines(file: Path, model: type[LineRecord]) -> Iterator[tuple[str, LineRecord]]:
+    """Yield the location and the record of each line; raise ``InputError`` for a repeated id."""
     ids: set[str] = set()
-    for number, record in read_records(file, model, f"See {CASES} and {QUESTIONS} in the docs."):
+    advice = f"See {CASES} and {QUESTIONS} in the docs."
+    for number, record in read_records(file, model, advice):
         location = f"{file}, line {number}"
         if record.id in ids:
             raise InputError(f"{location}: the id {record.id!r} is not unique. Change it.")

@@ -1,8 +1,8 @@
-"""Reads sets whose cases are paragraphs: for multi-hop questions, and for claims of SciFact.
+"""Reads multi-hop questions, and SciFact's claims; each paragraph or abstract becomes a case.
 
 In HotpotQA (Yang et al. 2018), 2WikiMultihopQA (Ho et al. 2020) and MuSiQue (Trivedi et al. 2022)
 all paragraphs that a question needs are relevant. In SciFact (Wadden et al. 2020) most claims cite
-one abstract, so this set shows the cost of relevance feedback if a question has one relevant case.
+one abstract, so SciFact shows what relevance feedback costs if only one case is relevant.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Paragraph(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A question's record, its paragraphs, and the paragraphs that support its answer."""
+    """A multi-hop question: its record, its paragraphs, and those that support the answer."""
 
     record: Mapping[str, Any]
     paragraphs: set[Paragraph]
@@ -74,16 +74,16 @@ def read_items(file: Path) -> list[Item]:
 
 def _parse_item(record: Mapping[str, Any]) -> Item:
     if not (isinstance(record["question"], str) and isinstance(record["answer"], str)):
-        raise TypeError("question and answer are texts")
+        raise TypeError("question and answer must be texts")
     if "paragraphs" in record:
         labelled = [
             (Paragraph.of(item["title"], item["paragraph_text"]), bool(item["is_supporting"]))
             for item in record["paragraphs"]
         ]
     else:
-        titles = {title for title, _ in record["supporting_facts"]}
+        supporting_titles = {title for title, _ in record["supporting_facts"]}
         labelled = [
-            (Paragraph.of(title, " ".join(sentences)), title in titles)
+            (Paragraph.of(title, " ".join(sentences)), title in supporting_titles)
             for title, sentences in record["context"]
         ]
     supporting = {paragraph for paragraph, is_supporting in labelled if is_supporting}
@@ -91,7 +91,7 @@ def _parse_item(record: Mapping[str, Any]) -> Item:
 
 
 def multihop_set(file: Path, name: str) -> FeedbackSet:
-    """Return the set of a file in the form of HotpotQA or MuSiQue, with a case for each paragraph.
+    """Return the set in a file of HotpotQA's or MuSiQue's form, with a case for each paragraph.
 
     Cases are ordered by title and text, so that their order does not reveal the labels.
     ``InputError`` if a line cannot be parsed, or a question has no unique id or fewer than two
@@ -122,9 +122,9 @@ def multihop_set(file: Path, name: str) -> FeedbackSet:
     return FeedbackSet(name, "paragraphs", list(cases.values()), list(questions.values()))
 
 
-def _case(title: str, text: str, name: str) -> Case:
+def _case(title: str, text: str, set_name: str) -> Case:
     case = Case({"title": title, "text": text}, text, metadata={"title": title})
-    return replace(case, id=case_id(case, f"bench_feedback_{name}"))
+    return replace(case, id=case_id(case, f"bench_feedback_{set_name}"))
 
 
 def holds_scifact(folder: Path) -> bool:
@@ -133,7 +133,7 @@ def holds_scifact(folder: Path) -> bool:
 
 
 def scifact_set(folder: Path) -> FeedbackSet:
-    """Return the claims of SciFact that cite abstracts, with the cited and some other abstracts.
+    """Return a set of SciFact claims that cite abstracts; the cases are these and other abstracts.
 
     Claims and abstracts are ordered by the SHA-256 of their ids. ``InputError`` if a line cannot be
     parsed, an id is not unique, or an abstract is missing.
@@ -158,7 +158,7 @@ def scifact_set(folder: Path) -> FeedbackSet:
 
 
 def _claims(folder: Path) -> list[LabelledQuestion]:
-    """Return claims of the test half, then of the training half; they hold ids of abstracts."""
+    """Return test claims, then training claims; ``relevant`` has ids of abstracts, not of cases."""
     claims: dict[str, LabelledQuestion] = {}
     for file in sorted(folder.glob(CLAIMS)):
         for claim in read_lines(file, _parse_claim, "SciFact's claims"):

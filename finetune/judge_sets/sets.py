@@ -1,4 +1,4 @@
-"""Sets of cases and labelled questions; the questions are in a training half or a test half."""
+"""Sets of cases and labelled questions; each question is in the training or the test half."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from casewright.stores.feedback import SentenceStrategy, Strategy
 
 #: The kind of the cases: paragraphs of text, or chunks of source code.
 CaseKind = Literal["paragraphs", "code"]
-#: Names of the sets of installed packages, whose questions name or describe a function.
+#: Names of the two sets about installed packages: the questions name, or describe, a function.
 CODE, DESCRIBED = "code", "code_described"
-#: The name of the set of claims with cited abstracts.
+#: The name of the set of SciFact's claims, which cite abstracts.
 SCIFACT = "scifact"
 
 
 def is_training(question_id: str) -> bool:
-    """Return True for a question of the training half: the SHA-256 of its id is even.
+    """Return True if a question is in the training half, that is, its id has an even SHA-256.
 
-    The half is the same in every set, with any limit, on every machine.
+    A question's half is the same in every set, with any limit, on every machine.
     """
     return hashlib.sha256(question_id.encode()).digest()[-1] % 2 == 0
 
@@ -39,9 +39,9 @@ class LabelledQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """A store of cases, and labelled questions about them, to train a judge with.
+    """A store of cases and labelled questions about them, to train and test a judge.
 
-    ``strategies`` make the searches of later rounds; the judge is trained on the rounds of each.
+    The judge is trained with each of ``strategies``, which make the searches of later rounds.
     ``origin`` has facts about the set, which are stored with the judge.
     """
 
@@ -55,12 +55,12 @@ class LabelledSet:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackSet:
-    """Cases with the components ``title`` and ``text``, and labelled questions about them.
+    """Cases that are not yet in a store, and labelled questions about them.
 
     Attributes:
         cases: All cases with their ids, also those that are relevant to no question.
-        questions: The questions of both halves. Questions of several sets about one function have
-            the same id.
+        questions: The questions of both halves. If two sets ask for the same function, the two
+            questions have the same id.
         origin: Facts about the set's origin, printed with the figures.
     """
 
@@ -75,9 +75,9 @@ class FeedbackSet:
         return [question for question in self.questions if is_training(question.id) is training]
 
     def store(self, encoder: Encoder, location: str | Path = ":memory:") -> CaseStore:
-        """Return an open store with the cases; a store in a folder is searched faster."""
+        """Return an open store with the cases; searches are faster if it is in a folder."""
         has_titles = any("title" in case.problem for case in self.cases)
-        store = CaseStore(schema_of(self.name, self.kind, encoder, titled=has_titles), location)
+        store = CaseStore(schema_of(self.name, self.kind, encoder, has_titles=has_titles), location)
         try:
             store.add(self.cases)
         except BaseException:
@@ -86,7 +86,7 @@ class FeedbackSet:
         return store
 
     def size(self) -> dict[str, int]:
-        """Return the numbers of cases and of questions of each half."""
+        """Return the number of cases, and the numbers of training questions and test questions."""
         training = len(self.half(training=True))
         return {
             "cases": len(self.cases),
@@ -95,7 +95,7 @@ class FeedbackSet:
         }
 
     def limited(self, limit: int | None) -> FeedbackSet:
-        """Return the set with at most ``limit`` questions: the first ones of each half."""
+        """Return the set with the first questions of either half, at most ``limit`` together."""
         if limit is None:
             return self
         test = self.half(training=False)[: limit // 2]
@@ -104,10 +104,12 @@ class FeedbackSet:
         return replace(self, questions=[q for q in self.questions if q.id in ids])
 
 
-def schema_of(name: str, kind: CaseKind, encoder: Encoder, *, titled: bool = True) -> CaseSchema:
+def schema_of(
+    name: str, kind: CaseKind, encoder: Encoder, *, has_titles: bool = True
+) -> CaseSchema:
     """Return a set's schema: for code, the schema of ``ingest``; else the facets text and title."""
     collection = re.sub(r"[^A-Za-z0-9_-]", "_", f"bench_feedback_{name}")
     if kind == "code":
         return document_schema(encoder, collection)
     facets = (text_facet("text", encoder, weight=0.7), text_facet("title", encoder, weight=0.3))
-    return CaseSchema(collection, facets if titled else facets[:1])
+    return CaseSchema(collection, facets if has_titles else facets[:1])

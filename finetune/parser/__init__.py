@@ -1,1 +1,1 @@
-"""Training the plan parser on toolboxes of many fields."""
+"""Training the plan parser on toolboxes for many subjects."""

@@ -37,15 +37,15 @@ VARIATION = tevo.TevoSettings(
 #: Number of variants of a toolbox, including the original. The number is small, since the encodings
 #: of all variants' messages stay in memory.
 VARIANT_COUNT = 12
-#: Maximum number of messages that share a toolbox.
+#: Maximum number of messages whose own tools are joined in one toolbox.
 MAX_GROUP = 12
-#: About one in this number of the tools that records add is held out for validation.
+#: Of the tools that records add, about one in this many is held out for validation.
 HELD_OUT_DIVISOR = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source of episodes: a toolbox, pools of alternative names, and annotated messages."""
+    """A source of episodes: a toolbox, pools of alternative names, and messages (``queries``)."""
 
     name: str
     toolbox: Toolbox
@@ -55,7 +55,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSettings:
-    """Settings of the variation of episodes; each probability is for one episode.
+    """Settings by which episodes vary.
 
     Attributes:
         max_messages: Maximum number of drawn messages, before some of them are joined.
@@ -115,8 +115,8 @@ def episodes(
 
 
 def _mix_sources(source: Source, other: Source, rng: random.Random) -> Source:
-    """Return a source with the tools and half the messages of both; ``source`` if names clash."""
-    tools, other_tools = _tools(source.toolbox), _tools(other.toolbox)
+    """Return a mix of two sources, with half of their messages; ``source`` if tool names clash."""
+    tools, other_tools = _declared_tools(source.toolbox), _declared_tools(other.toolbox)
     if any(tool.name in source.toolbox for tool in other_tools):
         return source
     tools += other_tools
@@ -127,15 +127,15 @@ def _mix_sources(source: Source, other: Source, rng: random.Random) -> Source:
     )
 
 
-def _tools(toolbox: Toolbox) -> list[ToolSpec]:
+def _declared_tools(toolbox: Toolbox) -> list[ToolSpec]:
     """Return a toolbox's tools except ``no_evidence``, which every ``Toolbox`` adds."""
     return [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
 
 
 def vary_source(source: Source, number: int) -> Source:
-    """Return a variant of a source, with names and descriptions drawn with the seed ``number``.
+    """Return a variant of a source; the seed ``number`` determines names and descriptions.
 
-    The variant 0 is the source itself.
+    Variant 0 is the source itself.
     """
     if not number:
         return source
@@ -144,14 +144,14 @@ def vary_source(source: Source, number: int) -> Source:
     drawn = tevo.draw_toolbox(source.queries, variation, rng)
     varied = tevo.vary_prompts(source.queries, drawn, variation, rng)
     queries = [replace(item.query, plan=item.plan) for item in varied]
-    # All varied messages have one toolbox.
+    # All varied messages have the same toolbox.
     return replace(source, toolbox=varied[0].request.toolbox, queries=queries)
 
 
 def _tools_and_messages(
     source: Source, sources: Sequence[Source], settings: EpisodeSettings, rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
-    """Return an episode's tools, with some removed and others added, and its messages."""
+    """Return the toolbox and messages of an episode; some tools may be removed, others added."""
     toolbox = source.toolbox
     queries = rng.sample(source.queries, min(settings.max_messages, len(source.queries)))
     queries = with_joined_queries(queries, rng.uniform(0, settings.composed), rng)
@@ -160,7 +160,7 @@ def _tools_and_messages(
         toolbox, queries = _with_few_tools(toolbox, queries, rng)
     elif rng.random() < settings.removed:
         toolbox, queries = _without_a_tool(toolbox, queries, rng)
-    tools = _tools(toolbox)
+    tools = _declared_tools(toolbox)
     if not is_small and rng.random() < settings.added:
         others = [tool for tool in rng.choice(sources).toolbox if tool.name not in toolbox]
         tools += rng.sample(others, min(len(others), rng.randint(1, settings.max_added)))
@@ -170,12 +170,12 @@ def _tools_and_messages(
 def _with_few_tools(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery], rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
-    """Return a toolbox of one message's tools and at most two other tools, and its messages.
+    """Return a toolbox of one message's tools and at most two other tools, and messages for it.
 
-    A user's first toolbox is usually small, and most messages can be answered with it. At most one
-    in five of the returned messages has the plan ``no_evidence()``.
+    A user's first toolbox is usually small, but can answer most messages. So at most one in five of
+    the returned messages has the plan ``no_evidence()``.
     """
-    names = {tool.name for tool in _tools(toolbox)}
+    names = {tool.name for tool in _declared_tools(toolbox)}
     kept_names = set(rng.choice(queries).plan.tools) & names
     other_names = sorted(names - kept_names)
     # If the message needs one tool only, at least one other tool is added.
@@ -195,7 +195,7 @@ def _without_a_tool(
     ``no_evidence()`` with a probability of 30 %. The other messages that need the tool are dropped,
     since other steps of a longer plan may answer a part of the message.
     """
-    removed = rng.choice(_tools(toolbox)).name
+    removed = rng.choice(_declared_tools(toolbox)).name
     no_evidence = parse_plan(f"s1 = {NO_EVIDENCE.name}()")
     remaining = []
     for query in queries:
@@ -249,7 +249,7 @@ def source_drawer(
 ) -> Callable[[random.Random], list[Source]]:
     """Return a function that draws the sources of a pass: a variant of each toolbox and source.
 
-    The function also mixes each ``extended`` source into a variant, as if requests added tools.
+    Each source in ``extended`` is also mixed with a random variant, as if requests added tools.
     """
     sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
     sources += others
@@ -291,11 +291,12 @@ class AddedToolSources(NamedTuple):
 def added_tool_sources(
     name: str, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]
 ) -> AddedToolSources:
-    """Return a domain's messages whose records add tools, as one source for each group.
+    """Return training sources and validation messages from messages whose records add tools.
 
-    The toolbox of a group has the added tools of all its messages. Messages with a held-out tool
-    are for validation. Messages that remove tools are omitted. Messages with ``no_evidence()`` are
-    also omitted, since a tool that another message of the group adds may answer them.
+    A training source is a group of messages; its toolbox also has the tools that these add.
+    Messages with a held-out tool are for validation. Messages that remove tools are omitted.
+    Messages with ``no_evidence()`` are also omitted, since a tool of another message in the group
+    may answer them.
     """
     validation = []
     groups: list[tuple[dict[str, ToolSpec], list[AnnotatedQuery]]] = []
@@ -310,7 +311,7 @@ def added_tool_sources(
         # The group's toolbox will have the added tools, so the record no longer adds them.
         without_added = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
-            # Two messages may declare different tools with one name.
+            # Messages that declare different tools with one name are in different groups.
             if len(group) < MAX_GROUP and all(tools.get(tool.name, tool) == tool for tool in added):
                 tools.update({tool.name: tool for tool in added})
                 group.append(without_added)

@@ -1,4 +1,4 @@
-"""Measures of a plan parser and of its confidence, on toolboxes outside of its training."""
+"""Measures a plan parser and its confidence on toolboxes that it was not trained on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PlanScore:
 def score_toolboxes(
     runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], case_count: int, seed: int = 0
 ) -> Iterator[PlanScore]:
-    """Yield scores of toolboxes' messages; ``case_count`` messages of a toolbox are plan cases."""
+    """Yield the scores of messages; ``case_count`` other messages per toolbox are plan cases."""
     for box in boxes:
         shuffled = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
         cases, queries = shuffled[:case_count], shuffled[case_count:]
@@ -48,7 +48,7 @@ def score_messages(
     cases: Sequence[AnnotatedQuery],
     queries: Sequence[AnnotatedQuery],
 ) -> Iterator[PlanScore]:
-    """Yield the score of each query's plan; ``cases`` are the plan cases."""
+    """Yield the score of the plan for each of ``queries``; ``cases`` are the plan cases."""
     plan_cases = [PlanCase(q.query, q.plan, present_fields(q.record.context)) for q in cases]
     prepared = runtime.prepare(toolbox, plan_cases)
     for query in queries:
@@ -62,23 +62,23 @@ def score_messages(
 
 
 def accuracy_figures(scores: Sequence[PlanScore], label: str) -> dict[str, float]:
-    """Return the share of plans with right tools and the share of right plans, by their names."""
+    """Return the shares of plans with right tools, and of right plans; names end in ``label``."""
     flags = [(item.right_tools, item.right_plan) for item in scores]
     tools, plans = np.mean(flags, axis=0).tolist()
     return {f"right tools, {label}": round(tools, 4), f"whole plans, {label}": round(plans, 4)}
 
 
 def fit_card(scores: Sequence[PlanScore]) -> ParserCard:
-    """Return a card with the logistic curve that maps certainty to the chance of a right plan."""
+    """Return a ``ParserCard`` whose curve maps certainty to the chance that a plan is right."""
     certainties = np.array([[certainty(item.score)] for item in scores])
     slope, intercept = fit_regression(certainties, [item.right_plan for item in scores])
     return ParserCard(float(slope), float(intercept))
 
 
 def ask_back_threshold(confidences: Iterable[Sequence[float]], share: float) -> float:
-    """Return a threshold such that at most ``share`` of a toolbox's confidences are below it.
+    """Return a threshold; at most ``share`` of each toolbox's confidences are below it.
 
-    ``confidences`` has a sequence for each held-out toolbox. If the threshold
-    were a quantile over all toolboxes, a planner would ask back more often for unusual toolboxes.
+    ``confidences`` has a sequence for each held-out toolbox. With a quantile over all toolboxes
+    together, a planner would ask back too often for unusual toolboxes.
     """
     return min(float(np.quantile(values, share)) for values in confidences)

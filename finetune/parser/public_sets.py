@@ -15,7 +15,7 @@ from casewright.planner.spans import is_span
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
 
-#: For each public set: the reader, the path, and the path of the test set or "".
+#: For each public set: a key of ``READERS``, the path, and the test set's path ("" for none).
 SETS = (
     ("sealtools", "sealtools/dev-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
     ("sealtools", "sealtools/test_in_domain-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
@@ -24,9 +24,9 @@ SETS = (
 
 
 def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterator[Source]:
-    """Yield sources without the tools of test sets; their messages contain the texts of the plans.
+    """Yield sources that lack the tools of test sets; messages contain the texts of their plans.
 
-    ``folder`` has a folder for each set; ``InputError`` if a set cannot be read.
+    ``folder`` is the folder of the paths in ``SETS``. ``InputError`` if a set cannot be read.
     """
     seen_keys: set[str] = set()
     for reader, path, test_path in SETS:

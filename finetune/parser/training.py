@@ -1,4 +1,4 @@
-"""Training of the plan parser, with checkpoints to resume a stopped training."""
+"""Training of the plan parser; a stopped training resumes from its checkpoint."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
 LOG_STEPS, LOG_DECAY = 20, 0.98
 #: Minimum and maximum number of annotated messages for ``adapt_parser``.
 MIN_MESSAGES, MAX_MESSAGES = 20, 500
-#: Episodes in a pass of ``adapt_parser``: of the toolbox, and (against forgetting) of the corpus.
+#: Episodes in a pass of ``adapt_parser``: from the toolbox; from the corpus, against forgetting.
 OWN_EPISODES, CORPUS_EPISODES = 4, 1
 
 
@@ -49,8 +49,8 @@ class ParserSettings:
     Attributes:
         minutes: Duration of the training, over which the learning rates fall.
         frozen: Number of frozen encoder layers, from the lowest; the embeddings are frozen too.
-        encoder_rate: The highest learning rate of the encoder's other layers.
-        rate: The highest learning rate of all other weights.
+        encoder_rate: The highest learning rate of the encoder's layers that are not frozen.
+        rate: The highest learning rate of the weights outside of the encoder.
         final_share: The final learning rates, as a share of the highest ones.
         warm_up: Number of steps in which the learning rates rise.
         mean_decay: Decay of the running mean of the weights; this mean is the result.
@@ -82,7 +82,7 @@ def train_parser(
     Args:
         draw: A function that returns the sources of one pass.
         folder: The folder of checkpoint and log; a stopped training in this folder resumes.
-        start: The folder of a parser to start from; ``InputError`` if it holds none.
+        start: The folder of a parser to start from; ``InputError`` if it holds no parser.
         device: A PyTorch device, by default the first GPU or else the CPU; ``InputError`` for a
             device that the machine lacks.
     """
@@ -98,7 +98,7 @@ def train_parser(
     with find_device(device):
         training = _Training(settings, folder, start)
         tokenizer = parser_tokenizer()
-        # A resumed training draws new episodes.
+        # The seed has the number of steps, so a resumed training draws new episodes.
         rng = random.Random(f"{settings.seed}:{training.steps}")
         passes = (episodes(draw(rng), tokenizer, settings.episodes, rng) for _ in count())
         for episode in chain.from_iterable(passes):
@@ -119,9 +119,9 @@ class _Training:
         torch.manual_seed(settings.seed)
         self._network = _make_network(settings, start)
         self._weights = {n: p for n, p in self._network.named_parameters() if p.requires_grad}
-        encoder = [p for n, p in self._weights.items() if n.startswith("encoder.")]
-        others = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
-        parts = [(others, settings.rate), (encoder, settings.encoder_rate)]
+        encoder_weights = [p for n, p in self._weights.items() if n.startswith("encoder.")]
+        other_weights = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
+        parts = [(other_weights, settings.rate), (encoder_weights, settings.encoder_rate)]
         groups = [(parameters, rate) for parameters, rate in parts if parameters]
         self._rates = [rate for _, rate in groups]
         self._optimizer = torch.optim.AdamW(
@@ -130,10 +130,10 @@ class _Training:
             betas=(0.9, 0.98),
             fused=True,
         )
-        self._means = {name: weight.detach().clone() for name, weight in self._weights.items()}
+        self._mean_weights = {n: p.detach().clone() for n, p in self._weights.items()}
         self.steps, self._earlier_seconds = 0, 0.0
         self._log_means: dict[str, float] = {}
-        self._load()
+        self._load_checkpoint()
         self._start_time = self._save_time = time.time()
         self._network.train()
 
@@ -149,8 +149,8 @@ class _Training:
         from casewright.finetune.parser.loss_network import episode_loss
 
         # A training of 0 minutes has one step, so the divisor must not be 0.
-        remaining = 1 - self.seconds / (max(self._settings.minutes, 0.01) * 60)
-        factor = max(self._settings.final_share, remaining)
+        remaining_share = 1 - self.seconds / (max(self._settings.minutes, 0.01) * 60)
+        factor = max(self._settings.final_share, remaining_share)
         factor *= min(1.0, (self.steps + 1) / self._settings.warm_up)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
@@ -161,7 +161,7 @@ class _Training:
         self._optimizer.step()
         self._optimizer.zero_grad()
         with torch.no_grad():
-            for name, mean in self._means.items():
+            for name, mean in self._mean_weights.items():
                 mean.lerp_(self._weights[name], 1 - self._settings.mean_decay)
         self.steps += 1
         self._log({"loss": float(loss.detach()), **terms})
@@ -174,7 +174,7 @@ class _Training:
 
         checkpoint = {
             "weights": {name: weight.detach() for name, weight in self._weights.items()},
-            "means": self._means,
+            "means": self._mean_weights,
             "optimizer": self._optimizer.state_dict(),
             "steps": self.steps,
             "spent": self.seconds,
@@ -186,12 +186,12 @@ class _Training:
 
     def result(self) -> ParserNetwork:
         """Set the weights to their running mean; return the network in evaluation mode."""
-        for name, mean in self._means.items():
+        for name, mean in self._mean_weights.items():
             self._weights[name].data.copy_(mean)
         self._network.cached_frozen_states = None
         return self._network.eval()
 
-    def _load(self) -> None:
+    def _load_checkpoint(self) -> None:
         import torch
 
         file = self._folder / CHECKPOINT
@@ -200,12 +200,12 @@ class _Training:
         checkpoint = torch.load(file, torch.get_default_device(), weights_only=True)
         if checkpoint["weights"].keys() != self._weights.keys():
             raise InputError(
-                f"{file} is of a training with other settings. Give the settings of that training, "
-                "or another folder."
+                f"{file} is from a training with other settings. Give the settings of that "
+                "training, or another folder."
             )
         for name, weight in checkpoint["weights"].items():
             self._weights[name].data.copy_(weight)
-        self._means = checkpoint["means"]
+        self._mean_weights = checkpoint["means"]
         self._optimizer.load_state_dict(checkpoint["optimizer"])
         self.steps, self._earlier_seconds = checkpoint["steps"], checkpoint["spent"]
         torch.manual_seed(self._settings.seed + self.steps)
@@ -241,7 +241,7 @@ def _make_network(settings: ParserSettings, start: Path | None) -> ParserNetwork
             raise InputError(f"{start} holds no plan parser. Give one that finetune parser wrote.")
         network.load_state_dict(network.state_dict() | trained_weights(start))
     encoder = network.encoder
-    # The parser does not use the pooler.
+    # The pooler is frozen too, since the parser does not use it.
     for module in (encoder.embeddings, *encoder.encoder.layer[: settings.frozen], encoder.pooler):
         module.requires_grad_(False)
     for module in encoder.encoder.modules():
@@ -255,7 +255,7 @@ def _make_network(settings: ParserSettings, start: Path | None) -> ParserNetwork
 def _as_eight_bits(states: Tensor) -> Tensor:
     """Return states (texts, tokens, size) rounded to eight bits, as the served encoder rounds them.
 
-    Unlike in ``onnx_graph.Graph``, the range of a text includes its padding here. The gradient
+    Unlike in ``onnx_graph.Graph``, the range of values includes the padding here. The gradient
     ignores the rounding (Jacob et al. 2018, arXiv 1712.05877, section 3).
     """
     low, high = states.detach().amin((-2, -1), True), states.detach().amax((-2, -1), True)
@@ -286,11 +286,11 @@ def check_count(file: Path, count: int) -> None:
     advice = (
         "Write more: casewright draft proposes some, casewright correct adds one."
         if count < MIN_MESSAGES
-        else "Choose some: casewright finetune sample; or train as casewright finetune train."
+        else "Choose some with casewright finetune sample, or use casewright finetune train."
     )
     raise InputError(
-        f"{file} has {count} annotated messages, and {MIN_MESSAGES} to {MAX_MESSAGES} can be "
-        f"trained on in minutes. {advice}"
+        f"{file} has {count} annotated messages; casewright finetune adapt takes {MIN_MESSAGES} to "
+        f"{MAX_MESSAGES}. {advice}"
     )
 
 
@@ -301,7 +301,7 @@ def adapt_parser(
     start: Path,
     settings: ParserSettings = SETTINGS,
 ) -> ParserNetwork:
-    """Return the plan parser in ``start`` trained further on one toolbox; see ``train_parser``."""
+    """Train the parser in the folder ``start`` further, on one toolbox; see ``train_parser``."""
     draw_corpus = source_drawer(boxes)
 
     def draw(rng: random.Random) -> list[Source]:

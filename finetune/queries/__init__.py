@@ -1,1 +1,1 @@
-"""Queries to learn from: sampling, annotation, writing new ones."""
+"""Sampling, annotation and writing of queries to learn from."""

@@ -1,4 +1,4 @@
-"""Checks an annotation sheet, a file of queries for which a person writes plans.
+"""Checks an annotation sheet: a file of queries, for which a person writes plans.
 
 Correct lines become annotated queries in the output. All other lines are copied to a second file,
 which a person can complete and use as the next sheet.
@@ -26,14 +26,14 @@ from casewright.tools import Toolbox
 class Problem:
     """The reason why a line of a sheet is not yet an annotated query, and how to mend it.
 
-    ``line`` counts from 1; ``empty`` is true if the line's only problem is an empty plan.
+    ``line`` counts from 1. ``has_no_plan`` is true if the line's only problem is an empty plan.
     """
 
     line: int
     id: str
     reason: str
     mend: str
-    empty: bool = False
+    has_no_plan: bool = False
 
 
 def sheet_record(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def sheet_record(record: Mapping[str, Any]) -> dict[str, Any]:
 def checked_record(
     record: Mapping[str, Any], toolbox: Toolbox, classes: Collection[str]
 ) -> dict[str, Any]:
-    """Return a record as an annotated query, with a canonical plan and a class.
+    """Check a sheet's record, and return it with a canonical plan and a class.
 
     Valid classes are ``classes``, the tools' names and ``MULTI_STEP``.
 
@@ -88,11 +88,11 @@ class AnnotationReport:
     @property
     def wrong_count(self) -> int:
         """Number of problems other than a missing plan."""
-        return sum(not problem.empty for problem in self.problems)
+        return sum(not problem.has_no_plan for problem in self.problems)
 
 
 def sheet_lines(sheet: Path) -> list[tuple[int, str]]:
-    """Return the numbers and texts of a sheet's lines that are not blank, at least one."""
+    """Return the numbers and texts of a sheet's lines; ``InputError`` if all lines are blank."""
     numbered = enumerate(read_text(sheet).split("\n"), 1)
     lines = [(number, line) for number, line in numbered if line.strip()]
     if not lines:
@@ -106,18 +106,19 @@ def annotate(
     toolbox: Toolbox,
     classes: Collection[str] = (),
 ) -> AnnotationReport:
-    """Add the correct ``lines`` of a sheet to the output, without repetitions.
+    """Add the correct ``lines`` of a sheet to the output, except queries that it already has.
 
     ``classes`` are further valid classes, as in ``checked_record``.
     """
     report = AnnotationReport()
-    output_keys = {_key(record) for record in output.records}
+    output_keys = {_record_key(record) for record in output.records}
     for number, text in lines:
         record: Any = ...  # stays an ellipsis if the text is not JSON
         try:
             record = json.loads(text)
+            # A malformed record is a problem, even if its plan is empty.
             QueryRecord.read(record).request(toolbox)
-            if _key(record) in output_keys:
+            if _record_key(record) in output_keys:
                 report.known_count += 1
                 continue
             has_plan = bool(str(record.get("plan") or "").strip())
@@ -127,11 +128,11 @@ def annotate(
         else:
             if query is not None:
                 output.append(query)
-                output_keys.add(_key(query))
+                output_keys.add(_record_key(query))
                 report.added_count += 1
                 continue
             id_ = str(record.get("id") or "")
-            problem = Problem(number, id_, "The plan is empty.", "Write it.", empty=True)
+            problem = Problem(number, id_, "The plan is empty.", "Write it.", has_no_plan=True)
         report.problems.append(problem)
         report.rest.append(text)
     return report
@@ -160,5 +161,5 @@ def _problem(line: int, record: Any, error: Exception) -> Problem:
     return Problem(line, id_, reason + (full_stop and "."), mend or "Correct the record.")
 
 
-def _key(record: Mapping[str, Any]) -> tuple[str, str]:
+def _record_key(record: Mapping[str, Any]) -> tuple[str, str]:
     return str(record.get("id")), normalized(str(record["query"]))

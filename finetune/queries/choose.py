@@ -1,6 +1,7 @@
-"""Chooses queries to annotate or to learn from: methods that sample a pool by similarity.
+"""Chooses queries to annotate or to learn from, by methods that sample a pool by similarity.
 
-The methods ``dqs…`` are the Diverse Query Sampler of REAPER (Joshi et al. 2024). Similarities are
+A random initial pool is extended by queries from the large pool, which has all other queries. The
+methods ``dqs…`` are the Diverse Query Sampler of REAPER (Joshi et al. 2024). Similarities are
 computed block by block, to limit memory. Sums are in double precision and compared to six decimals,
 so that results do not depend on the size of a block.
 """
@@ -30,7 +31,7 @@ DECIMALS = 6
 EXTREME_SHARE = 0.05
 Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
 METHODS: tuple[Method, ...] = get_args(Method)
-#: Numbers that make the draws of an initial pool and of a random sample differ for one seed.
+#: Numbers added to a seed, so that an initial pool and a random sample are drawn differently.
 _INITIAL_DRAW, _RANDOM_DRAW = 1, 2
 
 
@@ -67,9 +68,9 @@ def blocks(count: int, size: int) -> Iterator[slice]:
 def _cosines(
     vectors: Vectors, columns: Vectors, rows: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[slice, slice, Floats]]:
-    """Yield blocks of the cosines of vectors (n, d) and columns (m, d), with their two slices.
+    """Yield row slice, column slice and cosines for blocks of vectors (n, d) and columns (m, d).
 
-    With ``rows``, only these vectors are compared; they are copied block by block.
+    With ``rows``, only these vectors are compared, and the first slice is a part of ``rows``.
     """
     for row_part in blocks(len(vectors) if rows is None else len(rows), BLOCK_ROWS):
         block = unit_vectors(vectors[row_part if rows is None else rows[row_part]])
@@ -85,9 +86,9 @@ def unit_vectors(vectors: Vectors) -> Floats:
 
 
 def best_similarity(rows: Vectors, columns: Vectors, *, skip_self: bool = False) -> Floats:
-    """Return the highest cosine of each row (n, d) to the columns (m, d), array (n).
+    """Return an array (n): each row's highest cosine to a column; rows (n, d), columns (m, d).
 
-    With ``skip_self``, rows and columns are the same vectors; none is compared with itself.
+    With ``skip_self``, rows and columns are the same vectors; no vector is compared with itself.
     """
     best = np.full(len(rows), -np.inf)
     for row_part, column_part, cosines in _cosines(rows, columns):
@@ -100,7 +101,7 @@ def best_similarity(rows: Vectors, columns: Vectors, *, skip_self: bool = False)
 
 
 def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = None) -> list[int]:
-    """Return rows of a pool (N, d) in the order of their greedy selection by facility location.
+    """Return ``size`` row numbers of a pool (N, d), in the order of greedy facility location.
 
     The picks S maximise f(S): the sum over the pool's queries of the highest similarity to a pick,
     where negative similarities count as 0. ``chosen`` (n, d) are earlier picks. f is monotone and
@@ -142,10 +143,10 @@ def _gain_decreases(
 
 
 def extreme_queries(initial: Vectors, large: Vectors, share: float) -> NDArray[np.int64]:
-    """Return the rows of the large pool (N, d) in the most and least similar pairs, in order.
+    """Return the sorted row numbers of the extremes of a large pool (N, d).
 
-    A pair has one query of each pool. ``share * N`` rows (rounded) are most similar, and as many
-    least similar. If similarities are equal to six decimals, the lower row comes first.
+    A pair has one query of each pool. ``share * N`` rows (rounded) are in the most similar pairs,
+    as many in the least similar. Of similarities equal to six decimals, the lower row comes first.
     """
     count = round(share * len(large))
     nearest = _highest(best_similarity(large, initial), count)
@@ -162,9 +163,9 @@ class SamplingSettings(Section):
 
     Attributes:
         method: ``all``; ``random``; or a method that adds queries to a random initial pool.
-        size: Number of queries, including the initial pool; by default twice the initial pool's.
+        size: Number of queries with the initial pool; by default twice the size of this pool.
         initial: Size of the initial pool; below 1, a share of the queries.
-        extremes: For DQS methods, the share of the other queries at each extreme; see ``sample``.
+        extremes: For DQS methods, the share of the large pool at each extreme; see ``sample``.
     """
 
     method: Literal["all"] | Method = "all"
@@ -175,7 +176,7 @@ class SamplingSettings(Section):
     @model_validator(mode="after")
     def _initial_is_whole_or_a_share(self) -> Self:
         if self.initial >= 1 and not self.initial.is_integer():
-            raise ValueError("initial is a whole number of queries, or a share below 1")
+            raise ValueError("initial must be a whole number of queries, or a share below 1")
         has_initial = self.method not in ("all", "random")
         if has_initial and self.size is not None and 1 <= self.initial >= self.size:
             raise ValueError(
@@ -194,13 +195,13 @@ def sample(
     extremes: float = EXTREME_SHARE,
     seed: int = 0,
 ) -> list[int]:
-    """Return the rows of a method's sample of a large pool (N, d), in order.
+    """Return the sorted row numbers of a sample from a large pool (N, d).
 
     The extremes are the queries most and least similar to the initial pool (n, d); ``extremes`` is
     their share of the large pool at either end. ``dqs`` draws from the large pool without its
     extremes, ``dqs_large`` from the whole pool, ``dqs_extremes`` from its extremes.
-    ``facility_location`` picks queries that the initial pool does not cover; ``random`` is the
-    control. ``InputError`` if a pool is empty or no array of vectors, or has too few queries.
+    ``facility_location`` picks queries that the initial pool does not cover. ``random`` draws from
+    the large pool, as a control. ``InputError`` if a pool is no array of vectors or too small.
     """
     if method == "random":
         return _draw(len(large), size, [seed, _RANDOM_DRAW])
@@ -230,28 +231,29 @@ def choose_queries(
     if settings.method == "all":
         return list(queries)
     unique = _unique(queries)
-    count = _initial_size(unique, settings)
-    size = settings.size or 2 * count
+    initial_count = _initial_size(unique, settings)
+    size = settings.size or 2 * initial_count
     if settings.method == "random":
         return [unique[row] for row in _draw(len(unique), size, [seed, _RANDOM_DRAW])]
-    if not count < size <= len(unique):
+    if not initial_count < size <= len(unique):
         raise InputError(
-            f"sampling: {size:,} queries are wanted, {count:,} of them as the initial pool, and "
-            f"there are {len(unique):,} different ones. Set size to {count + 1:,} or more, up to "
-            f"{len(unique):,}; or lower initial."
+            f"sampling: {size:,} queries are wanted, {initial_count:,} of them as the initial "
+            f"pool, and there are {len(unique):,} different ones. Set size to "
+            f"{initial_count + 1:,} or more, up to {len(unique):,}; or lower initial."
         )
-    initial = _draw(len(unique), count, [seed, _INITIAL_DRAW])
+    initial = _draw(len(unique), initial_count, [seed, _INITIAL_DRAW])
     others = sorted(set(range(len(unique))) - set(initial))
     vectors = encoder.embed([query.query for query in unique])
     pools, extremes = (vectors[initial], vectors[others]), settings.extremes
-    rows = sample(settings.method, *pools, size - count, extremes=extremes, seed=seed)
+    count = size - initial_count
+    rows = sample(settings.method, *pools, count, extremes=extremes, seed=seed)
     return [unique[row] for row in sorted([*initial, *(others[row] for row in rows)])]
 
 
 def initial_queries(
     queries: Sequence[AnnotatedQuery], settings: SamplingSettings, seed: int
 ) -> list[AnnotatedQuery]:
-    """Return the initial pool of ``choose_queries``, with the same errors."""
+    """Return the initial pool that ``choose_queries`` draws; ``InputError`` for too few queries."""
     unique = _unique(queries)
     rows = _draw(len(unique), _initial_size(unique, settings), [seed, _INITIAL_DRAW])
     return [unique[row] for row in rows]

@@ -1,4 +1,4 @@
-"""Makes draft messages with plans, for human review, from tools' examples and annotated queries."""
+"""Drafts messages with plans for human review: variations of examples and annotated queries."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ JOIN_TEMPLATES = ("{0}, and {1}", "{0}? Also, {1}", "{0}; besides, {1}")
 
 @dataclass(slots=True)
 class ReviewBatch:
-    """Annotated queries for human review, and the number of rejected drafts by reason."""
+    """Records of drafts for human review, and the number of rejected drafts by reason."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     rejected: Counter[RejectReason] = field(default_factory=Counter)
 
 
 def usable_drafts(
-    records: Iterable[Mapping[str, Any]], toolbox: Toolbox, seen: SeenQuestions, count: int
+    drafts: Iterable[Mapping[str, Any]], toolbox: Toolbox, seen: SeenQuestions, count: int
 ) -> ReviewBatch:
     """Return the first ``count`` drafts with a valid plan and a message unlike those in ``seen``.
 
-    ``records`` have query, context and plan. The messages of the result are added to ``seen``.
+    ``drafts`` have query, context and plan. The messages of the result are added to ``seen``.
     """
     batch = ReviewBatch()
-    for draft in records:
+    for draft in drafts:
         if len(batch.records) == count:
             break
         try:
-            record = checked_record({"id": message_id("d", draft), **draft}, toolbox, ())
+            record = checked_record({"id": message_id("d", draft), **draft}, toolbox, classes=())
         except (PlanError, InputError):
             batch.rejected[RejectReason.INVALID] += 1
             continue
@@ -67,13 +67,13 @@ def usable_drafts(
 
 
 def message_id(prefix: str, record: Mapping[str, Any]) -> str:
-    """Return an id: the prefix, and a hash of the message's ``message_key``."""
+    """Return an id: a prefix, such as "d" for drafts, and a hash of the ``message_key``."""
     key = json.dumps(message_key(record), sort_keys=True)
     return f"{prefix}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
 def message_key(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the identity of a message: its text, context, history and tenant."""
+    """Return the fields that identify a message: text, context, history and tenant."""
     further_fields = (record.get(name) or None for name in ("context", "history", "tenant"))
     return (normalized(str(record["query"])), *further_fields)
 
@@ -83,11 +83,12 @@ def template_drafts(
 ) -> Iterator[dict[str, Any]]:
     """Yield drafts of five kinds in turn; some may be alike, or have plans that are not valid.
 
-    The kinds are the tools' examples, messages with other values, messages with other choices, two
-    joined messages, and small talk. Changed and joined messages are made from the examples and
-    from ``queries``. ``seed`` determines the pairs that are joined, and the templates.
+    The kinds are the tools' examples, messages with a replaced text, messages with a replaced
+    choice of an enumeration, two joined messages, and small talk. Changed and joined messages are
+    made from the examples, and from ``queries`` without history or changed tools. ``seed``
+    determines the pairs that are joined, and the templates.
     """
-    # The values of an example's context fields are not known.
+    # The context of an example has only placeholders.
     examples = [replace(case, context={}) for case in example_cases(toolbox)]
     originals = examples + [
         PlanCase(query.query, query.plan, query.record.context)
@@ -106,21 +107,21 @@ def template_drafts(
 
 
 def _with_new_values(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
-    """Yield messages in which a literal is replaced by another message's text for its parameter."""
-    texts_of: dict[str, list[str]] = defaultdict(list)
+    """Yield messages in which a text is replaced by another message's text for this parameter."""
+    texts_by_parameter: dict[str, list[str]] = defaultdict(list)
     for draft in drafts:
         for _, name, text in text_literals(draft.plan):
-            if is_span(text, draft.question) and text not in texts_of[name]:
-                texts_of[name].append(text)
+            if is_span(text, draft.question) and text not in texts_by_parameter[name]:
+                texts_by_parameter[name].append(text)
     for draft in drafts:
         for index, name, text in text_literals(draft.plan):
             if not _choices(toolbox, draft.plan.steps[index], name):
-                for other in texts_of[name]:
+                for other in texts_by_parameter[name]:
                     yield from _replace_text(draft, (index, name), (text, other), (text, other))
 
 
 def _with_new_choices(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[PlanCase]:
-    """Yield messages in which a literal is replaced by another choice of its parameter."""
+    """Yield messages with another choice, which a message writes with spaces instead of "_"."""
     for draft in drafts:
         for index, name, text in text_literals(draft.plan):
             for other in _choices(toolbox, draft.plan.steps[index], name):
@@ -129,19 +130,20 @@ def _with_new_choices(drafts: Sequence[PlanCase], toolbox: Toolbox) -> Iterator[
 
 
 def _replace_text(
-    draft: PlanCase, slot: tuple[int, str], literals: tuple[str, str], words: tuple[str, str]
+    draft: PlanCase, argument: tuple[int, str], literals: tuple[str, str], words: tuple[str, str]
 ) -> Iterator[PlanCase]:
     """Yield the draft with a replaced literal in its plan, and replaced words in its message.
 
-    ``literals`` and ``words`` are pairs (old, new). Yield nothing if both literals are equal,
-    or the old words do not occur exactly once in the message.
+    ``argument`` is a step's index and a parameter's name. ``literals`` and ``words`` are pairs
+    (old, new). Yield nothing if both literals are equal, or the old words do not occur exactly
+    once in the message.
     """
     old, new = literals
     old_words, new_words = words
     pattern = re.compile(rf"(?<!\w){re.escape(old_words)}(?!\w)", re.IGNORECASE)
     if len(pattern.findall(draft.question)) == 1 and old != new:
         question = pattern.sub(lambda _: new_words, draft.question)
-        yield replace(draft, question=question, plan=with_literals(draft.plan, {slot: new}))
+        yield replace(draft, question=question, plan=with_literals(draft.plan, {argument: new}))
 
 
 def _joined(drafts: Sequence[PlanCase], toolbox: Toolbox, rng: random.Random) -> Iterator[PlanCase]:
@@ -159,10 +161,10 @@ def _joined(drafts: Sequence[PlanCase], toolbox: Toolbox, rng: random.Random) ->
 
 
 def _question_as_literal(draft: PlanCase, toolbox: Toolbox) -> PlanCase | None:
-    """Return the draft with a plan that has the message as a literal instead of ``question``.
+    """Return the draft with the message as a literal wherever the plan refers to ``question``.
 
-    In a joined message, ``question`` would mean both messages. ``None`` if a parameter admits no
-    literal, or the plan calls ``no_evidence``.
+    In a joined message, ``question`` would mean both messages. ``None`` if a parameter with this
+    reference admits no literal, or the plan calls ``no_evidence``.
     """
     steps = []
     for step in draft.plan.steps:

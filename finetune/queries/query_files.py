@@ -1,4 +1,4 @@
-"""Reads files of queries in several formats, and continues the JSON Lines file of a killed run."""
+"""Reads files of queries in several formats, and appends queries to JSON Lines files."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ MAX_BYTES = 1 << 30
 def read_queries(path: Path) -> list[dict[str, Any]]:
     """Return the queries of a file as records with a unique ``id`` and a ``query``.
 
-    The file is a JSON list or JSON Lines of texts or records, or plain text with one query a line.
-    Records keep their other fields. A missing id becomes the file's name with the line number; a
-    repeated id gets this text as a suffix. Raises ``InputError`` if the file cannot be read or has
-    no query, or a query is not valid.
+    The file is a JSON list, JSON Lines, or plain text with one query a line. A JSON value is a
+    query's text or record; records keep their other fields. A query without an id gets one from
+    the file's name and the number of the line or entry, as ``queries-3``. A repeated id gets this
+    text as a suffix. ``InputError`` if the file cannot be read, or has no query or a wrong one.
     """
     results = []
     ids: set[str] = set()
-    for kind, number, value in _read_values(path):
+    for unit, number, value in _read_values(path):
         fields = {"query": value} if isinstance(value, str) else value
         try:
             record = QueryRecord.read(fields)
             check_question(record.query)
         except InputError as error:
-            raise InputError(f"{path}, {kind} {number}: {error}") from error
+            raise InputError(f"{path}, {unit} {number}: {error}") from error
         id_ = f"{path.stem}-{number}" if record.id in (None, "") else str(record.id)
         if id_ in ids:
             id_ = f"{id_}-{path.stem}-{number}"
@@ -44,14 +44,14 @@ def read_queries(path: Path) -> list[dict[str, Any]]:
 
 
 def _read_values(path: Path) -> Iterator[tuple[str, int, Any]]:
-    """Yield a word for each value (``entry`` or ``line``), its number from 1, and the value."""
+    """Yield each value's unit (``entry`` or ``line``), the unit's number from 1, and the value."""
     text = read_text(path)
     first_character = text.lstrip()[:1]
     if first_character == "[":
         try:
             entries = json.loads(text)
         except (ValueError, RecursionError) as error:
-            # A file of plain text may begin with a bracket, too.
+            # Plain text may also begin with a bracket or a quotation mark, and is read by lines.
             if path.suffix.lower() == ".json":
                 raise InputError(f"{path} is no JSON list: {error}.") from error
         else:
@@ -106,7 +106,7 @@ def json_line(record: Mapping[str, Any]) -> str:
 
 
 def write_new(path: Path, lines: Iterable[str]) -> None:
-    """Write lines with their line feeds; raise ``InputError`` if the file exists."""
+    """Write lines that end in line feeds to a new file; ``InputError`` if the file exists."""
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.writelines(lines)
@@ -115,28 +115,30 @@ def write_new(path: Path, lines: Iterable[str]) -> None:
 
 
 class QueryFile:
-    """A JSON Lines file of queries, to which a run appends; ``records`` are from earlier runs.
+    """A JSON Lines file to which a run appends queries; ``records`` are those of earlier runs only.
 
-    An incomplete last line, which a killed run leaves, is removed. ``InputError`` if the file
-    cannot be read or written, or has a line that is no query.
+    Opening the file removes an incomplete last line, which a killed run leaves. ``InputError`` if
+    the file cannot be read or written, or has a line that is no query.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records: list[dict[str, Any]] = []
-        *complete, last_line = (read_text(path) if path.exists() else "").split("\n")
-        for number, line in enumerate((*complete, last_line), 1):
+        *complete_lines, last_line = (read_text(path) if path.exists() else "").split("\n")
+        for number, line in enumerate((*complete_lines, last_line), 1):
+            value = _json_or_none(line)
             # Only the last line may be incomplete: a killed run leaves the beginning of a record.
-            record = _parsed_json(line)
-            if isinstance(record, dict) and isinstance(record.get("query"), str):
-                self.records.append(record)
-            elif line.strip() and (number <= len(complete) or record or not line.startswith("{")):
+            is_cut_off = number > len(complete_lines) and not value and line.startswith("{")
+            if isinstance(value, dict) and isinstance(value.get("query"), str):
+                self.records.append(value)
+            elif line.strip() and not is_cut_off:
                 raise InputError(
                     f"{path}, line {number}: no annotated query. Choose another file: this command "
                     "adds only to files that it wrote."
                 )
         if last_line.strip():
-            is_complete = bool(_parsed_json(last_line))
+            # A complete last line lacks only its line feed.
+            is_complete = bool(_json_or_none(last_line))
             self._write("\n" if is_complete else "", remove_last=not is_complete)
         self._known_size = self._size()
 
@@ -166,7 +168,7 @@ class QueryFile:
             raise InputError(f"{self.path} cannot be written: {error.strerror}.") from error
 
 
-def _parsed_json(line: str) -> Any:
+def _json_or_none(line: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Generates annotated queries with a chat model, for each shape of plan and each unused tool.
+"""Generates annotated queries with a chat model, for each plan shape and each tool without queries.
 
-Only queries that pass every check are returned. Plans are not run. The size of an answer and the
-effort to parse it are bounded.
+A shape is a plan without its literals. Only queries that pass every check are returned. Plans are
+not run. The size of a model's answer and the effort to parse the answer are bounded.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from casewright.tools import Source, Toolbox
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: Maximum number of annotated queries of one shape in a request.
+#: Maximum number of annotated queries that a request shows as examples of a shape.
 EXAMPLE_COUNT = 3
 #: Maximum numbers of characters of an answer, a query, a plan, and a context as JSON.
 MAX_ANSWER, MAX_QUERY, MAX_PLAN, MAX_CONTEXT = 200_000, 1000, 4000, 2000
-#: Maximum number of attempts to parse an object in an answer, each at an opening brace.
+#: Maximum number of opening braces of an answer at which an object is parsed.
 MAX_PARSES = 500
 ROLE = """\
 You write training data for a planner of look-ups: questions that different people might ask, each \
 with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
 tone and spelling as real people do; never write two questions alike."""
-#: Number of additional calls for a kind of plan, since some generated queries may be unusable.
+#: Number of calls beyond the fewest for a kind of plan, as some generated queries may be unusable.
 SPARE_CALLS = 2
-#: Maximum number of earlier questions in a request, which the model must not repeat.
+#: Maximum number of earlier questions that a request shows, so that the model writes others.
 MAX_EARLIER = 10
-#: Maximum number of queries in a request.
+#: Maximum number of queries that a request asks for.
 MAX_PER_REQUEST = 10
 #: Number of consecutive failures that end the run.
 MAX_FAILURES = 3
@@ -68,7 +68,7 @@ class PlanKind:
 
     @property
     def name(self) -> str:
-        """The name in tables."""
+        """The kind's name in tables."""
         return self.shape.replace("\n", "; ") or f"any with {self.tool}"
 
     def fits(self, plan: Plan) -> bool:
@@ -79,8 +79,8 @@ class PlanKind:
 def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[PlanKind]:
     """Return the kinds of plans to write queries for: shapes, and tools that no query uses.
 
-    The most frequent shapes come first. Queries that change the toolbox or do not fit it are
-    ignored.
+    The most frequent shapes come first. Queries that change the toolbox, or call a tool that it
+    lacks, are ignored.
     """
     by_shape: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
@@ -90,34 +90,34 @@ def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Plan
     kinds = []
     # The sort is stable: equally frequent shapes stay in the order of the file.
     for plan_shape, group in sorted(by_shape.items(), key=lambda item: -len(item[1])):
-        # The sample is spread evenly, since neighbours in a file are often similar.
+        # Examples are taken from the whole group, since neighbours in a file are often similar.
         sample = group[:: max(1, len(group) // EXAMPLE_COUNT)][:EXAMPLE_COUNT]
         examples = [
             {"query": q.query, "context": q.record.context, "plan": str(q.plan)} for q in sample
         ]
-        kinds.append(PlanKind(plan_shape, "", tuple(examples)))
-    used = {tool for group in by_shape.values() for query in group for tool in query.plan.tools}
+        kinds.append(PlanKind(shape=plan_shape, tool="", examples=tuple(examples)))
+    used_tools = {tool for group in by_shape.values() for q in group for tool in q.plan.tools}
     for tool in toolbox:
-        if tool.name not in used:
-            declared = [tool.example] if tool.example else []
-            examples = [{"query": e.query, "context": {}, "plan": e.plan} for e in declared]
-            kinds.append(PlanKind("", tool.name, tuple(examples)))
+        if tool.name not in used_tools:
+            tool_examples = [tool.example] if tool.example else []
+            examples = [{"query": e.query, "context": {}, "plan": e.plan} for e in tool_examples]
+            kinds.append(PlanKind(shape="", tool=tool.name, examples=tuple(examples)))
     return kinds
 
 
 class RejectReason(StrEnum):
-    """The reason why a generated query is rejected."""
+    """The reason why a draft or a generated query is rejected."""
 
     INVALID = "plan that cannot be run for its request"
-    KNOWN = "question that is there already"
-    ALIKE = "question too like one that is there"
+    KNOWN = "question that is known already"
+    ALIKE = "question too similar to a known one"
 
 
 def answer_objects(answer: str) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON objects of an answer.
 
     The objects may be between other words, on lines of their own, in a code fence, in an incomplete
-    list, or in a list inside an object.
+    list, or in the first list inside another object.
     """
     text, position = answer[:MAX_ANSWER], 0
     decoder = json.JSONDecoder()
@@ -138,14 +138,14 @@ def answer_objects(answer: str) -> Iterator[Mapping[str, Any]]:
 
 
 def read_answer_object(
-    fields: Mapping[str, Any], kind: PlanKind, toolbox: Toolbox, allowed: Collection[str] | None
+    item: Mapping[str, Any], kind: PlanKind, toolbox: Toolbox, allowed: Collection[str] | None
 ) -> dict[str, Any] | None:
     """Return an object of an answer as an annotated query's record; ``None`` if it is unusable.
 
-    A usable plan is valid, of this kind, and quotes the question. ``allowed`` are the fields that a
-    context may have; ``None`` allows all.
+    A usable plan is valid and of this kind, and takes the texts for spans from the question.
+    ``allowed`` are the fields that a context may have; ``None`` allows all.
     """
-    query, context, plan = (fields.get(name) for name in ("query", "context", "plan"))
+    query, context, plan = (item.get(name) for name in ("query", "context", "plan"))
     if isinstance(plan, list) and all(isinstance(line, str) for line in plan):
         plan = "\n".join(plan)
     context = {} if context is None else context
@@ -169,7 +169,7 @@ def read_answer_object(
 
 
 def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
-    """Return True if every text for a parameter that takes a span is a span of the question.
+    """Return True if each text for a parameter with spans is a span of the question, or a choice.
 
     Other texts may be valid, but would teach a model to invent words.
     """
@@ -179,14 +179,14 @@ def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
             if parameter is None or Source.SPAN not in parameter.sources:
                 continue
             values = value.items if isinstance(value, ListValue) else (value,)
-            texts = [p.value for p in values if isinstance(p, Literal) and isinstance(p.value, str)]
+            texts = [v.value for v in values if isinstance(v, Literal) and isinstance(v.value, str)]
             if not all(text in parameter.choices or is_span(text, question) for text in texts):
                 return False
     return True
 
 
 class SeenQuestions:
-    """Known questions; a repetition has a known text, or a cosine to one above ``threshold``."""
+    """Known questions; a repetition is one of them, or has a cosine above ``threshold`` to one."""
 
     def __init__(self, encoder: Encoder, threshold: float) -> None:
         self._encoder = encoder
@@ -195,13 +195,13 @@ class SeenQuestions:
         self._vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
 
     def add(self, texts: Sequence[str]) -> None:
-        """Add questions without a check."""
+        """Add questions, even if they are repetitions."""
         if texts:
             self._texts |= {normalized(text) for text in texts}
             self._vectors = np.concatenate([self._vectors, self._encoder.embed(texts)])
 
     def add_new(self, text: str) -> RejectReason | None:
-        """Add a new question and return ``None``; return the reason to reject a repetition."""
+        """Add a question and return ``None``, or return the reason why it is a repetition."""
         if normalized(text) in self._texts:
             return RejectReason.KNOWN
         vector = self._encoder.embed([text])
@@ -223,7 +223,7 @@ class WritingReport:
 class QueryWriter:
     """Generates queries with plans by a chat model.
 
-    The annotated ``queries`` give shapes and examples. A new query must differ from these and from
+    The annotated ``queries`` give shapes and examples. A new query must differ from ``queries`` and
     the ``excluded`` questions, for example a test set; the model does not see excluded questions.
     ``seconds`` is the timeout of a call.
     """
@@ -243,8 +243,9 @@ class QueryWriter:
         self._encoder = encoder
         self._seconds = seconds
         self._known_questions = [*(query.query for query in queries), *excluded]
-        fields = {name for query in queries for name in query.record.context}
-        self._context_fields = fields if queries else None
+        known_fields = {name for query in queries for name in query.record.context}
+        # Without queries, a context may have any field.
+        self._context_fields = known_fields if queries else None
         self.kinds = plan_kinds(queries, toolbox)
 
     def write(
@@ -267,10 +268,10 @@ class QueryWriter:
                     failure_count += 1
                     if failure_count == MAX_FAILURES:
                         reason = self._failure_reason(error)
-                        report.stop_reason = f"It failed {MAX_FAILURES} times in a row. {reason}"
+                        report.stop_reason = f"The last {MAX_FAILURES} calls failed. {reason}"
                     continue
                 failure_count = 0
-                records = (self._read_new(fields, kind, seen) for fields in answer_objects(answer))
+                records = (self._new_record(item, kind, seen) for item in answer_objects(answer))
                 for record in islice(filter(None, records), missing_count):
                     report.records.append(record)
                     questions.append(record["query"])
@@ -278,8 +279,8 @@ class QueryWriter:
         return report
 
     def _ask(self, kind: PlanKind, count: int, earlier: Sequence[str]) -> str:
-        head = render_head(self._toolbox, role=ROLE)
-        messages = [("system", head), ("user", _request_text(kind, count, earlier))]
+        system_prompt = render_head(self._toolbox, role=ROLE)
+        messages = [("system", system_prompt), ("user", _request_text(kind, count, earlier))]
         return str(ask(self._model, messages, self._seconds).text)
 
     def _failure_reason(self, error: Exception) -> str:
@@ -287,14 +288,15 @@ class QueryWriter:
             return f"The model{at_server(self._model)} gave no answer within {self._seconds:g} s."
         return failure_text(self._model, error).rstrip(".") + "."
 
-    def _read_new(
-        self, fields: Mapping[str, Any], kind: PlanKind, seen: SeenQuestions
+    def _new_record(
+        self, item: Mapping[str, Any], kind: PlanKind, seen: SeenQuestions
     ) -> dict[str, Any] | None:
-        record = read_answer_object(fields, kind, self._toolbox, self._context_fields)
+        """Return an object of an answer as a record; ``None`` if it is unusable or a repetition."""
+        record = read_answer_object(item, kind, self._toolbox, self._context_fields)
         if record is None or seen.add_new(record["query"]):
             return None
-        key = hashlib.sha256(normalized(record["query"]).encode()).hexdigest()[:12]
-        return {"id": f"w-{key}", **record, "source": f"written by {model_name(self._model)}"}
+        text_hash = hashlib.sha256(normalized(record["query"]).encode()).hexdigest()[:12]
+        return {"id": f"w-{text_hash}", **record, "source": f"written by {model_name(self._model)}"}
 
 
 def _request_text(kind: PlanKind, count: int, earlier: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Samples a pool of queries; the result has a sheet to annotate and figures of its quality."""
+"""Samples a pool of queries, as a sheet to annotate, and measures the sample."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ BATCH_SIZE = 512
 
 @dataclass(frozen=True, slots=True)
 class PoolFigures:
-    """Figures of a sample; similarities are cosines.
+    """Figures of a sample of the large pool; similarities are cosines.
 
     Attributes:
-        coverage: Mean over the large pool of the highest similarity to the sample.
+        queries: Number of queries in the sample.
+        coverage: Mean over the large pool of each query's highest similarity to the sample.
         coverage_with_initial: The same mean for the sample together with the initial pool.
-        mean_similarity: Mean similarity of all pairs in the sample; ``None`` for one query.
-        near_duplicates: Share of queries that are near-duplicates of another one.
+        mean_similarity: Mean similarity of all pairs in the sample; ``None`` without a pair.
+        near_duplicates: Share of the sample that has a near-duplicate in the sample.
     """
 
     queries: int
@@ -47,13 +48,13 @@ def pool_figures(sample: Vectors, large: Vectors, similarity_to_initial: Floats)
     similarity_to_sample, count = choose.best_similarity(large, sample), len(sample)
     to_others = choose.best_similarity(sample, sample, skip_self=True) if count > 1 else np.zeros(1)
     unit = unit_vectors(sample)
-    # The squared length of the vectors' sum is the sum of all pairs' cosines and self-cosines.
-    total = float((unit.sum(axis=0) ** 2).sum() - (unit * unit).sum())
+    # The sum's squared length is the sum of all cosines: of each pair twice, and each self-cosine.
+    pair_sum = float((unit.sum(axis=0) ** 2).sum() - (unit * unit).sum())
     return PoolFigures(
         queries=count,
         coverage=float(similarity_to_sample.mean()),
         coverage_with_initial=float(np.maximum(similarity_to_sample, similarity_to_initial).mean()),
-        mean_similarity=total / (count * (count - 1)) if count > 1 else None,
+        mean_similarity=pair_sum / (count * (count - 1)) if count > 1 else None,
         near_duplicates=float((to_others > NEAR_DUPLICATE_SIMILARITY).mean()),
     )
 
@@ -64,9 +65,9 @@ class SampledPool:
 
     Attributes:
         sheet: The sample as records to annotate.
-        read_count: Number of queries in the large pool's file.
-        distinct_count: Number of different queries in this file that are not in the initial pool.
-        figures: Figures by the name of the sample: ``initial``, or a method.
+        read_count: Number of queries in the large pool.
+        distinct_count: Number of different queries that are only in the large pool.
+        figures: The figures of the initial pool (``initial``) and of each method's sample, by name.
         seconds: Duration in seconds of ``embedding`` and of each method, by name.
     """
 
@@ -91,7 +92,7 @@ class SampledPool:
             f"{self.read_count:,} queries in the pool, {self.distinct_count:,} different ones that "
             f"are not in the initial pool; embedded in {self.seconds['embedding']:.1f} s.",
             "coverage: mean over the pool of the highest similarity to the sample. "
-            "near_duplicates: share of the sample's queries that resemble another one above 0.9.",
+            "near_duplicates: share of the sample's queries with a cosine above 0.9 to another.",
         ]
         if "dqs_large" in self.figures:
             lines.append(
@@ -130,20 +131,20 @@ def sample_pool(
     Raises ``InputError`` if there are too few queries, or no such method.
 
     Args:
-        initial: Records with a ``query``, at least one.
-        large: Records with a ``query``; texts that differ only in case and spaces count as one,
-            and texts of the initial pool are omitted.
+        initial: The initial pool: at least one record with a ``query``.
+        large: The pool to sample: records with a ``query``. Texts that differ only in case and
+            spaces count as one, and texts of the initial pool are omitted.
         method: One of ``METHODS``.
-        size: By default the number of different texts in the initial pool.
-        compare: Measure every method that can draw ``size`` queries; stderr names the rest.
+        size: Size of the sample; by default the number of different texts in the initial pool.
+        compare: Measure every method that can draw ``size`` queries; stderr names the others.
     """
     sampling_method = next((name for name in METHODS if name == method), None)
     if sampling_method is None:
         raise InputError(f"There is no method {method!r}. Methods are: {', '.join(METHODS)}.")
-    initial_texts = [str(record["query"]) for record in initial]
-    initial_texts = [initial_texts[row] for row in choose.distinct(initial_texts)]
-    texts = [str(record["query"]) for record in large]
-    new_rows = choose.distinct(texts, initial_texts)
+    all_initial_texts = [str(record["query"]) for record in initial]
+    initial_texts = [all_initial_texts[row] for row in choose.distinct(all_initial_texts)]
+    large_texts = [str(record["query"]) for record in large]
+    new_rows = choose.distinct(large_texts, initial_texts)
     count = size or len(initial_texts)
     if count > len(new_rows):
         raise InputError(
@@ -151,30 +152,31 @@ def sample_pool(
             "queries that are not in the initial pool. Give a larger pool, or a smaller --size."
         )
     started = time.perf_counter()
-    initial_pool = _embed(initial_texts, encoder)
-    new_pool = _embed([texts[row] for row in new_rows], encoder)
+    initial_vectors = _embed(initial_texts, encoder)
+    new_vectors = _embed([large_texts[row] for row in new_rows], encoder)
     seconds = {"embedding": time.perf_counter() - started}
     note(f"Sampling {count:,} of {len(new_rows):,} queries …")
-    similarity_to_initial = choose.best_similarity(new_pool, initial_pool)
-    figures = {"initial": pool_figures(initial_pool, new_pool, similarity_to_initial)}
+    similarity_to_initial = choose.best_similarity(new_vectors, initial_vectors)
+    figures = {"initial": pool_figures(initial_vectors, new_vectors, similarity_to_initial)}
     chosen: list[int] = []
-    # The last one of ``METHODS`` is the control.
+    # Without ``compare``, measure only the chosen method and the control, the last of ``METHODS``.
     for name in METHODS if compare else dict.fromkeys((sampling_method, METHODS[-1])):
         started = time.perf_counter()
         try:
-            rows = choose.sample(name, initial_pool, new_pool, count, extremes=extremes, seed=seed)
+            vectors = (initial_vectors, new_vectors)
+            rows = choose.sample(name, *vectors, count, extremes=extremes, seed=seed)
         except InputError as error:
             if name == sampling_method:
                 raise
-            # The pool may hold too few extreme queries, or too few that are not extreme.
+            # The pool may hold too few extreme queries for this method, or too few others.
             note(f"{name} is not compared: {error}")
             continue
         seconds[name] = time.perf_counter() - started
-        figures[name] = pool_figures(new_pool[rows], new_pool, similarity_to_initial)
+        figures[name] = pool_figures(new_vectors[rows], new_vectors, similarity_to_initial)
         if name == sampling_method:
             chosen = rows
     sheet = [sheet_record(large[new_rows[row]]) for row in chosen]
-    return SampledPool(sheet, sampling_method, seed, len(texts), len(new_rows), figures, seconds)
+    return SampledPool(sheet, sampling_method, seed, len(large), len(new_rows), figures, seconds)
 
 
 def _embed(texts: Sequence[str], encoder: Encoder) -> Vectors:

@@ -48,12 +48,12 @@ class Recipe(Section):
         check_files: bool = True,
         folder: Path | None = None,
     ) -> Self:
-        """Return the recipe in a file; the paths that it names become absolute.
+        """Return the recipe in a file; the recipe's paths become absolute.
 
         Args:
             domains: The allowed names for ``data.domain``; by default all.
-            check_files: Check that the named files exist. A training needs only its training set.
-            folder: The folder of the named files; by default the recipe's folder.
+            check_files: Check that the recipe's files exist. A training does not read them.
+            folder: The folder to which paths are relative; by default the recipe's folder.
 
         Raises:
             InputError: The recipe is invalid; the error names file, field and correction.
@@ -67,8 +67,8 @@ class Recipe(Section):
             raise InputError(message) from error
         base = (folder or path.parent).absolute()
         context = {BASE_FOLDER: base, MUST_EXIST: check_files, DOMAINS_KEY: domains}
-        # Strict validation refuses "3" for 3. It accepts a list for a tuple in JSON, but not in
-        # Python objects. JSON has no dates, so a date becomes a text.
+        # Strict validation refuses "3" for 3, and a list for a tuple in Python objects, but not in
+        # JSON. So the settings are validated as JSON. JSON has no dates, so a date becomes a text.
         text = json.dumps(settings, default=str)
         try:
             return cls.model_validate_json(text, strict=True, context=context)
@@ -86,54 +86,55 @@ def _problems(error: ValidationError, recipe: type[BaseModel]) -> str:
     return " ".join([*messages.values()][:MAX_PROBLEMS] + suffix)
 
 
-def _field_of(error: ErrorDetails) -> str:
+def _field_of(problem: ErrorDetails) -> str:
     """Return the dotted name of a problem's field.
 
-    pydantic's names for the members of a union, which are no identifiers, are left out. The name of
-    an unknown field is kept, even if it is no identifier.
+    pydantic also names the members of a union. These names are no identifiers, and are left out.
+    The name of an unknown field is kept, even if it is no identifier.
     """
-    *outer_keys, key = error["loc"] or ("",)
+    *outer_keys, key = problem["loc"] or ("",)
     keys = [outer for outer in outer_keys if isinstance(outer, int) or outer.isidentifier()]
-    if error["type"] == "extra_forbidden" or isinstance(key, int) or key.isidentifier():
+    if problem["type"] == "extra_forbidden" or isinstance(key, int) or key.isidentifier():
         keys.append(key)
     return ".".join(map(str, keys))
 
 
-def _message(field: str, error: ErrorDetails, recipe: type[BaseModel]) -> str:
-    if error["type"] == "missing":
+def _message(field: str, problem: ErrorDetails, recipe: type[BaseModel]) -> str:
+    if problem["type"] == "missing":
         return f"{field} is missing. Add it."
-    if error["type"] == "extra_forbidden":
+    if problem["type"] == "extra_forbidden":
         return f"{field}: There is no such field. {_advice(field, recipe)}"
-    if error["type"] == "value_error":
-        # The text of a rule about several sections already names their fields.
-        text = str(error["ctx"]["error"])
+    if problem["type"] == "value_error":
+        # A rule about several sections has no field; its text names the fields.
+        text = str(problem["ctx"]["error"])
         return f"{field}: {text}" if field else text
-    value = json.dumps(error["input"], ensure_ascii=False, default=str)
-    return f"{field}: {value:.60} is not possible. {error['msg']}."
+    value = json.dumps(problem["input"], ensure_ascii=False, default=str)
+    return f"{field}: {value:.60} is not possible. {problem['msg']}."
 
 
 def _advice(field: str, recipe: type[BaseModel]) -> str:
     """Return a sentence on how to correct the name of an unknown field."""
     section, _, name = field.rpartition(".")
-    fields = [valid_field.rpartition(".") for valid_field in _fields(recipe, "")]
-    if sections := [valid_section for valid_section, _, valid_name in fields if valid_name == name]:
+    valid_fields = [path.rpartition(".") for path in _field_paths(recipe)]
+    if sections := [s for s, _, valid_name in valid_fields if valid_name == name]:
         location = f"[{sections[0]}]" if sections[0] else "the top level of the recipe"
         return f"The field belongs to {location}. Move it there."
-    names = [valid_name for valid_section, _, valid_name in fields if valid_section == section]
+    names = [valid_name for s, _, valid_name in valid_fields if s == section]
     if similar := get_close_matches(name, names, 2):
         return f"Did you mean {' or '.join(similar)}?"
     return f"The fields here are {', '.join(names)}."
 
 
-def _fields(model: type[BaseModel], section: str) -> Iterator[str]:
+def _field_paths(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of a model's fields, and of the fields of the models in them."""
     for name, field in model.model_fields.items():
-        yield f"{section}{name}"
-        for inner in _model_types(field.annotation):
-            yield from _fields(inner, f"{section}{name}.")
+        yield f"{prefix}{name}"
+        for inner_model in _models_in(field.annotation):
+            yield from _field_paths(inner_model, f"{prefix}{name}.")
 
 
-def _model_types(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
-        yield from _model_types(inner)
+        yield from _models_in(inner)

@@ -16,9 +16,9 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(name: str) -> Path:
-    """Return the file of the packaged recipe with this name, or else the file at this path.
+    """Return the file of the packaged recipe ``name``, or else the file at the path ``name``.
 
-    ``InputError``, which lists the packaged recipes, if there is neither.
+    ``InputError`` if there is neither; the error lists the packaged recipes.
     """
     file, names = Path(name).expanduser(), recipe_names()
     if name in names:

@@ -13,14 +13,14 @@ from casewright.errors import InputError
 from casewright.finetune.section import Section
 from casewright.planner.language_model.device import check_names
 
-#: The name of a new base with random weights.
+#: The value of ``model.base`` for a new model with random weights.
 NEW = "new"
-#: The highest number of steps that the libraries support.
+#: The highest number of steps or checkpoints that the libraries support.
 _MAX_COUNT = 10**9
 
 _LayerName = Annotated[str, StringConstraints(min_length=1)]
-#: Maximum number of tokens in a batch of packed rows without FlashAttention. The attention mask has
-#: the square of this number of entries.
+#: Maximum number of tokens in a batch of packed rows without FlashAttention, since the attention
+#: mask then has the square of this number of entries.
 MAX_PACKED_TOKENS = 32_768
 
 
@@ -31,7 +31,7 @@ class NewModelSection(Section):
         hidden: Size of a hidden state.
         heads: Number of attention heads, each of size ``hidden / heads``.
         kv_heads: Number of key-value heads (grouped-query attention).
-        intermediate: Size of a layer's feed-forward network.
+        intermediate: Inner size of a layer's feed-forward network.
         vocabulary: Number of tokens, including bytes and special tokens.
         positions: Maximum number of tokens of a text.
         tied: True if input and output embeddings are one matrix.
@@ -78,8 +78,8 @@ class ModelSection(Section):
         new: The settings of a new model.
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default the first CUDA device, or the
             CPU.
-        dtype: The dtype of computation; by default bfloat16 on CUDA and float32 elsewhere. Trained
-            weights stay in float32 unless the base has 4 bits, as bfloat16 rounds small steps to 0.
+        dtype: The dtype of computation; by default bfloat16 on CUDA and float32 elsewhere. Unless
+            the base has 4 bits, trained weights are float32: bfloat16 would round small steps to 0.
         save_dtype: The dtype of saved weights; by default unchanged, or ``dtype`` after merging.
         quantisation: ``4bit`` stores the base's weights in 4 bits (QLoRA: Dettmers et al. 2023).
     """
@@ -105,7 +105,7 @@ class ModelSection(Section):
     @classmethod
     def _check_device(cls, device: str | None) -> str | None:
         try:
-            check_names(device, None)
+            check_names(device, dtype=None)
         except InputError as error:
             raise ValueError(str(error)) from error
         return device
@@ -128,7 +128,7 @@ class LoraSection(Section):
         alpha: The product of the matrices is scaled by ``alpha / r``.
         dropout: Dropout of the adapter's inputs.
         target_modules: Layers with an adapter, by the ends of their names; ``all-linear`` means all
-            linear layers but the output embeddings.
+            linear layers except the output embeddings.
         modules_to_save: Layers that are trained completely and saved with the adapter.
     """
 
@@ -169,23 +169,23 @@ class TrainingSection(Section):
         warmup: Share of the steps in which the learning rate rises from 0.
         batch_per_device: Number of examples, or of packed rows, in a batch.
         gradient_accumulation: Number of batches in a step.
-        loss: The supervised tokens: the ``completion``, or also the ``plans`` that the prompt
-            shows as examples and plan cases. The validation loss is always of completions.
+        loss: ``completion`` trains on completions; ``plans`` also on the plans that prompts show as
+            examples and plan cases. The validation loss is always of completions.
         shared_heads: Compute a prompt's head (its constant prefix) once for all examples of a batch
-            that share the head. The steps do not change; see ``data.tevo.queries_per_toolbox``.
-        row_tokens: With shared heads, maximum tokens of a row on CUDA. On the CPU, a row has only
-            examples that share one head.
-        max_length: Maximum tokens of prompt and completion; longer examples are left out and
-            counted. With packing, it is also the length of a row.
+            that share the head. ``data.tevo.queries_per_toolbox`` makes examples share heads.
+        row_tokens: With ``shared_heads``, a row is a sequence of heads, each with its examples. On
+            CUDA, this is the maximum number of tokens in a row; on the CPU, a row has one head.
+        max_length: Maximum number of tokens of prompt and completion; longer examples are left out
+            and counted. With packing, it is also the length of a row.
         packing: Put several examples into one row, without attention between them, to save
             padding. Without FlashAttention, the cost is quadratic in the row's length.
         packing_strategy: ``bfd`` (best fit, decreasing) never splits an example.
         gradient_checkpointing: Recompute inner states instead of storing them.
         weight_decay: AdamW's weight decay.
         beta2: AdamW's second decay rate.
-        max_grad_norm: Maximum norm of the gradient, which is clipped.
+        max_grad_norm: The norm to which larger gradients are clipped.
         save_steps: Steps between checkpoints; by default one checkpoint after every epoch.
-        eval_steps: Steps between validations; by default before and after the training.
+        eval_steps: Steps between validations; by default one before and one after training.
         log_steps: Steps between lines of the log.
         checkpoints_kept: Number of stored checkpoints; at least two, as the last may be damaged.
         seed: The seed of new weights, the order of the examples and dropout.
@@ -228,7 +228,7 @@ class TrainingSection(Section):
 def cuda_settings(
     model: ModelSection, training: TrainingSection
 ) -> list[tuple[str, str, str, str]]:
-    """Return each setting that needs CUDA: field, value, package, and a value for the CPU."""
+    """Return the set values that need CUDA: field, value, package, and a value for the CPU."""
     settings = (
         (model.quantisation, ("model.quantisation", "4bit", "bitsandbytes", "none")),
         (training.optimiser, ("training.optimiser", "adamw_8bit", "bitsandbytes", "adamw")),
@@ -239,7 +239,7 @@ def cuda_settings(
 
 def check_together(model: ModelSection, lora: LoraSection, training: TrainingSection) -> None:
     """Raise ``InputError`` if sections contradict each other."""
-    new = model.new_base
+    new_model = model.new_base
     is_quantised, is_flash = model.quantisation == "4bit", training.attention == "flash_attention_2"
     # Without ``model.device``, ``find_placement`` checks the machine.
     if model.device is not None and not model.device.startswith("cuda"):
@@ -248,7 +248,7 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
                 f'{field}: {field} = "{value}" needs CUDA, and model.device is {model.device!r}. '
                 f'Set {field} = "{cpu_value}".'
             )
-    if is_quantised and new is not None:
+    if is_quantised and new_model is not None:
         raise InputError(
             'model.quantisation: "4bit" freezes the base, and the weights of a new one are random. '
             'Set model.quantisation = "none".'
@@ -258,12 +258,12 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
             'training.attention: "flash_attention_2" computes in 16 bits. '
             'Set model.dtype = "bfloat16", or training.attention = "sdpa".'
         )
-    if new is not None and training.max_length > new.positions:
+    if new_model is not None and training.max_length > new_model.positions:
         raise InputError(
             f"training.max_length ({training.max_length}) is above model.new.positions "
-            f"({new.positions}). Lower the one or raise the other."
+            f"({new_model.positions}). Lower the one or raise the other."
         )
-    if new is not None and new.tied and (shared := shared_layer(lora)):
+    if new_model is not None and new_model.tied and (shared := shared_layer(lora)):
         raise InputError(
             f"lora.modules_to_save holds {shared!r}, which a new model with model.new.tied = true "
             "shares between input and output embeddings. Set model.new.tied = false."
@@ -288,5 +288,5 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
 
 
 def shared_layer(lora: LoraSection) -> str | None:
-    """Return the first layer of ``modules_to_save`` that tied embeddings share, or ``None``."""
+    """Return the first layer of ``modules_to_save`` whose weights may be tied, or ``None``."""
     return next((n for n in lora.modules_to_save if n in ("embed_tokens", "lm_head")), None)

@@ -1,1 +1,1 @@
-"""Public tool-use sets: their queries, each with the tools and the gold plan that it came with."""
+"""Readers of public tool-use sets; each query has its own toolbox, and a gold plan."""

@@ -12,9 +12,9 @@ from casewright.finetune.records import Record, read_records
 from casewright.finetune.tool_sets import calls
 from casewright.planner import is_span
 
-#: The start of file names, the folder of answers, and the category that no function answers.
+#: The start of file names, the folder of answers, and the category of unanswerable questions.
 FILE_PREFIX, ANSWER_FOLDER, IRRELEVANCE = "BFCL_v4_", "possible_answer", "irrelevance"
-#: The single-turn categories whose questions choose among functions; other files are refused.
+#: The single-turn categories with several functions to choose from; other files are refused.
 CATEGORIES = ("multiple", "parallel_multiple", "live_parallel_multiple", IRRELEVANCE)
 
 
@@ -34,17 +34,17 @@ class _Answer(Record):
 
 
 def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
-    """Yield a conversion for each record of a folder, or of one category's file.
+    """Yield a function that converts each record of a folder, or of one category's file.
 
-    The answers are in the folder ``possible_answer``. A required argument gets the first of its
-    allowed values. An argument is optional if the empty text is among these values. Since the
-    first value is then often the tool's default, an optional argument gets the first value that is
-    a span of the question, or is left out. If no function fits, the plan is ``no_evidence()``.
+    The answers, in the folder ``possible_answer``, list allowed values of arguments. An argument
+    is optional if the empty text is an allowed value. A required argument gets its first value. An
+    optional argument gets its first value that is a span of the question, or is left out, since
+    its first value is often the default. If no function fits, the plan is ``no_evidence()``.
     """
-    names = [f"{FILE_PREFIX}{name}.json" for name in CATEGORIES]
-    for file in calls.files_of(path, *names):
-        if file.name not in names:
-            raise InputError(f"{path} is none of the files that are read: {', '.join(names)}.")
+    file_names = [f"{FILE_PREFIX}{category}.json" for category in CATEGORIES]
+    for file in calls.files_of(path, *file_names):
+        if file.name not in file_names:
+            raise InputError(f"{path} is none of the files that are read: {', '.join(file_names)}.")
         category, answers = file.stem.removeprefix(FILE_PREFIX), _read_answers(file)
         for number, item in read_records(file, _Item):
             location = f"{file}, line {number}"
@@ -54,7 +54,7 @@ def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
                 raise InputError(
                     f"{location}: there is no answer with the id {item.id!r} in {ANSWER_FOLDER}."
                 )
-            # An answer without calls becomes ``[None]``, which is refused.
+            # An answer without calls becomes ``[None]``, which ``_gold_call`` refuses.
             answer = [] if category == IRRELEVANCE else answers[item.id] or [None]
             yield partial(_convert, item, category, answer)
 
@@ -82,6 +82,7 @@ def _convert(item: _Item, category: str, answer: Sequence[Any]) -> calls.Query:
 
 
 def _gold_call(recorded_call: Any, question: str) -> calls.GoldCall:
+    """Return the call of an entry ``{function: {argument: allowed values}}`` of an answer."""
     if not isinstance(recorded_call, Mapping) or len(recorded_call) != 1:
         raise calls.Unfit(calls.OTHER_FORM)
     ((name, allowed),) = recorded_call.items()
@@ -96,12 +97,12 @@ def _gold_call(recorded_call: Any, question: str) -> calls.GoldCall:
 def _choose_value(allowed: list[Any], question: str) -> Any:
     if "" not in allowed:
         return allowed[0]
-    return next((value for value in allowed if _is_span(value, question)), "")
+    return next((value for value in allowed if _is_in_question(value, question)), "")
 
 
-def _is_span(value: Any, question: str) -> bool:
+def _is_in_question(value: Any, question: str) -> bool:
     if isinstance(value, list):
-        return bool(value) and all(_is_span(item, question) for item in value)
+        return bool(value) and all(_is_in_question(item, question) for item in value)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return False
     return is_span(value if isinstance(value, str) else f"{value:g}", question)

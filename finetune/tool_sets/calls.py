@@ -26,7 +26,7 @@ from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec, 
 
 #: A query with its gold plan, and the toolbox that it came with.
 Query = tuple[AnnotatedQuery, Toolbox]
-#: A function that converts one record; raises ``Unfit`` or ``PlanError`` for an unusable record.
+#: Converts one record, without arguments; ``Unfit`` or ``PlanError`` if the record is unusable.
 Conversion = Callable[[], Query]
 #: Kinds of parameters by the names of types in JSON Schema and in Python.
 KINDS = {
@@ -51,7 +51,7 @@ NO_TOOL = "a call of a tool that is not declared"
 NO_QUESTION = "the question is empty, too long, or holds control characters"
 NO_PLAN = "a plan that breaks a static check"
 _OTHER_TYPE = "a value of another type than declared"
-#: Parts of the messages of static checks, each with a reason; the first matching part counts.
+#: Reasons by parts of a static check's message; the first part that the message has counts.
 _REASONS = (
     ("There is no tool", NO_TOOL),
     ("has no parameter", "an argument that is not declared"),
@@ -68,7 +68,7 @@ _REASONS = (
 
 
 class Unfit(Exception):  # noqa: N818 - not an error: it is caught, and counted
-    """A record cannot be used. The message is the reason, in the same words for all records."""
+    """A record cannot be used. The message is the reason, in equal words for equal reasons."""
 
 
 @contextmanager
@@ -81,14 +81,14 @@ def unfit_on(*errors: type[Exception], reason: str) -> Iterator[None]:
 
 
 def unquoted(text: str) -> str:
-    """Return a question without the quotation mark at its start, at its end, or at both."""
+    """Return a question without quotation marks around it, unless it also has marks inside."""
     stripped = text.strip()
     inside = stripped.strip('"').strip()
     return inside if '"' not in inside else stripped
 
 
 def files_of(path: Path, *names: str) -> list[Path]:
-    """Return the path if it is a file, or else the named files that exist in this folder."""
+    """Return a path to a file as a list, or else the named files that exist in the folder."""
     candidates = [path] if path.is_file() else [path / name for name in names]
     if files := [file for file in candidates if file.is_file()]:
         return files
@@ -96,32 +96,41 @@ def files_of(path: Path, *names: str) -> list[Path]:
 
 
 def make_parameter(
-    name: str, description: str, type_: str, *, required: bool, items: str = "", choices: Any = ()
+    name: str,
+    description: str,
+    type_: str,
+    *,
+    required: bool,
+    item_type: str = "",
+    choices: Any = (),
 ) -> Parameter:
     """Return a parameter of function-calling data; raise ``Unfit`` if plans cannot write its name.
 
     Values may be literals, since the data have no context. Identifiers must be spans of the
-    question, so that no plan invents them. ``type_`` and, for the items of an array, ``items`` are
-    keys of ``KINDS``; other types allow any value. ``choices`` are ignored unless all are texts.
+    question, so that no plan invents them. ``type_``, and ``item_type`` for the items of an array,
+    are keys of ``KINDS``; other types allow any value. ``choices`` count only if all are texts.
     """
     kind = KINDS.get(type_, "any")
-    texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
-    value_kind = KINDS.get(items, "any") if kind == "array" else kind
+    text_choices = (
+        tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
+    )
+    value_kind = KINDS.get(item_type, "any") if kind == "array" else kind
     sources = _KIND_SOURCES.get(value_kind, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
     # ``userId`` is an identifier, ``bid`` is not.
     if value_kind == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
         sources = _REFERENCES | {Source.SPAN}
-    if texts:
-        sources = frozenset()
+    if text_choices:
+        sources = frozenset()  # a plan may always write the choices
     description = " ".join(description.split())
     with unfit_on(ToolError, reason="a parameter's name is no identifier"):
-        return Parameter(name, description, kind, sources, tuple(filter(None, texts)), required)
+        choices = tuple(filter(None, text_choices))
+        return Parameter(name, description, kind, sources, choices, required)
 
 
 def make_tool(
     name: str, description: str, parameters: Iterable[Parameter], results: Iterable[str]
 ) -> ToolSpec:
-    """Return a tool named by its alias; raise ``Unfit`` for an invalid parameter or result name."""
+    """Return a tool named by ``alias``; raise ``Unfit`` for an invalid parameter or result name."""
     text = " ".join(description.split())
     with unfit_on(ToolError, reason="a tool's parameters or results have no usable names"):
         return ToolSpec(alias(name), text, tuple(parameters), tuple(results) or ("evidence",))
@@ -134,7 +143,7 @@ def make_toolbox(tools: Iterable[ToolSpec]) -> Toolbox:
 
 
 def function_tool(function: Any) -> ToolSpec:
-    """Return the tool of a function ``{name, description, parameters}``; may raise ``Unfit``."""
+    """Return the tool of ``{name, description, parameters, response}``; may raise ``Unfit``."""
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise Unfit("a function has no name")
     schema = function.get("parameters") or {}
@@ -149,7 +158,7 @@ def function_tool(function: Any) -> ToolSpec:
             str(declared.get("description", "")),
             str(declared.get("type", "")),
             required=name in (schema.get("required") or ()),
-            items=str(_mapping_or_empty(declared.get("items")).get("type", "")),
+            item_type=str(_mapping_or_empty(declared.get("items")).get("type", "")),
             choices=declared.get("enum") or (),
         )
         for name, declared in properties.items()
@@ -165,7 +174,7 @@ def _mapping_or_empty(value: Any) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class GoldCall:
-    """A gold call of a record; ``StepRef`` values are results of earlier calls."""
+    """A gold call of a record, with the record's tool name; ``StepRef`` values refer to calls before."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -174,7 +183,7 @@ class GoldCall:
 def query_with_plan(
     id_: str, question: str, toolbox: Toolbox, calls: Iterable[GoldCall], label: str
 ) -> Query:
-    """Return a query with the plan of these calls, or ``no_evidence()`` without calls.
+    """Return a query with the plan of its gold calls, or ``no_evidence()`` if there are none.
 
     Raises ``Unfit`` if the question is not valid, or the calls are no valid plan for the toolbox.
     """
@@ -186,7 +195,7 @@ def query_with_plan(
 def valid_request(
     question: str, toolbox: Toolbox, plan: Plan, max_steps: int = MAX_STEPS
 ) -> PlanRequest:
-    """Return the request of a question; raise ``Unfit`` if question or gold plan is not valid."""
+    """Return a question's request; raise ``Unfit`` if the question or its gold plan is not valid."""
     with unfit_on(InputError, reason=NO_QUESTION):
         request = PlanRequest(question, toolbox, max_steps=max_steps)
     for violation in request.violations(plan):
@@ -214,7 +223,7 @@ def _plan_of(calls: Iterable[GoldCall], toolbox: Toolbox) -> Plan:
 
 
 def shares_words(value: Any, question: str) -> bool:
-    """Return False if a value is a text of several words, none of which is in the question."""
+    """Return False only for a text of several words, none of which is in the question."""
     if not isinstance(value, str) or len(value.split()) < 2:
         return True
     words = content_words(value)

@@ -14,24 +14,24 @@ from casewright.finetune.tool_sets.calls import NO_PLAN, Conversion, Query, Unfi
 
 #: A function that yields a conversion for each record in a file or folder; ``InputError`` if the
 #: file or folder is unusable.
-Read = Callable[[Path], Iterator[Conversion]]
-_READ_FUNCTIONS: Mapping[str, Read] = {
+ReadFunction = Callable[[Path], Iterator[Conversion]]
+_READ_FUNCTIONS: Mapping[str, ReadFunction] = {
     "toolalpaca": toolalpaca.read_toolalpaca,
     "bfcl": bfcl.read_bfcl,
     "sealtools": sealtools.read_sealtools,
 }
-_FILE = Path(__file__).with_name("tool_sets.toml")
+_READERS_FILE = Path(__file__).with_name("tool_sets.toml")
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
     """A reader of one set, with the set's entry in ``tool_sets.toml``.
 
-    ``files`` describes the file or folder to read, ``origin`` is its address, ``terms`` is the
-    data's licence, and ``contaminates`` are the benchmarks whose test items are in the data.
+    ``files`` describes the folder to read, and ``origin`` says where to get it. ``terms`` is the
+    data's licence. ``contaminates`` are the benchmarks whose test items are in the data.
     """
 
-    read: Read
+    read: ReadFunction
     files: str
     origin: str
     terms: str
@@ -39,7 +39,7 @@ class Reader:
 
     @property
     def licence(self) -> str:
-        """The licence, and the first benchmark not to be scored after training on the set."""
+        """The licence, with the benchmark that training on the set makes useless as a test."""
         return (
             f"{self.terms}; test items of {self.contaminates[0]}: no score on it may be reported "
             "after training on them"
@@ -48,7 +48,7 @@ class Reader:
 
 READERS: Mapping[str, Reader] = {
     name: Reader(_READ_FUNCTIONS[name], **entry)
-    for name, entry in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+    for name, entry in tomllib.loads(_READERS_FILE.read_text(encoding="utf-8")).items()
 }
 
 
@@ -63,8 +63,8 @@ def reader(name: str) -> Reader:
 def tool_queries(name: str, path: Path, refused: Counter[str] | None = None) -> list[Query]:
     """Return the queries of a set, with their gold plans and toolboxes.
 
-    ``name`` is a key of ``READERS``; ``refused`` counts the refused records by reason.
-    ``InputError`` if the reader is unknown, or its data cannot be read.
+    ``name`` is a key of ``READERS``; the refused records are counted in ``refused``, by reason.
+    ``InputError`` if the reader is unknown, or the data cannot be read.
     """
     counts = Counter() if refused is None else refused
     queries = []

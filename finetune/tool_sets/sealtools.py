@@ -1,4 +1,4 @@
-"""Reads Seal-Tools (Wu et al. 2024, arXiv:2405.08355), which lists retrieved tools for queries."""
+"""Reads Seal-Tools (Wu et al. 2024, arXiv:2405.08355) as queries with plans and toolboxes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Tool(Record):
     required: list[str] | None = None
     responses: dict[str, Any] | None = None
 
-    def function(self) -> dict[str, Any]:
+    def to_function(self) -> dict[str, Any]:
         return {
             "name": self.api_name,
             "description": self.api_description,
@@ -44,12 +44,12 @@ class _Item(Record):
 
 
 def read_sealtools(path: Path) -> Iterator[calls.Conversion]:
-    """Yield a conversion for each record of a folder, or of a file beside ``tool.jsonl``."""
+    """Yield a function that converts each record of a folder, or of a file beside ``tool.jsonl``."""
     files = calls.files_of(path, *QUERY_FILES)
-    tools = files[0].parent / TOOL_FILE
-    if not tools.is_file():
-        raise InputError(f"{tools} does not exist. It holds the tools of {files[0].name}.")
-    declared = {tool.api_name: tool for _, tool in read_records(tools, _Tool)}
+    tool_file = files[0].parent / TOOL_FILE
+    if not tool_file.is_file():
+        raise InputError(f"{tool_file} does not exist. {files[0].name} needs the tools in it.")
+    declared = {tool.api_name: tool for _, tool in read_records(tool_file, _Tool)}
     for file in files:
         for _, item in read_records(file, _Item):
             yield partial(_convert, item, declared)
@@ -57,12 +57,13 @@ def read_sealtools(path: Path) -> Iterator[calls.Conversion]:
 
 def _convert(item: _Item, declared: Mapping[str, _Tool]) -> calls.Query:
     gold_calls = list(_gold_calls(item.calling, declared))
-    # Some items have the values of another question.
+    # Some items have the values of another question, and are refused.
     values = (value for call in gold_calls for value in call.arguments.values())
     if any(_is_foreign(value, item.query) for value in values):
         raise calls.Unfit("a text that has nothing of the question")
+    # The toolbox has the tools that the set's authors retrieved for the query, and the called ones.
     names = sorted({*item.retrieved_apis, *(call.tool for call in gold_calls)})
-    functions = [declared[name].function() for name in names if name in declared]
+    functions = [declared[name].to_function() for name in names if name in declared]
     toolbox = calls.make_toolbox(map(calls.function_tool, functions))
     return calls.query_with_plan(
         f"sealtools:{item.id}", item.query, toolbox, gold_calls, "sealtools"
@@ -70,27 +71,27 @@ def _convert(item: _Item, declared: Mapping[str, _Tool]) -> calls.Query:
 
 
 def _gold_calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[calls.GoldCall]:
-    reference_of: dict[str, StepRef] = {}
+    reference_by_label: dict[str, StepRef] = {}
     for step, call in enumerate(calling, 1):
         if not isinstance(call, Mapping) or not isinstance(call.get("parameters"), Mapping):
             raise calls.Unfit(calls.OTHER_FORM)
         if call.get("api") not in declared:
             raise calls.Unfit(calls.NO_TOOL)
         values = call["parameters"].items()
-        arguments = {str(key): _resolve(value, reference_of) for key, value in values}
+        arguments = {str(key): _resolve(value, reference_by_label) for key, value in values}
         yield calls.GoldCall(call["api"], arguments)
         fields = declared[call["api"]].responses or {}
-        names = call.get("responses") or ()
-        pairs = zip(names, fields, strict=False)
-        reference_of |= {name: StepRef(step, field) for name, field in pairs}
+        # The labels are in the order of the declared fields.
+        pairs = zip(call.get("responses") or (), fields, strict=False)
+        reference_by_label |= {label: StepRef(step, field) for label, field in pairs}
 
 
-def _resolve(value: Any, reference_of: Mapping[str, StepRef]) -> Any:
+def _resolve(value: Any, reference_by_label: Mapping[str, StepRef]) -> Any:
     if not isinstance(value, str) or not _RESPONSE_LABEL.search(value):
         return value
-    if value not in reference_of:
+    if value not in reference_by_label:
         raise calls.Unfit("a reference to a response that is not there, or inside a text")
-    return reference_of[value]
+    return reference_by_label[value]
 
 
 def _is_foreign(value: Any, question: str) -> bool:

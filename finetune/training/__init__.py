@@ -1,1 +1,1 @@
-"""Training of a planner: its base model, LoRA adapter, checkpoints and cards."""
+"""Training of a planner: its base model, LoRA adapter, checkpoints and model cards."""

@@ -1,4 +1,4 @@
-"""The model that a training starts from: an existing model, a new one, or a trained adapter."""
+"""The base of a training, which is an existing or a new model, and the adapter to start from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from casewright.planner.language_model.source import (
 if TYPE_CHECKING:
     import torch
 
-#: The chat template, similar to Mistral's: the user's turn in brackets, and no system turn.
+#: The chat template of a new model. As in Mistral's, the user's turn is between [INST] and [/INST].
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}"
     "{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]"
@@ -61,9 +61,9 @@ def new_mistral(
     names = ("bos_token_id", "eos_token_id", "pad_token_id")
     token_ids = {name: getattr(tokenizer, name) for name in names}
     config = transformers.MistralConfig(**{"sliding_window": None, **token_ids, **settings})
-    target = device or torch.device("cpu")
+    device = device or torch.device("cpu")
     # The fork leaves the state of the global random generators unchanged.
-    with torch.random.fork_rng(devices=[target] if target.type == "cuda" else []), target:
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), device:
         torch.manual_seed(seed)
         network = transformers.AutoModelForCausalLM.from_config(
             config, dtype=dtype or torch.float32, attn_implementation="sdpa"
@@ -74,7 +74,7 @@ def new_mistral(
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     """Return a byte-level BPE tokenizer of transformers, trained on texts.
 
-    ``vocabulary`` is the number of all tokens: 256 bytes, 4 special tokens, and merges.
+    ``vocabulary`` is the total number of tokens: 256 bytes, 4 special tokens, and the merges.
     """
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -98,9 +98,10 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
 def make_base(
     settings: NewModelSection, examples: Sequence[TrainingExample], seed: int, folder: Path
 ) -> None:
-    """Write a new model with random weights, and a tokenizer trained on the examples.
+    """Write a new model and its tokenizer to a folder.
 
-    The same arguments give the same files.
+    The model has random weights. The tokenizer is trained on the examples. The same arguments give
+    the same files.
     """
     texts = (text for example in examples for text in (str(example.prompt), example.completion))
     # Each distinct line counts once, since many prompts share the lines of one toolbox.
@@ -117,7 +118,7 @@ def find_base(name: str) -> ModelSource:
 
     ``InputError`` if the model does not exist, or is an adapter.
     """
-    source = find_source(name, None)
+    source = find_source(name, adapter=None)
     if source.adapter is not None:
         raise InputError(
             f"model.base: {name!r} is an adapter. Merge it first (casewright finetune train "
@@ -132,8 +133,8 @@ def check_settings(
     """Raise ``InputError`` if a recipe does not fit its base; no weights are loaded.
 
     The base must be readable, decode plans, accept ``max_length`` tokens, and have the layers that
-    the recipe names (PEFT ignores an unknown ``modules_to_save``). Its input and output embeddings
-    may not share a layer that the recipe saves. ``source`` is ``None`` for a new base.
+    the recipe names: PEFT ignores unknown ones in ``modules_to_save``. If the base's embeddings are
+    tied, ``modules_to_save`` may not hold them. ``source`` is ``None`` for a new base.
     """
     import torch
     import transformers
@@ -177,9 +178,9 @@ def check_settings(
     ):
         for name in names:
             if not any(f".{layer}".endswith(f".{name}") for layer in candidates):
-                last_names = list(dict.fromkeys(layer.rpartition(".")[2] for layer in candidates))
-                advice = f"Give some of {', '.join(last_names)}."
-                if similar := get_close_matches(name, last_names, 1):
+                name_ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in candidates))
+                advice = f"Give some of {', '.join(name_ends)}."
+                if similar := get_close_matches(name, name_ends, 1):
                     advice = f"Did you mean {similar[0]!r}?"
                 raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {advice}")
 
@@ -187,9 +188,10 @@ def check_settings(
 def load_base(
     source: ModelSource, title: str, placement: Placement, *, four_bit: bool
 ) -> LanguageModel:
-    """Return a base for a training; it may have been trained with another prompt.
+    """Return the loaded base of a training.
 
-    See ``load_language_model`` for errors. ``title`` is the base's name in error messages.
+    ``title`` is the base's name in error messages. The errors are those of ``load_language_model``,
+    but a base may have been trained with another prompt.
     """
     settings: dict[str, Any] = {"attn_implementation": placement.attention}
     if four_bit:
@@ -207,18 +209,18 @@ def load_base(
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """An adapter whose weights a training starts from: its file, the hash and the card."""
+    """An adapter from whose weights a training starts."""
 
-    weights: Path
-    sha256: str
-    card: Mapping[str, Any]
+    weights: Path  # the file of the weights
+    sha256: str  # the hash of this file
+    card: Mapping[str, Any]  # the adapter's card
 
 
 def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStart:
     """Return the adapter in a folder; ``load_start`` checks its layers.
 
-    ``InputError`` if the folder has no trained adapter, or its base, rank or scale differs from the
-    recipe's.
+    ``InputError`` if the folder has no trained adapter, or if the adapter's base, rank or alpha
+    differs from the recipe's.
     """
     missing = [name for name in (ADAPTER, ADAPTER_WEIGHTS, CARD) if not (folder / name).is_file()]
     if missing:
@@ -232,16 +234,16 @@ def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStar
             "base. Set model.base to the adapter's base, or leave out --from."
         )
     card = read_card(folder) or {}
-    if find_source(folder, None).base.resolve() != find_base(model.base).base.resolve():
+    if find_source(folder, adapter=None).base.resolve() != find_base(model.base).base.resolve():
         raise InputError(
             f"--from {folder} is an adapter of the base {card.get('base')!r}, not of "
-            f"{model.base!r}. Give its own base by --base."
+            f"{model.base!r}. Give the adapter's base by --base."
         )
     settings = read_json(folder / ADAPTER)
     for field, peft_name, value in (("r", "r", lora.r), ("alpha", "lora_alpha", lora.alpha)):
         if (stored := settings.get(peft_name)) != value:
             raise InputError(
-                f"--from {folder} has lora.{field} = {stored}, and the recipe {value}. "
+                f"--from {folder} has lora.{field} = {stored}, and the recipe has {value}. "
                 f"Set lora.{field} = {stored}."
             )
     weights = folder / ADAPTER_WEIGHTS
@@ -270,8 +272,8 @@ def load_start(network: Any, start: WarmStart) -> None:
             f"{start.weights} cannot be read: {one_line(error)}. Copy it anew."
         ) from error
     adapter = get_peft_model_state_dict(network, save_embedding_layers=False)
-    shapes, needed = ({name: w.shape for name, w in state.items()} for state in (weights, adapter))
-    if differences := shapes.items() ^ needed.items():
+    stored, needed = ({name: w.shape for name, w in state.items()} for state in (weights, adapter))
+    if differences := stored.items() ^ needed.items():
         layer, _ = min(differences)
         raise InputError(
             f"--from {start.weights.parent} has other layers than the recipe, among them {layer}. "

@@ -1,4 +1,4 @@
-"""The output of a training: ``log.jsonl`` and a progress bar; the libraries print nothing."""
+"""The log and the progress bar of a training, its time limit, and checks of its losses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from casewright.stores.progress import progress_bar
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-_LIBRARIES = ("transformers", "trl", "peft", "accelerate", "torch.distributed")
+_LOGGERS = ("transformers", "trl", "peft", "accelerate", "torch.distributed")
 LOG = "log.jsonl"
 #: The name of each logged figure in transformers and TRL, and its name in the log file.
 _FIELDS = {
@@ -34,22 +34,22 @@ _ADVICE = "Lower training.learning_rate or training.max_grad_norm, and train int
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Suppress the warnings, logs and progress bars of the training libraries in a block."""
-    transformers: Any = import_module("transformers.utils.logging")
-    datasets: Any = import_module("datasets.utils")
+    """In a block, suppress the warnings, logs and progress bars of the training libraries."""
+    transformers_bars: Any = import_module("transformers.utils.logging")
+    datasets_bars: Any = import_module("datasets.utils")
     # TRL is imported before the levels of loggers are saved, since its import sets them.
     import_module("trl")
     with warnings.catch_warnings(), ExitStack() as cleanup:
         warnings.simplefilter("ignore")
-        for logger in map(logging.getLogger, _LIBRARIES):
+        for logger in map(logging.getLogger, _LOGGERS):
             cleanup.callback(logger.setLevel, logger.level)
             logger.setLevel(logging.ERROR)
-        if transformers.is_progress_bar_enabled():
-            cleanup.callback(transformers.enable_progress_bar)
-        if not datasets.are_progress_bars_disabled():
-            cleanup.callback(datasets.enable_progress_bars)
-        transformers.disable_progress_bar()
-        datasets.disable_progress_bars()
+        if transformers_bars.is_progress_bar_enabled():
+            cleanup.callback(transformers_bars.enable_progress_bar)
+        if not datasets_bars.are_progress_bars_disabled():
+            cleanup.callback(datasets_bars.enable_progress_bars)
+        transformers_bars.disable_progress_bar()
+        datasets_bars.disable_progress_bars()
         yield
 
 
@@ -66,9 +66,9 @@ def reporting_callback(
 ) -> TrainerCallback:
     """Return a callback that advances a bar, writes the log, and stops a training.
 
-    The callback raises ``InputError`` if a loss or gradient is not finite. It stops the training
-    after the first step that ends ``minutes`` or more after ``reporting_callback`` was called. Only
-    the main process has a ``file`` and a bar; see ``progress_bar`` for ``show``.
+    The callback raises ``InputError`` if a loss or gradient is not finite. When ``minutes`` have
+    passed since this call, the training stops at the end of the current step. Only the main
+    process gives a ``file``; the others show no bar. See ``progress_bar`` for ``show``.
     """
     from transformers import TrainerCallback
 
@@ -76,12 +76,12 @@ def reporting_callback(
 
     class Callback(TrainerCallback):
         def __init__(self) -> None:
-            self._bar = ExitStack()
+            self._cleanup = ExitStack()
             self._advance: Callable[[int], None] = lambda count: None
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             bar = progress_bar("Training", state.max_steps, show=show if file else False)
-            self._advance = self._bar.enter_context(bar)
+            self._advance = self._cleanup.enter_context(bar)
             self._advance(state.global_step)
             if file is not None:
                 # A resumed training repeats the steps after its checkpoint; drop their old entries.
@@ -103,7 +103,7 @@ def reporting_callback(
                     )
 
         def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-            self._bar.close()
+            self._cleanup.close()
 
     return Callback()
 
@@ -111,12 +111,12 @@ def reporting_callback(
 def check_learned(before: float | None, after: float | None, vocabulary: int) -> None:
     """Raise ``InputError`` if the loss ``after`` a training is above a limit, or is not finite.
 
-    Validation losses are in nats a token; ``None`` means not measured. The limit is the higher of
-    ``before`` and the loss of a uniform guess, which is the logarithm of ``vocabulary``.
+    The validation losses ``before`` and ``after`` are in nats a token, or ``None`` if not measured.
+    The limit is the higher of ``before`` and the loss of a uniform guess, ``log(vocabulary)``.
     """
     limit = max(before or 0.0, math.log(vocabulary))
     if after is not None and not (math.isfinite(after) and after <= limit):
         raise InputError(
-            f"The training went astray: the validation loss was {before or math.nan:.4g} before "
-            f"and is {after:.4g} after it, more than a guess has. Nothing was saved. {_ADVICE}"
+            f"The training went astray: the validation loss was {before or math.nan:.4g} before it "
+            f"and is {after:.4g} now, which is worse than a guess. Nothing was saved. {_ADVICE}"
         )

@@ -1,4 +1,4 @@
-"""The files of a trained model, with its cards: ``casewright.json`` and ``README.md``."""
+"""Writes the files of a trained model: weights, tokenizer, ``casewright.json``, ``README.md``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import torch
 
 README = "README.md"
-#: The paragraph about the packaged base in a card.
+#: The paragraph of ``README.md`` for a model whose base is the packaged one.
 _SMOLLM2 = """
 The base is SmolLM2-135M-Instruct of Hugging Face (Allal et al. 2025, Apache-2.0). It has the \
 Llama architecture and is run by transformers' `MistralForCausalLM`, which computes the same. \
@@ -45,20 +45,20 @@ def write_cards(folder: Path, card: Mapping[str, Any]) -> None:
     write_whole(folder / CARD, json.dumps(card, ensure_ascii=False, indent=2) + "\n")
 
 
-def _readme(card: Mapping[str, Any], folder: str) -> str:
+def _readme(card: Mapping[str, Any], folder_name: str) -> str:
     base, is_adapter = card["base"], card["kind"] == "adapter"
     title, base_note = "a new model", " Its base is in its folder `base`."
     if base != NEW:
         title = f"`{base}`"
         base_note = f" It needs its base, {title}, as `adapter_config.json` names it."
-    licences, contaminated = _licences_and_benchmarks(card)
+    licences, benchmarks = _licences_and_benchmarks(card)
     is_smollm2 = base == SMOLLM2
     return _TEMPLATE.read_text(encoding="utf-8").format(
         library='"peft"' if is_adapter else '"transformers"',
         hub='base_model: "HuggingFaceTB/SmolLM2-135M-Instruct"\n' if is_smollm2 else "",
         what=f"A LoRA adapter {'for' if is_adapter else 'merged into'} {title}",
         base=_SMOLLM2 if is_smollm2 else "",
-        folder=folder,
+        folder=folder_name,
         with_base=base_note if is_adapter else "",
         hash=card["prompt_hash"],
         version=card["casewright"],
@@ -67,7 +67,7 @@ def _readme(card: Mapping[str, Any], folder: str) -> str:
         also=", here or before" if TRAINED_BEFORE in card else "",
         licences=", ".join(f"{name} ({licence})" for name, licence in sorted(licences.items()))
         or "none",
-        contaminated=", ".join(sorted(contaminated)) or "none",
+        contaminated=", ".join(sorted(benchmarks)) or "none",
         data=json.dumps(card["data"], ensure_ascii=False, indent=2),
         recipe=json.dumps(card["recipe"], ensure_ascii=False, indent=2),
     )
@@ -93,18 +93,18 @@ def _earlier_trainings(card: Mapping[str, Any]) -> str:
 
 
 def _licences_and_benchmarks(card: Mapping[str, Any]) -> tuple[dict[str, str], set[str]]:
-    """Return the licences of a model's training data, and benchmarks that the data contaminate."""
+    """Return the licences of a model's data sets, and the benchmarks that the data contaminate."""
     licences: dict[str, str] = {}
-    contaminated: set[str] = set()
+    benchmarks: set[str] = set()
     for training_card in _training_history(card):
         manifest = (training_card.get("data") or {}).get("manifest", {})
         instructions = manifest.get("instructions", {})
         licences |= instructions.get("licences", {})
-        contaminated |= set(instructions.get("contaminates", ()))
+        benchmarks |= set(instructions.get("contaminates", ()))
         for item in manifest.get("toolsets", ()):
             licences[item["reader"]] = item["licence"]
-            contaminated |= set(item["contaminates"])
-    return licences, contaminated
+            benchmarks |= set(item["contaminates"])
+    return licences, benchmarks
 
 
 def _table(columns: list[str], rows: list[list[str]]) -> str:
@@ -118,8 +118,8 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
-    """Write an adapter, in ``dtype`` if ``model.save_dtype`` is set, and its tokenizer."""
+def save_adapter(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
+    """Write the adapter, cast to ``dtype`` if ``save_dtype`` is set; also write the tokenizer."""
     if run.model.save_dtype is not None:
         for parameter in network.parameters():
             if parameter.requires_grad:
@@ -131,10 +131,10 @@ def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> 
 
 
 def save_merged(output: Path, card: Mapping[str, Any], dtype: torch.dtype) -> Path:
-    """Merge the adapter into its base, write the merged model, and return its folder."""
+    """Merge the adapter in ``output`` into its base; return the folder of the merged model."""
     # The base is loaded again, since its weights may have four bits during the training.
-    name = str(dtype).removeprefix("torch.")
-    merged = load_language_model(output, device="cpu", dtype=name)
+    dtype_name = str(dtype).removeprefix("torch.")
+    merged = load_language_model(output, device="cpu", dtype=dtype_name)
     folder = output / "merged"
     folder.mkdir(exist_ok=True)
     merged.network.save_pretrained(folder)
@@ -144,9 +144,10 @@ def save_merged(output: Path, card: Mapping[str, Any], dtype: torch.dtype) -> Pa
 
 
 def _base_path(base: str, output: Path) -> str:
-    """Return the base for an adapter's configuration: the unchanged name or absolute folder.
+    """Return the base's name or path for ``adapter_config.json``.
 
-    A relative folder becomes relative to the output folder, so that both can move together.
+    A name or an absolute path is unchanged. A relative path becomes relative to the output folder,
+    so that base and output folder can move together.
     """
     folder = Path(base).expanduser()
     if not folder.is_dir():

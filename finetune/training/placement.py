@@ -30,11 +30,11 @@ class Placement:
     device: torch.device
     dtype: torch.dtype
     save_dtype: torch.dtype
-    attention: str
+    attention: str  # the name of an attention in transformers
 
     @contextmanager
     def main_process_first(self) -> Iterator[bool]:
-        """Run a block in the main process, where the value is True, then in the other processes."""
+        """Run a block in the main process, which gets True, then in the others, which get False."""
         accelerate: Any = import_module("accelerate")
         with accelerate.PartialState(cpu=self.device.type == "cpu").main_process_first():
             yield not rank()
@@ -53,12 +53,13 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
         )
     import torch
 
-    name = model.device
-    if os.environ.get("WORLD_SIZE", "1") != "1" and name in (None, "cuda"):
-        # Each process of a launch has its own GPU, unless the recipe names one.
-        name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else name
+    device_name = model.device
+    is_distributed = os.environ.get("WORLD_SIZE", "1") != "1"
+    if is_distributed and device_name in (None, "cuda") and torch.cuda.is_available():
+        # Each process has its own GPU, unless the recipe names one, such as cuda:1.
+        device_name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
     try:
-        device = find_device(name)
+        device = find_device(device_name)
     except InputError as error:
         raise InputError(f"model.device: {error}") from error
     is_cuda = device.type == "cuda"

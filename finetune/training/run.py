@@ -27,9 +27,10 @@ HASHES = "casewright-checkpoint.json"
 RUN = "run.json"
 #: The names of the folders of checkpoints and of a new base.
 CHECKPOINTS, BASE = "checkpoints", "base"
-#: Keys of a card: the SHA-256 of the start adapter's weights, and a part of the card of the base or
-#: adapter from which the training started.
-FROM, TRAINED_BEFORE = "from", "trained_before"
+#: Key of a card: the SHA-256 of the start adapter's weights.
+FROM = "from"
+#: Key of a card: a part of the card of the start adapter, or else of the base.
+TRAINED_BEFORE = "trained_before"
 
 
 def write_hashes(checkpoint: Path) -> None:
@@ -63,19 +64,19 @@ def checkpoints_of(folder: Path) -> list[Path]:
 
 def check_writable(folder: Path) -> None:
     """Raise ``InputError`` if a folder can be neither written to nor created; create nothing."""
-    parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not parent.is_dir():
-        raise InputError(f"--output {folder}: {parent} is a file. Give a folder.")
-    if not os.access(parent, os.W_OK | os.X_OK):
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise InputError(f"--output {folder}: {existing} is a file. Give a folder.")
+    if not os.access(existing, os.W_OK | os.X_OK):
         raise InputError(
-            f"--output {folder} cannot be written: you may not write to {parent}. "
+            f"--output {folder} cannot be written: you may not write to {existing}. "
             "Give a folder that you may write to."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A training: sections of a recipe, data, output folder, and the adapter to start from."""
+    """A training: its recipe's sections, data, output folder, and the adapter to start from."""
 
     model: ModelSection
     lora: LoraSection
@@ -91,7 +92,7 @@ class Run:
 
     @property
     def base_name(self) -> str:
-        """The base's name, without the path of a folder on this machine."""
+        """The base's name: of an absolute path only the folder's name, else ``model.base``."""
         base = Path(self.model.base).expanduser()
         return base.name if base.is_absolute() else self.model.base
 
@@ -117,12 +118,12 @@ class Run:
     ) -> dict[str, Any]:
         """Return the finished model's card.
 
-        The new card holds a part of ``base_card``, the card of a base that Casewright trained. With
-        a start adapter, it holds a part of that adapter's card, which includes the base's part.
+        It includes a part of the start adapter's card. Without a start adapter, it includes a part
+        of ``base_card``, which is ``None`` for a base that Casewright did not train.
         """
-        start_card = base_card if self.start is None else self.start.card
+        earlier_card = (base_card if self.start is None else self.start.card) or {}
         names = ("base", "data", "recipe", "metrics", TRAINED_BEFORE, FROM)
-        trained_before = {n: start_card[n] for n in names if n in start_card} if start_card else {}
+        trained_before = {n: earlier_card[n] for n in names if n in earlier_card}
         sections = self._sections
         return {
             "casewright": __version__,
@@ -142,8 +143,8 @@ class Run:
     def finished_card(self, *, resume: bool) -> dict[str, Any] | None:
         """Return the card in the output folder if this training is finished, else ``None``.
 
-        ``InputError`` if the folder is a file, has files although ``resume`` is false, or holds
-        another training.
+        ``InputError`` if the folder is a file or not writable, if it has files although ``resume``
+        is false, or if its files are not of this training.
         """
         # Only the main process checks: other processes may already see the files that it writes.
         if rank():
@@ -153,15 +154,16 @@ class Run:
         if not names:
             return None
         card = read_card(self.output)
-        inner = {file.name for file in self.checkpoints.glob("*")}
-        # A training that was killed early may lack its fingerprint.
-        is_training = RUN in inner or (names == {CHECKPOINTS} and inner <= {f"{RUN}.new"})
-        if card is None and not is_training:
+        inner_names = {file.name for file in self.checkpoints.glob("*")}
+        # A training that was killed early may have no file ``RUN``, or an unfinished one.
+        has_run = RUN in inner_names
+        has_training = has_run or (names == {CHECKPOINTS} and inner_names <= {f"{RUN}.new"})
+        if card is None and not has_training:
             raise InputError(
                 f"--output {self.output} is not empty, and holds no training: there is "
                 f"{sorted(names)[0]!r} in it. Give an empty or a new folder."
             )
-        is_unfinished = is_training and names <= {CHECKPOINTS, BASE, LOG}
+        is_unfinished = has_training and names <= {CHECKPOINTS, BASE, LOG}
         if is_unfinished and not checkpoints_of(self.checkpoints):
             # The training was killed before its first checkpoint.
             return None
@@ -173,7 +175,7 @@ class Run:
         if card is None:
             self._check_resumable()
             return None
-        expected = self.card({}, None)
+        expected = self.card(metrics={}, base_card=None)
         if any(card.get(name) != expected.get(name) for name in ("recipe", "data", FROM)):
             raise InputError(
                 f"--output {self.output} holds a finished training with another recipe, other "
@@ -188,8 +190,8 @@ class Run:
             saved = dict(json.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(
-                f"{file} cannot be read, so that the training of the checkpoints beside it is "
-                "unknown. Train into another folder."
+                f"{file} cannot be read, so it is unknown which training wrote the checkpoints "
+                "beside it. Train into another folder."
             ) from error
         current = self.fingerprint
         for name in sorted(current.keys() | saved.keys()):

@@ -1,7 +1,7 @@
 """Conversion of training examples to the tokens that the served model reads and writes.
 
 Most tokens of a prompt are in its head (a prefix with the tools), and many examples have the same
-head. With shared heads, a row has a head once, and then the tails of its examples; see
+head. With shared heads, a packed row has a head once, followed by the tails of its examples; see
 ``packed_attention_network``. Shared heads do not change the training steps.
 """
 
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
@@ -29,7 +29,7 @@ IGNORED = -100
 
 
 class ShownPlans:
-    """Computes masks of the tokens of plans that a prompt shows as examples and plan cases."""
+    """Finds the tokens of the plans that prompts show as examples and plan cases."""
 
     def __init__(self, model: LanguageModel) -> None:
         tokenizer = model.grammar_tokenizer
@@ -39,19 +39,19 @@ class ShownPlans:
 
     def mask(self, tokens: Sequence[int]) -> list[int]:
         """Return a number for each token: 1 if the token begins inside a plan, else 0."""
-        texts = [self._bytes_of(token) for token in tokens]
-        # For each byte of the text: 1 if the byte is inside a plan.
-        is_inside = bytearray(sum(map(len, texts)) + 1)
-        for match in _SHOWN_PLAN.finditer(b"".join(texts)):
+        token_bytes = [self._bytes_of(token) for token in tokens]
+        # For each byte of the text: 1 if the byte is inside a plan. Empty tokens can be at the end.
+        is_inside = bytearray(sum(map(len, token_bytes)) + 1)
+        for match in _SHOWN_PLAN.finditer(b"".join(token_bytes)):
             start, end = match.span(1)
             is_inside[start:end] = b"\1" * (end - start)
-        starts = [*accumulate(map(len, texts), initial=0)]
+        starts = [*accumulate(map(len, token_bytes), initial=0)]
         return [is_inside[start] for start in starts[:-1]]
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """The tokens of one example.
+    """The tokens of one example, a row of a batch without shared heads.
 
     Attributes:
         input_ids: The prompt's head and tail within the chat template, the completion, and the end
@@ -78,7 +78,7 @@ class TokenRows:
     longest: int
 
     @property
-    def tokens(self) -> int:
+    def token_count(self) -> int:
         """Number of tokens of all rows."""
         return sum(len(row.input_ids) for row in self.rows)
 
@@ -116,10 +116,10 @@ def token_rows(
 
 
 def group_by_head(rows: Sequence[TokenRow], max_rows: int) -> list[dict[str, list[Any]]]:
-    """Return groups of at most ``max_rows`` rows with the same head, ordered by their first rows.
+    """Return groups of at most ``max_rows`` rows with the same head; groups of a head are adjacent.
 
-    A group has the tokens of its ``head``, and its ``tails``: a list of tokens for each row. Their
-    labels are ``head_labels`` and ``tail_labels``. The loss counts the plans in a head once.
+    In a group, ``head`` has the tokens of the head, and ``tails`` the other tokens of each row.
+    ``head_labels`` and ``tail_labels`` are their labels. A group's loss counts a head's plans once.
     """
     by_head: dict[tuple[int, ...], list[TokenRow]] = defaultdict(list)
     for row in rows:
@@ -128,9 +128,10 @@ def group_by_head(rows: Sequence[TokenRow], max_rows: int) -> list[dict[str, lis
     groups: list[dict[str, list[Any]]] = []
     for head, members in by_head.items():
         # The groups have similar sizes, since a small group would compute the head for few tails.
-        group_count, size = -(-len(members) // max_rows), len(members)
-        for n in range(group_count):
-            group_rows = members[size * n // group_count : size * (n + 1) // group_count]
+        group_count = -(-len(members) // max_rows)
+        ends = [len(members) * n // group_count for n in range(group_count + 1)]
+        for start, end in pairwise(ends):
+            group_rows = members[start:end]
             groups.append(
                 {
                     "head": list(head),
@@ -147,8 +148,8 @@ def _labels(row: TokenRow) -> list[int]:
     return [token if is_supervised else IGNORED for token, is_supervised in pairs]
 
 
-def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str, Any]]:
-    """Return rows of at most ``tokens`` tokens, with the groups of ``group_by_head`` in order.
+def fill_rows(groups: Sequence[Mapping[str, Any]], max_tokens: int) -> list[dict[str, Any]]:
+    """Return packed rows of at most ``max_tokens`` tokens with the groups of ``group_by_head``.
 
     A group with more tokens is a row of its own.
     """
@@ -158,19 +159,19 @@ def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str
         size = len(group["head"]) + sum(map(len, group["tails"]))
         if size > free_tokens:
             rows.append({"groups": []})
-            free_tokens = tokens
+            free_tokens = max_tokens
         rows[-1]["groups"].append(group)
         free_tokens -= size
     return rows
 
 
 def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[str, Any]:
-    """Return the tensors of a batch with one row of ``fill_rows``, for ``summed_loss``.
+    """Return the tensors of a batch with one packed row of ``fill_rows``, for ``summed_loss``.
 
     The row has L tokens, with padding up to ``length``. No other token attends to padding, since
     ``parts`` (2, L) limits attention. ``parts[0]`` is the index of each token's group, or -1 for
     padding. ``parts[1]`` is 0 for a head's token, or the number of the token's tail in its group,
-    from 1. Only supervised tokens have logits. transformers counts tokens by ``shift_labels``.
+    from 1. Only supervised tokens get logits. transformers counts the tokens of ``shift_labels``.
     """
     import torch
 
@@ -182,14 +183,15 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
     for group_index, group in enumerate(batch[0]["groups"]):
         head = group["head"]
         last_of_head = len(tokens) + len(head) - 1
-        label_parts = [[IGNORED, *group["head_labels"][1:]], *group["tail_labels"]]
-        pairs = zip([head, *group["tails"]], label_parts, strict=True)
-        for part, (part_tokens, part_labels) in enumerate(pairs):
-            # The predecessor of a token predicts it; a tail's first token follows the head's last.
-            predecessor, position = (last_of_head, len(head)) if part else (-1, 0)
+        # The predecessor of a token predicts it; a tail's first token follows the head's last.
+        # A head's first token has no predecessor, so it has no label.
+        labels_by_part = [[IGNORED, *group["head_labels"][1:]], *group["tail_labels"]]
+        pairs = zip([head, *group["tails"]], labels_by_part, strict=True)
+        for part_number, (part_tokens, part_labels) in enumerate(pairs):
+            predecessor, position = (last_of_head, len(head)) if part_number else (-1, 0)
             predecessors += [predecessor, *range(len(tokens), len(tokens) + len(part_tokens) - 1)]
             positions += range(position, position + len(part_tokens))
-            parts += [(group_index, part)] * len(part_tokens)
+            parts += [(group_index, part_number)] * len(part_tokens)
             tokens += part_tokens
             labels += part_labels
     padding = max(0, length - len(tokens))
@@ -209,7 +211,7 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
 
 
 def use_packed_attention(network: Any) -> None:
-    """Set the attention of a network for rows of ``collate_heads``; other rows get ``sdpa``.
+    """Make a network use packed attention for packed rows; it uses ``sdpa`` for other rows.
 
     ``InputError`` if the network's attention cannot be replaced.
     """
@@ -219,7 +221,7 @@ def use_packed_attention(network: Any) -> None:
     names = ("sliding_window", "attn_logit_softcapping")
     obstacles = [name for name in names if getattr(config, name, None) is not None]
     if not getattr(network, "_supports_attention_backend", False):
-        obstacles.append("an attention of its own")
+        obstacles.append("an attention of their own")
     if obstacles:
         raise InputError(
             f"training.shared_heads does not support networks with {obstacles[0]}. "
@@ -230,12 +232,12 @@ def use_packed_attention(network: Any) -> None:
 
 
 def summed_loss(network: Any, inputs: Mapping[str, Any]) -> torch.Tensor:
-    """Return the summed cross-entropy of a row's labels, in nats."""
+    """Return the summed cross-entropy of a packed row's labels, in nats."""
     from torch.nn.functional import cross_entropy
 
     from casewright.finetune.training.packed_attention_network import attention_arguments
 
-    arguments = {n: value for n, value in inputs.items() if "labels" not in n and n != "parts"}
+    arguments = {n: inputs[n] for n in ("input_ids", "position_ids", "logits_to_keep")}
     attention = attention_arguments(inputs["parts"])
     logits = network(**arguments, **attention, use_cache=False).logits[0]
     return cross_entropy(logits.float(), inputs["labels"], reduction="sum")

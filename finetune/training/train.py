@@ -20,7 +20,7 @@ from casewright.finetune.recipe.training_section import (
 )
 from casewright.finetune.training import base
 from casewright.finetune.training.log import LOG, check_learned, reporting_callback, silence
-from casewright.finetune.training.model_card import save_merged, save_trained, write_cards
+from casewright.finetune.training.model_card import save_adapter, save_merged, write_cards
 from casewright.finetune.training.placement import Placement, find_placement, rank
 from casewright.finetune.training.run import BASE, RUN, Run, checkpoints_of, last_complete, steps_of
 from casewright.finetune.training.tokens import TokenRows, token_rows
@@ -54,25 +54,25 @@ def train(
     minutes: float | None = None,
     progress: bool | None = None,
 ) -> TrainingResult:
-    """Train a planner (REAPER, Joshi et al. 2024: a LoRA-tuned Mistral).
+    """Train a planner with LoRA, as REAPER does (Joshi et al. 2024).
 
-    The same arguments on the same machine give the same weights; on the CPU all bits are equal. A
+    On the same machine, the same arguments give the same weights (on a CPU to the last bit). A
     killed and resumed training gives the same weights as an uninterrupted training.
 
     Args:
-        start: An adapter of the same base, rank and layers, whose weights the training starts from;
-            the optimiser and the schedule start anew.
-        resume: Resume from the last complete checkpoint, or start if there is none; a finished
-            training only returns its result.
+        start: The folder of an adapter with the base, rank, alpha and layers of the recipe. The
+            training starts from the adapter's weights; optimiser and schedule start anew.
+        resume: Resume from the last complete checkpoint, or start if there is none. If the training
+            is finished, only return its result.
         merge: Also write the adapter merged into its base.
         minutes: Stop after this time and save the model. The learning rate still follows the
-            schedule of all planned steps, whose number the card records.
+            schedule of all planned steps; the card records their number.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
-        InputError: A section contradicts another one, the machine, the base, the data or the
-            start adapter; the output folder cannot be written or holds other files; or the final
-            loss is NaN or higher than that of a guess. No model is saved.
+        InputError: No model is saved, because a section contradicts another one, the machine, the
+            base, the data or the start adapter; the output folder cannot be written or holds other
+            files; or the final loss is NaN, or higher than the first loss and that of a guess.
         DependencyError: A required package is not installed.
     """
     check_together(model, lora, training)
@@ -91,6 +91,7 @@ def train(
         if merge:
             with placement.main_process_first() as is_main:
                 merged = save_merged(output, card, placement.save_dtype) if is_main else None
+    # The card is returned as it would be read from its file.
     return TrainingResult(output, merged, json.loads(json.dumps(card)))
 
 
@@ -126,7 +127,7 @@ def _train(
     import torch
 
     try:
-        output = trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        result = trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     except torch.OutOfMemoryError as error:
         advice = "Lower training.row_tokens or training.batch_per_device."
         if not run.training.shared_heads:
@@ -146,11 +147,11 @@ def _train(
         "resumed_after_steps": resumed_after,
         **figures_of(trainer, train_tokens, validation_tokens),
         "seconds": round(time.perf_counter() - started, 1),
-        "seconds_training": round(output.metrics["train_runtime"], 1),
+        "seconds_training": round(result.metrics["train_runtime"], 1),
     }
     card = run.card(metrics, read_card(source.base) if source else None)
     if rank() == 0:
-        save_trained(run, trainer.model, model.tokenizer, placement.save_dtype)
+        save_adapter(run, trainer.model, model.tokenizer, placement.save_dtype)
         write_cards(run.output, card)
         shutil.rmtree(run.checkpoints)
     trainer.accelerator.wait_for_everyone()
@@ -170,7 +171,7 @@ def _load_model(run: Run, source: ModelSource | None, placement: Placement) -> L
 
 
 def _prepare_output(run: Run) -> None:
-    """Create the output folder with the training's fingerprint, and with a base if it is new."""
+    """Create the output folder with the training's fingerprint, and make the base if it is new."""
     try:
         for leftover in (run.checkpoints, run.output / BASE):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -187,7 +188,7 @@ def _prepare_output(run: Run) -> None:
 
 
 def _encode_examples(run: Run, model: LanguageModel) -> tuple[TokenRows, TokenRows]:
-    """Return the token rows for training and validation, and report the omitted examples."""
+    """Return the token rows for training and validation, and report the examples left out."""
     length = run.training.max_length
     train_tokens = token_rows(
         run.data.train, model, length, supervise_shown_plans=run.training.loss == "plans"
@@ -203,6 +204,6 @@ def _encode_examples(run: Run, model: LanguageModel) -> tuple[TokenRows, TokenRo
         note(
             f"{len(left_out)} examples are longer than training.max_length ({length} tokens) and "
             f"are left out, among them {left_out[0]!r}; the longest has "
-            f"{max(train_tokens.longest, validation_tokens.longest)}."
+            f"{max(train_tokens.longest, validation_tokens.longest)} tokens."
         )
     return train_tokens, validation_tokens

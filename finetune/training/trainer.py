@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
-#: The names of optimisers and of a schedule in transformers.
+#: Names of optimisers and schedules in transformers, by the recipe's name.
 _OPTIMISERS = {
     "adamw": "adamw_torch",
     "adamw_fused": "adamw_torch_fused",
@@ -29,7 +29,7 @@ _OPTIMISERS = {
     "adafactor": "adafactor",
 }
 _SCHEDULES = {"constant": "constant_with_warmup"}
-#: Settings with the same name in TRL.
+#: Fields of ``TrainingSection`` that ``SFTConfig`` has under the same name.
 _SAME_NAME = (
     *("learning_rate", "max_length", "packing", "packing_strategy", "gradient_checkpointing"),
     *("weight_decay", "max_grad_norm", "eval_steps", "seed"),
@@ -81,7 +81,9 @@ def _sft_config(
     )
 
 
-def figures_of(trainer: SFTTrainer, training: TokenRows, validation: TokenRows) -> dict[str, Any]:
+def figures_of(
+    trainer: SFTTrainer, train_tokens: TokenRows, validation_tokens: TokenRows
+) -> dict[str, Any]:
     """Return the metrics of a training: its steps, examples, network and memory."""
     args = trainer.args
     network: Any = trainer.model
@@ -92,14 +94,14 @@ def figures_of(trainer: SFTTrainer, training: TokenRows, validation: TokenRows) 
         "steps_planned": trainer.state.max_steps,
         "rows_per_step": rows_per_process * trainer.accelerator.num_processes,
         "processes": trainer.accelerator.num_processes,
-        "examples_training": len(training.rows),
-        "examples_validation": len(validation.rows),
-        "examples_left_out": len(training.left_out) + len(validation.left_out),
-        "tokens_training": training.tokens,
+        "examples_training": len(train_tokens.rows),
+        "examples_validation": len(validation_tokens.rows),
+        "examples_left_out": len(train_tokens.left_out) + len(validation_tokens.left_out),
+        "tokens_training": train_tokens.token_count,
         # A head that a row's examples share is processed once, so it counts once.
         "tokens_seen": trainer.state.num_input_tokens_seen,
-        "tokens_supervised": sum(sum(row.completion_mask) for row in training.rows),
-        "tokens_longest_example": training.longest,
+        "tokens_supervised": sum(sum(row.completion_mask) for row in train_tokens.rows),
+        "tokens_longest_example": train_tokens.longest,
         "parameters": sum(weight.numel() for weight in parameters),
         "parameters_trained": sum(weight.numel() for weight in parameters if weight.requires_grad),
         "device": str(args.device),
@@ -122,7 +124,7 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     """Return the mean cross-entropy of a supervised token, in nats.
 
     All tokens have the same weight, so that batches, packing and the number of processes do not
-    change the mean. There is at least one row. A row has ``input_ids`` and ``labels``, or, with
+    change the mean. ``rows`` may not be empty. A row has ``input_ids`` and ``labels``, or, with
     shared heads, ``groups``.
     """
     import torch
@@ -158,13 +160,13 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
 
 def make_trainer(
     model: LanguageModel,
-    rows: Sequence[TokenRow],
-    validation: Sequence[TokenRow],
+    train_rows: Sequence[TokenRow],
+    validation_rows: Sequence[TokenRow],
     sections: tuple[LoraSection, TrainingSection],
     placement: Placement,
     folder: Path,
 ) -> SFTTrainer:
-    """Return a trainer, which adds an adapter to the network; ``validation`` may be empty."""
+    """Return a trainer, and add an adapter to the network; ``validation_rows`` may be empty."""
     from peft import LoraConfig
     from transformers import PrinterCallback
     from trl.trainer.sft_trainer import SFTTrainer
@@ -175,7 +177,7 @@ def make_trainer(
         """A trainer that evaluates the mean loss per token, and writes checkpoints' hashes."""
 
         def evaluate(self, *args: Any, **settings: Any) -> dict[str, float]:
-            if not validation:
+            if not validation_rows:
                 return {}
             results = {"eval_loss": mean_token_loss(self, self.eval_dataset)}
             # TRL's own ``log`` would add figures of the last training steps.
@@ -204,29 +206,29 @@ def make_trainer(
     # length is 0, so that each row has one group.
     row_tokens = training.row_tokens if placement.device.type == "cuda" else 0
 
-    def make_dataset(part: Sequence[TokenRow]) -> Any:
+    def make_dataset(rows: Sequence[TokenRow]) -> Any:
         datasets: Any = import_module("datasets")
         if training.shared_heads:
-            groups = tokens.group_by_head(part, training.batch_per_device)
+            groups = tokens.group_by_head(rows, training.batch_per_device)
             return datasets.Dataset.from_list(tokens.fill_rows(groups, row_tokens))
         # Datasets reads millions of tokens faster from columns than from rows.
         names = ("input_ids", "completion_mask")
-        return datasets.Dataset.from_dict({n: [getattr(row, n) for row in part] for n in names})
+        return datasets.Dataset.from_dict({n: [getattr(row, n) for row in rows] for n in names})
 
     collator = None
     if training.shared_heads:
         tokens.use_packed_attention(model.network)
         collator = partial(tokens.collate_heads, length=row_tokens)
-    adapter = lora.model_dump(mode="json", by_alias=True, exclude={"method"})
-    adapter["modules_to_save"] = adapter["modules_to_save"] or None
+    lora_arguments = lora.model_dump(mode="json", by_alias=True, exclude={"method"})
+    lora_arguments["modules_to_save"] = lora_arguments["modules_to_save"] or None
     trainer = Trainer(
         model=model.network,
-        args=_sft_config(training, placement, folder, has_validation=bool(validation)),
+        args=_sft_config(training, placement, folder, has_validation=bool(validation_rows)),
         data_collator=collator,
-        train_dataset=make_dataset(rows),
-        eval_dataset=make_dataset(validation) if validation else None,
+        train_dataset=make_dataset(train_rows),
+        eval_dataset=make_dataset(validation_rows) if validation_rows else None,
         processing_class=model.tokenizer,
-        peft_config=LoraConfig(task_type="CAUSAL_LM", **adapter),
+        peft_config=LoraConfig(task_type="CAUSAL_LM", **lora_arguments),
     )
     trainer.remove_callback(PrinterCallback)
     if trainer.args.bf16:
@@ -241,10 +243,10 @@ def _mix_precision(network: Any) -> None:
     It also casts the input of each adapter to 32 bits, and autocast casts the input back to 16.
     The backward pass would keep these copies, so PEFT's cast is turned off.
     """
-    quantised = getattr(network, "is_loaded_in_4bit", False)
+    is_quantised = getattr(network, "is_loaded_in_4bit", False)
     for parameter in network.parameters():
         # Adapters of a quantised base stay in 16 bits, as in QLoRA.
-        if parameter.requires_grad and not quantised:
+        if parameter.requires_grad and not is_quantised:
             parameter.data = parameter.data.float()
     for module in network.modules():
         if hasattr(module, "cast_input_dtype_enabled"):

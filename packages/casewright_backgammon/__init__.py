@@ -1,1 +1,1 @@
-"""The backgammon domain: from the picture of a board to a checked analysis, by analysed cases."""
+"""The backgammon domain: it reads a board's picture and advises a play with the help of cases."""

@@ -27,14 +27,14 @@ from casewright_backgammon.play_features import phase
 BEST_PLAY = "Best play:"
 #: Minimum equity losses of errors with these names in GNU Backgammon 1.07 (``show analysis``).
 DOUBTFUL, BAD, VERY_BAD = 0.03, 0.06, 0.12
-#: Pattern of a checker's steps, such as ``bar/20*/14`` or ``6/5(2)``.
+#: Pattern of the steps of one checker, such as ``bar/20*/14``, or of several, such as ``6/5(2)``.
 STEP = r"(?:bar|\d{1,2})(?:/(?:off|\d{1,2})\*?)+(?:\([1-4]\))?"
-_BEST = re.compile(rf"{BEST_PLAY}\W{{0,6}}({STEP}(?:,? {STEP})*|cannot move)", re.IGNORECASE)
+_NAMED_BEST = re.compile(rf"{BEST_PLAY}\W{{0,6}}({STEP}(?:,? {STEP})*|cannot move)", re.IGNORECASE)
 #: Two plays are close if their equities differ by less than this.
 MAX_CLOSE_LOSS = 0.02
 #: Minimum chance of a gammon that a text mentions.
-_MIN_GAMMONS = 0.005
-#: Maximum numbers of reasons for a play's loss, and of sentences.
+_MIN_GAMMON_CHANCE = 0.005
+#: Maximum number of reasons for a play's loss, and of an analysis's sentences.
 _MAX_REASONS, _MAX_SENTENCES = 3, 7
 
 
@@ -61,8 +61,8 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
     sentences = [_race_sentence(writer), _best_sentence(writer, best), _value_sentence(writer)]
     ranks = _described_ranks(decision)
     sentences += [_other_sentence(writer, best, rank, is_first=rank == ranks[0]) for rank in ranks]
-    if len(sentences) < _MAX_SENTENCES - 2:
-        sentences += _next_best_sentences(writer, ranks)
+    if len(sentences) < _MAX_SENTENCES - 2:  # at most two sentences follow
+        sentences += _rest_sentences(writer, ranks)
     if decision.made_rank == 0 and len(decision.candidates) > 1:
         sentences.append(
             writer.variant(
@@ -77,7 +77,7 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
 
 def best_play_of(text: str) -> str | None:
     """Return the play after the last ``BEST_PLAY`` in a text; ``None`` if there is none."""
-    plays = _BEST.findall(text)
+    plays = _NAMED_BEST.findall(text)
     return str(plays[-1]).replace(",", "") if plays else None
 
 
@@ -126,12 +126,12 @@ def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
     if len(writer.decision.candidates) == 1:
         forced = f"{play} is the only play" if "/" in play else "no checker can move"
         return f"{roll} {forced}."
-    gap = writer.decision.equity_loss(1)
+    lead = writer.decision.equity_loss(1)
     if not facts:
-        return f"{roll} {play} {'is best' if gap >= MAX_CLOSE_LOSS else 'is best by little'}."
-    if gap >= VERY_BAD:
+        return f"{roll} {play} {'is best' if lead >= MAX_CLOSE_LOSS else 'is best by little'}."
+    if lead >= VERY_BAD:
         verdict = writer.variant("is clearly best", "stands out", "is far ahead of the others")
-    elif gap >= MAX_CLOSE_LOSS:
+    elif lead >= MAX_CLOSE_LOSS:
         verdict = writer.variant("is best", "is right", "is the play")
     else:
         verdict = writer.variant("is best by little", "is just ahead in a close decision")
@@ -143,10 +143,10 @@ def _best_sentence(writer: _Writer, best: CandidateFacts) -> str:
 
 
 def _gains_but_costs(form: str, facts: Sequence[Fact]) -> str:
-    """Return facts as phrases in a grammatical form: the gains, then "but" and the costs."""
-    gains = [getattr(fact, form) for fact in facts if fact.gain >= 0]
-    losses = [getattr(fact, form) for fact in facts if fact.gain < 0]
-    return ", but ".join(_joined(phrases) for phrases in (gains, losses) if phrases)
+    """Return facts as one phrase, the gains first; ``form`` names a property of ``Fact``."""
+    gain_phrases = [getattr(fact, form) for fact in facts if fact.gain >= 0]
+    cost_phrases = [getattr(fact, form) for fact in facts if fact.gain < 0]
+    return ", but ".join(_joined(phrases) for phrases in (gain_phrases, cost_phrases) if phrases)
 
 
 def _joined(phrases: Sequence[str]) -> str:
@@ -158,24 +158,24 @@ def _value_sentence(writer: _Writer) -> str:
     win, win_gammon, _, lose_gammon, _ = best.chances
     equity, wins = equity_text(best.equity), chance_text(win)
     candidates = writer.decision.candidates
-    if all(max(play.chances[1], play.chances[3]) < _MIN_GAMMONS for play in candidates):
+    if all(max(play.chances[1], play.chances[3]) < _MIN_GAMMON_CHANCE for play in candidates):
         return writer.variant(
             f"It is worth {equity} and wins {wins} of the games; gammons play no part.",
             f"Its equity is {equity}: it wins {wins} of the games, and gammons play no part.",
             f"It is put at {equity}, with {wins} wins and hardly a gammon.",
         )
-    won, lost = chance_text(win_gammon), chance_text(lose_gammon)
+    gammons_won, gammons_lost = chance_text(win_gammon), chance_text(lose_gammon)
     # Three wordings of the same chances.
     verbs, nouns = [f"wins {wins} of the games"], [f"{wins} wins"]
     chances = [f"{wins} winning chances"]
-    if win_gammon >= _MIN_GAMMONS:
-        verbs.append(f"wins a gammon in {won} of them all")
-        nouns.append(f"{won} gammons won")
-        chances.append(f"a gammon won in {won} of the games")
-    if lose_gammon >= _MIN_GAMMONS:
-        verbs.append(f"loses a gammon in {lost}")
-        nouns.append(f"{lost} gammons lost")
-        chances.append(f"a gammon lost in {lost}")
+    if win_gammon >= _MIN_GAMMON_CHANCE:
+        verbs.append(f"wins a gammon in {gammons_won} of them all")
+        nouns.append(f"{gammons_won} gammons won")
+        chances.append(f"a gammon won in {gammons_won} of the games")
+    if lose_gammon >= _MIN_GAMMON_CHANCE:
+        verbs.append(f"loses a gammon in {gammons_lost}")
+        nouns.append(f"{gammons_lost} gammons lost")
+        chances.append(f"a gammon lost in {gammons_lost}")
     return writer.variant(
         f"It is worth {equity}: it {_joined(verbs)}.",
         f"Its equity is {equity}, with {_joined(nouns)}.",
@@ -186,7 +186,7 @@ def _value_sentence(writer: _Writer) -> str:
 def _described_ranks(decision: Decision) -> list[int]:
     """Return the ranks of the plays to describe: the second best, and the play that was made.
 
-    If the play that was made is the best or the second best, the third best is described too.
+    If the play that was made is the best or the second best, the third best takes its place.
     """
     if decision.made_or_best_rank > 1:
         return [1, decision.made_or_best_rank]
@@ -196,10 +196,10 @@ def _described_ranks(decision: Decision) -> list[int]:
 def _other_sentence(writer: _Writer, best: CandidateFacts, rank: int, *, is_first: bool) -> str:
     decision = writer.decision
     other = candidate_facts(decision, rank)
-    name = _subject(writer, rank, is_first=is_first)
+    subject = _subject(writer, rank, is_first=is_first)
     loss = round(decision.equity_loss(rank), 3)
     if not loss:
-        return f"{name} is worth just as much."
+        return f"{subject} is worth just as much."
     verb = writer.variant("gives up", "costs")
     verdict = f"{verb} {loss:.3f}"
     if rank == decision.made_rank and (error := error_name(loss)):
@@ -209,7 +209,7 @@ def _other_sentence(writer: _Writer, best: CandidateFacts, rank: int, *, is_firs
     if gains := merits(best, other):
         verdict = f"{gains[0]}, {'and' if loss < MAX_CLOSE_LOSS else 'but'} {verdict}"
     reasons = _reasons(decision, best, other, rank, writer.rng)
-    return f"{name} {verdict}: it {_joined(reasons)}." if reasons else f"{name} {verdict}."
+    return f"{subject} {verdict}: it {_joined(reasons)}." if reasons else f"{subject} {verdict}."
 
 
 def _reasons(
@@ -236,8 +236,8 @@ def _subject(writer: _Writer, rank: int, *, is_first: bool) -> str:
     return writer.variant(play, f"The alternative {play}", f"As for {play}, it")
 
 
-def _next_best_sentences(writer: _Writer, described_ranks: Sequence[int]) -> list[str]:
-    """Return no sentence, or one on the best of the candidates that are not described."""
+def _rest_sentences(writer: _Writer, described_ranks: Sequence[int]) -> list[str]:
+    """Return a sentence on the best of the plays that are not described, or at random none."""
     decision = writer.decision
     ranks = [rank for rank in range(1, len(decision.candidates)) if rank not in described_ranks]
     if not ranks or writer.rng.random() < 0.4:

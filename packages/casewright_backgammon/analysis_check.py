@@ -28,8 +28,8 @@ from casewright_backgammon.position import HOME, Position
 #: in the last digit.
 _EQUITY_TOLERANCE, _PERCENT_TOLERANCE = 0.0011, 0.11
 _PLAY = re.compile(rf"(?<![\w/.]){STEP}(?: {STEP})*(?![\w/])", re.IGNORECASE)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_CLAUSE = re.compile(r"[,;:]| and (?!\d+ points?\b)| but | against | while ")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_CLAUSE_END = re.compile(r"[,;:]| and (?!\d+ points?\b)| but | against | while ")
 _EQUITY_FIGURE = re.compile(r"(?<![\w.])([+\-\u2212\u2013]?)(\d\.\d{2,3})(?![\d%]| ?%| percent)")
 _CHANCE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(%|percentage points?)")
 _RACE = re.compile(
@@ -44,7 +44,7 @@ _VERDICT = re.compile(
 )
 _LEVEL = re.compile(r"race is level at (\d+) pips")
 _ROLL = re.compile(r"(?<![\w/.\-])(\d)-(\d)(?![\w/\-])")
-#: Words before an effect which mean that it is negated, hypothetical, later, or the opponent's.
+#: Words before an effect that is not claimed: negated, hypothetical, later, or the opponent's.
 _NOT_CLAIMED = re.compile(
     r"\b(?:not|without|fails?|instead|rather|neither|nor|never|cannot|unlike|than|if|could|would|"
     r"might|next|later|threat\w*|opponent|to)\b|n't\b"
@@ -56,7 +56,7 @@ _POINTS = r"the ((?:bar|\d+)(?:(?:, | and )(?:bar|\d+))*) points?\b"
 
 @dataclass(frozen=True, slots=True)
 class _IndexedDecision:
-    """A decision, with the ranks and the cached effects of plays by the position after them."""
+    """A decision, with ranks and cached effects of plays, each by the position after the play."""
 
     decision: Decision
     rank_by_position: dict[Position, int] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class _IndexedDecision:
 
 #: A play in a sentence: the index of its first character, and the position after the play.
 _Mention = tuple[int, Position]
-#: Returns the subjects of the words at an index: positions after the plays that they may be about.
+#: Returns the plays that the words at an index may be about, each as the position after the play.
 _Subjects = Callable[[int], list[Position]]
 
 
@@ -92,12 +92,12 @@ def analysis_flaws(text: str, decision: Decision) -> list[str]:
     indexed = _IndexedDecision(decision)
     flaws = list(_best_play_flaws(text, indexed))
     # A forced play is the subject of every sentence.
-    last_play = decision.after(0) if len(decision.candidates) == 1 else None
-    for sentence in _SENTENCE.split(text):
+    last_after = decision.after(0) if len(decision.candidates) == 1 else None
+    for sentence in _SENTENCE_END.split(text):
         mentions, play_flaws = _named_plays(sentence, indexed)
-        flaws += [*play_flaws, *_sentence_flaws(sentence, mentions, last_play, indexed)]
+        flaws += [*play_flaws, *_sentence_flaws(sentence, mentions, last_after, indexed)]
         if mentions:
-            last_play = mentions[-1][1]
+            last_after = mentions[-1][1]
     return flaws
 
 
@@ -114,11 +114,11 @@ def _best_play_flaws(text: str, indexed: _IndexedDecision) -> Iterator[str]:
     # Plays with the same equity are equally good.
     best = indexed.decision.best
     if not any(play.equity >= best.equity for play in indexed.candidates([after])):
-        yield f"The best play is {best.play}, not {named}, by the engine."
+        yield f"By the engine, the best play is {best.play}, not {named}."
 
 
 def _named_plays(sentence: str, indexed: _IndexedDecision) -> tuple[list[_Mention], list[str]]:
-    """Return the plays in a sentence, and the flaws of plays that are impossible."""
+    """Return the legal plays that a sentence names, and the flaws of the impossible ones."""
     mentions, flaws = [], []
     for match in _PLAY.finditer(sentence):
         play = match[0]
@@ -140,9 +140,9 @@ def _named_plays(sentence: str, indexed: _IndexedDecision) -> tuple[list[_Mentio
 
 
 def _sentence_flaws(
-    sentence: str, mentions: list[_Mention], last_play: Position | None, indexed: _IndexedDecision
+    sentence: str, mentions: list[_Mention], last_after: Position | None, indexed: _IndexedDecision
 ) -> Iterator[str]:
-    """Yield the flaws of a sentence; ``last_play`` is the last play that earlier sentences name."""
+    """Yield a sentence's flaws; ``last_after`` is the position after the last play before it."""
 
     def subjects(start: int) -> list[Position]:
         before = [after for index, after in mentions if index < start]
@@ -150,10 +150,10 @@ def _sentence_flaws(
             return before[-1:]
         # Before any mention, the subject is the last play of earlier sentences, or the next play.
         following = [after for _, after in mentions[:1]]
-        return following if last_play is None else [last_play, *following]
+        return following if last_after is None else [last_after, *following]
 
     def figure_subjects(start: int) -> list[Position]:
-        # A figure after the best play may be the best play's lead over the next play.
+        # A figure after the best play may be its lead over the play that the sentence names next.
         positions = subjects(start)
         following = [after for index, after in mentions if index > start][:1]
         return positions + following if positions[:1] == [indexed.decision.after(0)] else positions
@@ -161,7 +161,7 @@ def _sentence_flaws(
     yield from _situation_flaws(sentence, indexed)
     masked = _PLAY.sub(lambda match: "_" * len(match[0]), sentence)
     start = 0
-    for end in [*(match.end() for match in _CLAUSE.finditer(masked)), len(masked)]:
+    for end in [*(match.end() for match in _CLAUSE_END.finditer(masked)), len(masked)]:
         clause = masked[start:end]
         for pattern, figure_flaws in ((_EQUITY_FIGURE, _equity_flaws), (_CHANCE, _chance_flaws)):
             for match in pattern.finditer(clause):
@@ -175,7 +175,7 @@ def _sentence_flaws(
 
 
 def _situation_flaws(sentence: str, indexed: _IndexedDecision) -> Iterator[str]:
-    """Yield wrong statements about the roll and the race."""
+    """Yield the flaws of statements about the roll and the race."""
     own, other = indexed.decision.position.pips
     is_this_roll = not _OTHER_ROLL.search(sentence)
     for match in _ROLL.finditer(_PLAY.sub(" ", sentence)):
@@ -193,12 +193,12 @@ def _situation_flaws(sentence: str, indexed: _IndexedDecision) -> Iterator[str]:
 def _equity_flaws(
     clause: str, match: re.Match[str], candidates: Sequence[AnalysedPlay], best: AnalysedPlay
 ) -> Iterator[str]:
-    """Yield a flaw if a stated equity or equity loss is of none of the candidates."""
+    """Yield a flaw if a stated equity or equity loss is that of no candidate."""
     sign, stated = match[1], float(match[2])
     if sign:
         figures = [candidate.equity for candidate in candidates]
         stated = stated if sign == "+" else -stated
-    else:
+    else:  # an equity loss; in some clauses perhaps an equity or a chance
         figures = [best.equity - candidate.equity for candidate in candidates]
         if re.search(r"equity|worth|value", clause):
             figures += [candidate.equity for candidate in candidates]
@@ -213,26 +213,26 @@ def _equity_flaws(
 def _chance_flaws(
     clause: str, match: re.Match[str], candidates: Sequence[AnalysedPlay], best: AnalysedPlay
 ) -> Iterator[str]:
-    """Yield a flaw if a stated percentage is of none of the candidates."""
+    """Yield a flaw if a stated percentage is that of no candidate."""
     is_loss = bool(re.search(r"\blos", clause))
     # Indices of ``AnalysedPlay.chances``.
     if "backgammon" in clause:
-        kind = 4 if is_loss else 2
+        index = 4 if is_loss else 2
     elif "gammon" in clause:
-        kind = 3 if is_loss else 1
+        index = 3 if is_loss else 1
     elif re.search(r"\b(?:win|won|los)", clause):
-        kind = 0
+        index = 0
     else:
         return
-    # The chances have no share of lost games: it is 1 minus the share of won games.
-    is_complement = is_loss and kind == 0
-    chances = [candidate.chances[kind] for candidate in candidates]
+    # ``chances`` has no share of lost games, which is 1 minus the share of won games.
+    is_complement = is_loss and index == 0
+    chances = [candidate.chances[index] for candidate in candidates]
     if match[2] == "%":
         figures = [100 * (1 - chance if is_complement else chance) for chance in chances]
-    else:
+    else:  # percentage points, the difference from the best play
         is_fewer = bool(re.search(r"\b(?:less|fewer|lower)\b", clause))
         sign = -1 if is_fewer != is_complement else 1
-        figures = [100 * (chance - best.chances[kind]) * sign for chance in chances]
+        figures = [100 * (chance - best.chances[index]) * sign for chance in chances]
     tolerance = _PERCENT_TOLERANCE if "." in match[1] else 0.51
     if not any(abs(float(match[1]) - figure) < tolerance for figure in figures):
         yield (
@@ -242,7 +242,7 @@ def _chance_flaws(
 
 
 def _shot_flaws(sentence: str, subjects: _Subjects, indexed: _IndexedDecision) -> Iterator[str]:
-    """Yield wrong numbers of hitting rolls."""
+    """Yield the flaws of numbers of hitting rolls."""
     for match in _HITTING_ROLLS.finditer(sentence):
         afters = subjects(match.start())
         if not afters:
@@ -259,7 +259,7 @@ def _shot_flaws(sentence: str, subjects: _Subjects, indexed: _IndexedDecision) -
 
 
 def _verdict_flaws(sentence: str, subjects: _Subjects, indexed: _IndexedDecision) -> Iterator[str]:
-    """Yield wrong names of errors, and wrong statements that a play is as good as the best."""
+    """Yield the flaws of names of errors, and of statements that a play is as good as the best."""
     for match in _VERDICT.finditer(sentence):
         for candidate in indexed.candidates(subjects(match.start()))[:1]:
             loss = indexed.decision.best.equity - candidate.equity

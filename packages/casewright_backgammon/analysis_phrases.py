@@ -18,10 +18,10 @@ from casewright_backgammon.play_features import (
 )
 from casewright_backgammon.position import HOME, POINTS
 
-#: Minimum length of a prime that a text mentions.
+#: Minimum length of a prime (made points in a row) that a text mentions.
 _MIN_PRIME = 4
 #: Minimum differences that a text mentions, in hitting rolls and in chances of a win or a gammon.
-_MIN_SHOTS, _MIN_WINS, _MIN_GAMMONS = 3, 0.005, 0.01
+_MIN_SHOT_DIFFERENCE, _MIN_WIN_DIFFERENCE, _MIN_GAMMON_DIFFERENCE = 3, 0.005, 0.01
 
 #: The word for each number of checkers.
 _NUMBER_WORDS = ("no", "a", "two", "three", "four")
@@ -59,7 +59,7 @@ class Fact:
 
     @property
     def infinitive(self) -> str:
-        """The phrase after ``does not``: ``make the 5 point``."""
+        """The phrase after ``does not``: ``make the 5 point``, but only ``hit`` for any hit."""
         return "hit" if self.key == "hit" else f"{self.verb} {self.object}"
 
     @property
@@ -72,13 +72,13 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class CandidateFacts:
-    """The effects of a candidate."""
+    """The effects of a candidate play."""
 
     features: PlayFeatures  # the effects on the board
     facts: tuple[Fact, ...]  # the effects as phrases, the most important first
     #: Number of the 36 rolls with which the opponent hits a blot outside the opponent's home board.
     shots: int
-    has_back_blots: bool  # True if there are blots in the opponent's home board
+    has_back_blots: bool  # True if the player has blots in the opponent's home board
 
 
 def candidate_facts(decision: Decision, rank: int) -> CandidateFacts:
@@ -160,28 +160,30 @@ def _point_facts(features: PlayFeatures) -> list[Fact]:
 
 
 def _back_facts(features: PlayFeatures) -> list[Fact]:
-    left, runs = features.left_back, features.runs
-    if left and not (features.back and runs):
-        number = _NUMBER_WORDS[left] if features.back else "the last"
-        phrase = f"{number} back checker{'s' * (left > 1)} out of the opponent's home board"
+    leaving, running = features.left_back, features.runs
+    if leaving and not (features.back and running):
+        number = _NUMBER_WORDS[leaving] if features.back else "the last"
+        phrase = f"{number} back checker{'s' * (leaving > 1)} out of the opponent's home board"
         return [Fact("leave", "bring", phrase)]
-    if runs:
-        return [Fact("run", "run", f"with {_NUMBER_WORDS[runs]} back checker{'s' * (runs > 1)}")]
+    if running:
+        phrase = f"with {_NUMBER_WORDS[running]} back checker{'s' * (running > 1)}"
+        return [Fact("run", "run", phrase)]
     return []
 
 
-def missing_gains(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
-    """Return the gains of the best play that the other play does not have."""
+def missing_gains(play: CandidateFacts, other: CandidateFacts) -> list[Fact]:
+    """Return the most important gains of a play that the other play does not have."""
     keys = {fact.key for fact in other.facts}
     points = set(other.features.points_made)
     return [
         fact
-        for fact in best.facts
+        for fact in play.facts
         if fact.gain > 0
         and fact.key.split()[0] in ("hit", "make", "run", "leave")
         and fact.key not in keys
         # A gain of several points is not missing if the other play makes one of them.
         and not (fact.key.startswith("make") and points & _key_points(fact.key))
+        # "run" and "leave" are the same gain.
         and not (fact.key in ("run", "leave") and keys & {"run", "leave"})
     ]
 
@@ -197,7 +199,7 @@ def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
         and fact.key not in best_keys
         and not (fact.key.startswith("break") and _key_points(fact.key) <= best_broken)
     ]
-    if other.shots >= best.shots + _MIN_SHOTS:
+    if other.shots >= best.shots + _MIN_SHOT_DIFFERENCE:
         phrases.append(f"leaves {_compared_shots_text(best, other)}")
     return phrases
 
@@ -205,7 +207,7 @@ def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
 def merits(best: CandidateFacts, other: CandidateFacts) -> list[str]:
     """Return the other play's gains that the best play does not have, as finite phrases."""
     phrases = [fact.finite for fact in missing_gains(other, best)]
-    if other.shots <= best.shots - _MIN_SHOTS:
+    if other.shots <= best.shots - _MIN_SHOT_DIFFERENCE:
         if other.shots:
             phrases.append(f"leaves {_compared_shots_text(best, other)}")
         else:
@@ -219,9 +221,9 @@ def worse_chances(decision: Decision, rank: int, rng: random.Random) -> list[str
     phrases = []
     # The chances have the indices 0 (win), 1 (gammon won) and 3 (gammon lost).
     for is_worse, index, variants in (
-        (other[0] <= best[0] - _MIN_WINS, 0, _FEWER_WINS),
-        (other[3] >= best[3] + _MIN_GAMMONS, 3, _MORE_GAMMON_LOSSES),
-        (other[1] <= best[1] - _MIN_GAMMONS, 1, _FEWER_GAMMON_WINS),
+        (other[0] <= best[0] - _MIN_WIN_DIFFERENCE, 0, _FEWER_WINS),
+        (other[3] >= best[3] + _MIN_GAMMON_DIFFERENCE, 3, _MORE_GAMMON_LOSSES),
+        (other[1] <= best[1] - _MIN_GAMMON_DIFFERENCE, 1, _FEWER_GAMMON_WINS),
     ):
         if is_worse:
             difference = 100 * abs(round(best[index], 3) - round(other[index], 3))

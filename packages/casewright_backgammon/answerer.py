@@ -1,4 +1,4 @@
-"""Answers about boards by case-based reasoning: retrieve, reuse or ask a model, revise, retain."""
+"""Answers about boards: retrieves cases, reuses a play or asks a model, revises and retains."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from casewright_mcbr.layers import unit_rows
 
 #: Number of retrieved cases (MCBR-RAG, Table 4).
 NEAREST_COUNT = 3
-#: A play is right if its equity loss is below this. GNU Backgammon calls plays from 0.03 doubtful.
+#: A play is right if its equity loss is below this. GNU Backgammon calls a loss of 0.03 doubtful.
 MAX_RIGHT_LOSS = 0.02
-#: Maximum number of a chat model's attempts; the second follows a message with the first's flaw.
+#: Maximum number of a chat model's attempts; before the second, the model is told the first flaw.
 MAX_ATTEMPTS = 2
 
 
@@ -76,13 +76,13 @@ class BoardAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BoardAnswerer:
-    """Answers questions about decisions with the cases of a store."""
+    """Uses the cases of a store to answer questions about decisions."""
 
     store: CaseStore  # a store with the schema of decision_schema
     network: PositionNetwork  # its latents compare plays
     judge: PlayJudge  # analyses decisions
     chat: Chat | None = None  # a chat model; if None, the nearest cases' best plays are reused
-    name: str = "reuse"  # the chat model's name
+    name: str = "reuse"  # the chat model's name, or "reuse" without a chat model
 
     def answer(
         self,
@@ -115,7 +115,7 @@ class BoardAnswerer:
             attempts = [_attempt(decision, play.text) for play in reused]
             if not attempts:
                 flaw = "No case was found whose play could be reused."
-                attempts = [AdvisedPlay("", None, flaw=flaw)]
+                attempts = [AdvisedPlay(play="", equity_loss=None, flaw=flaw)]
         else:
             decision, attempts = self._by_chat(self.chat, position, dice, played, hits)
         answer = BoardAnswer(
@@ -158,7 +158,7 @@ class BoardAnswerer:
                 flaws = " ".join(analysis_flaws(text, decision))
                 attempt = replace(_attempt(decision, play.text), text=text, flaw=flaws)
                 return decision, [*attempts, attempt]
-            attempts.append(AdvisedPlay("", None, text, flaw))
+            attempts.append(AdvisedPlay(play="", equity_loss=None, text=text, flaw=flaw))
         return self.judge.analyse(position, dice, played, []), attempts
 
     def _retain(self, answer: BoardAnswer, picture: Binary | None) -> BoardAnswer:
@@ -179,7 +179,7 @@ def most_similar_plays(
     """Return for each case the legal play that is most similar to the case's best play.
 
     The similarity of two plays is the cosine of the latents of the positions after them, from the
-    side of the player who is then on roll (``casewright bench backgammon`` measures it).
+    side of the player who is then on roll (measured by ``casewright bench backgammon``).
     """
     if not cases:
         return []

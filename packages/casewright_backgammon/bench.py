@@ -1,4 +1,4 @@
-"""MCBR-RAG's experiments on backgammon (Marom 2024, section 5.2): reading, and Tables 3 and 4."""
+"""MCBR-RAG's backgammon experiments (Marom 2024, section 5.2): board reading, Tables 3 and 4."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from casewright_backgammon.latent_training import EPOCHS, WEIGHTS
 
 #: Names of the tables of board reading and of answers.
 BOARDS, ANSWERS = "boards", "4"
-#: Name of the latent of a network that is trained with the shipped network's weights of the losses.
-SHIPPED = retrieval.latent_name(1, 0)
+#: Name of the latent whose network is trained with the same two loss weights as the shipped one.
+SHIPPED = retrieval.latent_name(value_weight=1, decoder_weight=0)
 _NOTES = (
     "The games of the queries took no part in training and are not cases, and no case has the "
     "position of a query.",
@@ -38,16 +38,18 @@ _NOTES = (
     "the others of the engine's best play, which a query does not contain.",
     "lost: equity loss of the candidate whose resulting position is most similar to that of the "
     "nearest case's best play, by the same representation; same roll: only cases with the query's "
-    "roll; near by checkers: for these cases, the similarity is the number of moved checkers. "
-    "Candidates that are equally similar count with their mean.",
+    "roll; near by checkers: as same roll, but positions are compared by the number of checkers "
+    "that stand elsewhere. Candidates that are equally similar count with their mean.",
     "The seven weights of value and decoder are the paper's; here the two losses are first scaled "
     "to similar size. The paper's cases are lessons, labelled by their chapters.",
+)
+_ANSWERS_NOTE = (
     "Table 4: the references are texts of the engine's analyses, by the same templates as the "
-    "network's own analysis, which makes the words of the latter similar; compare the equity "
-    "losses. The loss of a legal play that the engine does not list is at least that of the worst "
-    "listed play. retained: share of the analyses that Revise would accept as a case. The paper's "
-    "rows are its Table 4, with chat models that this bench does not include and other references "
-    "and encoders; --chat measures one of yours.",
+    "network's own analysis, whose words are therefore similar; compare the equity losses instead. "
+    "The loss of a legal play that the engine does not list is at least that of the worst listed "
+    "play. retained: share of the analyses that Revise would accept as a case. The paper's rows "
+    "are its Table 4, with other references and encoders, and chat models that this bench does not "
+    "include; --chat measures a chat model of yours."
 )
 
 
@@ -61,10 +63,10 @@ def measure_backgammon(
     choosing: bool = False,
     epochs: int = EPOCHS,
 ) -> Report:
-    """Measure the reading of boards, retrieval, and answers.
+    """Measure retrieval, the reading of ``boards`` boards, and the answers to ``answers`` queries.
 
-    ``choosing`` measures only retrieval, with a quarter of the training games as queries, as for
-    the choice of the shipped network.
+    With ``choosing``, measure only retrieval. The queries are then from a quarter of the training
+    games, as in the choice of the shipped network.
     """
     split = read_split(data)
     if choosing:
@@ -89,7 +91,7 @@ def measure_backgammon(
     if not choosing:
         board_rows = reading_rows([decision.position for decision in split.queries], boards)
         rows = [{"table": BOARDS, **row} for row in board_rows] + rows
-        shipped = next(other for other in representations if other.name == SHIPPED)
+        shipped = next(item for item in representations if item.name == SHIPPED)
         network = shipped.network
         assert network is not None
         answerers = [reuse_answerer(network), network_answerer(network), *chat_answerers]
@@ -105,7 +107,7 @@ def measure_backgammon(
         },
         figures={**_figures(rows), "training_seconds": training_seconds},
         rows=rows,
-        notes=_NOTES[:4] if choosing else _NOTES,
+        notes=_NOTES if choosing else (*_NOTES, _ANSWERS_NOTE),
         draw=lambda axes: _draw(axes, rows),
         titles={
             BOARDS: "Boards read",

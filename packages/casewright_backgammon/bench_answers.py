@@ -1,8 +1,8 @@
 """Table 4 of MCBR-RAG (section 5.2): analyses without context, and with three cases as context.
 
-The paper compares the words of an answer with those of a reference. An answer with similar words
-may advise a wrong play, so this table also has the share of legal plays and the equity loss of the
-advised plays.
+The paper compares the words of an answer with those of a reference (here, the engine's analysis).
+An answer with similar words may advise a wrong play, so this table also has the share of legal
+plays and the equity loss of the advised plays.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 #: Number of cases in a context.
 CASE_COUNT = 3
-#: Names of the contexts.
-NONE, THREE, OTHERS = "none", "three cases", "control: three cases of other decisions"
+#: Names of the contexts: no cases, the query's nearest cases, the nearest cases of another query.
+NO_CONTEXT, NEAREST, OTHERS = "none", "three cases", "control: three cases of other decisions"
 #: Columns of the paper's Table 4, without its average of the three cosines.
 PAPER_COLUMNS = ("BERTScore", "cosine, MPNet", "cosine, RoBERTa", "cosine, MiniLM-L12")
-#: Figures of the paper's Table 4, by model, without and with three cases: BERTScore
-#: (roberta-large), and the cosines of MPNet, RoBERTa and MiniLM.
+#: Two rows of the paper's Table 4 for each model, without cases and with three cases. The figures
+#: are in the order of ``PAPER_COLUMNS``; the paper computes BERTScore with roberta-large.
 TABLE_4 = {
     "Llama-3.1-405B": ((0.839, 0.604, 0.639, 0.583), (0.833, 0.618, 0.651, 0.603)),
     "Qwen2-72B": ((0.839, 0.580, 0.623, 0.555), (0.841, 0.589, 0.635, 0.567)),
@@ -54,7 +54,7 @@ TABLE_4 = {
     "Mixtral-8x7B": ((0.830, 0.583, 0.624, 0.569), (0.830, 0.602, 0.641, 0.596)),
     "Llama-3.1-8B": ((0.833, 0.570, 0.607, 0.551), (0.815, 0.614, 0.650, 0.598)),
 }
-#: Number of texts in a batch of MiniLM, and maximum number of tokens of a text, which is cut there.
+#: Number of texts in a batch of MiniLM, and number of tokens after which a text is cut off.
 BATCH_SIZE, MAX_TOKENS = 32, 256
 
 
@@ -63,8 +63,9 @@ class Answerer:
     """A method of writing the analysis of a decision."""
 
     name: str  # the name in the table
-    answer: Callable[[Decision, Sequence[Decision]], str]  # answers with cases, the nearest first
-    contexts: Sequence[str] = (NONE, THREE, OTHERS)  # the contexts in which it is measured
+    #: Returns the analysis of a decision, given cases (the nearest first) or no cases.
+    answer: Callable[[Decision, Sequence[Decision]], str]
+    contexts: Sequence[str] = (NO_CONTEXT, NEAREST, OTHERS)  # the contexts to measure
 
 
 def answer_rows(
@@ -77,18 +78,18 @@ def answer_rows(
     """Return a row for each answerer and context, and the paper's rows.
 
     Args:
-        representation: Its vectors of positions determine the nearest cases with the query's roll.
+        representation: Its position vectors give the nearest of the cases with the query's roll.
         encoders: Encoders for the cosine of whole texts, by name.
-        limit: Number of queries, which are evenly spaced in the split.
+        limit: Maximum number of queries; they are evenly spaced in the split.
     """
     split = data.split
     indices = sorted(set(np.linspace(0, len(split.queries) - 1, limit).astype(int).tolist()))
     queries = [split.queries[index] for index in indices]
     vectors, case_vectors = map(representation.position_vectors, (split.queries, split.cases))
     nearest = nearest_cases(data, vectors, case_vectors, CASE_COUNT, same_roll=True)[indices]
-    # The control uses the cases of a distant query, mostly with another roll.
-    others = np.roll(nearest, len(nearest) // 2, axis=0)
-    contexts = {NONE: nearest[:, :0], THREE: nearest, OTHERS: others}
+    # In the control, each query gets the cases of another query, which mostly has another roll.
+    other_cases = np.roll(nearest, len(nearest) // 2, axis=0)
+    contexts = {NO_CONTEXT: nearest[:, :0], NEAREST: nearest, OTHERS: other_cases}
     rows = []
     total = sum(len(answerer.contexts) for answerer in answerers)
     with progress_bar("Answering", total) as advance:
@@ -102,7 +103,7 @@ def answer_rows(
     return rows + [
         _row(f"paper: {model}", context, dict(zip(PAPER_COLUMNS, figures, strict=True)))
         for model, paper_rows in TABLE_4.items()
-        for context, figures in zip((NONE, THREE), paper_rows, strict=True)
+        for context, figures in zip((NO_CONTEXT, NEAREST), paper_rows, strict=True)
     ]
 
 
@@ -113,7 +114,7 @@ def _row(name: str, context: str, figures: dict[str, Any]) -> dict[str, Any]:
 def reuse_answerer(network: PositionNetwork) -> Answerer:
     """Return the answerer that reuses the best play and the text of the nearest case.
 
-    Without a case, its answer is the alphabetically first legal play.
+    If there are no cases, the answer advises the alphabetically first legal play.
     """
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
@@ -122,8 +123,8 @@ def reuse_answerer(network: PositionNetwork) -> Answerer:
             first = min(plays, key=lambda play: play.text)
             return f"This play is legal with the roll. {BEST_PLAY} {first.text}."
         play = most_similar_plays(plays, cases[:1], network)[0]
-        words = analysis_text(cases[0]).rpartition(BEST_PLAY)[0]
-        return f"{words}{BEST_PLAY} {play.text}."
+        reasons = analysis_text(cases[0]).rpartition(BEST_PLAY)[0]
+        return f"{reasons}{BEST_PLAY} {play.text}."
 
     return Answerer("reuse, no model", answer)
 
@@ -135,11 +136,11 @@ def network_answerer(network: PositionNetwork) -> Answerer:
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
         return analysis_text(judge.analyse(query.position, query.dice, None, ()))
 
-    return Answerer("the network's own analysis", answer, (NONE,))
+    return Answerer("the network's own analysis", answer, (NO_CONTEXT,))
 
 
 def chat_answerer(name: str, chat: Chat) -> Answerer:
-    """Return the answerer that calls a chat model once."""
+    """Return the answerer that calls a chat model once for each decision."""
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
         texts = [case_text(decision_case(case)) for case in cases]
@@ -151,9 +152,10 @@ def chat_answerer(name: str, chat: Chat) -> Answerer:
 def _figures(
     queries: Sequence[Decision], answers: Sequence[str], encoders: dict[str, Encoder]
 ) -> dict[str, Any]:
+    """Return the text measures of answers, and the measures of the plays that they advise."""
     references = [analysis_text(query) for query in queries]
-    losses = list(map(_equity_loss, queries, answers))
-    legal_losses = [loss for loss, _ in losses if loss is not None]
+    advised = list(map(_equity_loss, queries, answers))
+    legal_losses = [loss for loss, _ in advised if loss is not None]
     return {
         **dict.fromkeys(PAPER_COLUMNS),
         "BERTScore": mean(bert_scores(answers, references)),
@@ -162,9 +164,9 @@ def _figures(
             for name, encoder in encoders.items()
         },
         "legal play": len(legal_losses) / len(queries),
-        "listed": mean([is_listed for _, is_listed in losses]),
+        "listed": mean([is_listed for _, is_listed in advised]),
         "lost, at least": mean(legal_losses) if legal_losses else None,
-        "best play": mean([is_listed and loss == 0 for loss, is_listed in losses]),
+        "best play": mean([is_listed and loss == 0 for loss, is_listed in advised]),
         "retained": mean([not flaws for flaws in map(analysis_flaws, answers, queries)]),
     }
 
@@ -172,8 +174,8 @@ def _figures(
 def _equity_loss(query: Decision, text: str) -> tuple[float | None, bool]:
     """Return the equity loss of the advised play, and True if the engine lists the play.
 
-    The loss is ``None`` for an illegal play. An unlisted play loses at least as much as the worst
-    listed play.
+    The loss is ``None`` if the text advises no legal play. A legal play that is not listed gets the
+    loss of the worst listed play; its real loss is at least as high.
     """
     play = best_play_of(text)
     if play is None:
@@ -196,11 +198,11 @@ def _cosine(encoder: Encoder, answers: Sequence[str], references: Sequence[str])
 
 
 def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-    """Return the BERTScore F1 of n answers against their references, array (n), -1 to 1.
+    """Return the BERTScore F1 of n answers against their references, array (n).
 
     Each token is compared with the nearest token of the other text (Zhang et al. 2020, section 3),
-    without inverse document frequency or rescaling. The packaged MiniLM embeds the tokens, so the
-    scores are not comparable with the paper's scores, which are by a larger model.
+    without inverse document frequency or rescaling, so a score is from -1 to 1. The packaged MiniLM
+    embeds the tokens. The paper used a larger model, so its scores are not comparable with these.
     """
     scores = []
     for answer, reference in zip(_token_vectors(answers), _token_vectors(references), strict=True):
@@ -227,7 +229,7 @@ def _token_vectors(texts: Sequence[str]) -> list[NDArray[np.float64]]:
             hidden: Tensor = model(**batch).last_hidden_state
         vectors = torch.nn.functional.normalize(hidden, dim=2).numpy().astype(np.float64)
         lengths = batch["attention_mask"].sum(dim=1).tolist()
-        # The first and the last token are special tokens.
+        # The first and the last token are special tokens, and are left out.
         token_vectors += [row[1 : end - 1] for row, end in zip(vectors, lengths, strict=True)]
     return token_vectors
 

@@ -1,4 +1,4 @@
-"""Accuracy of the board reader on boards of three renderers: ours, matplotlib, GNU Backgammon."""
+"""Accuracy of the board reader on boards that our renderer, matplotlib or GNU Backgammon draws."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 BATCH_SIZE = 50
 #: Random seed of the choice of positions, and of the styles of our renderer.
 SEED = 7
-#: Draws the boards of positions.
+#: Yields a picture of each position's board.
 Renderer = Callable[[Sequence[Position]], Iterable["Image.Image"]]
-#: A reading of a board: True if it is right, the reason of a refusal, the share of right slices.
+#: Outcome of a reading: (True if right, reason of the refusal or "", share of right slices).
 _Outcome = tuple[bool, str, float]
 
 
 def gnubg_boards(positions: Sequence[Position]) -> Iterator[Image.Image]:
-    """Yield the boards of positions, drawn by GNU Backgammon, as images of mode "RGB".
+    """Yield GNU Backgammon's picture of each position's board, as an image of mode "RGB".
 
     The player on roll sits below, bears off at the lower right, and has the darker checkers.
     """
@@ -54,15 +54,15 @@ def reading_rows(positions: Sequence[Position], count: int) -> list[dict[str, An
 
     Args:
         positions: The positions to choose from.
-        count: Number of boards of each renderer, chosen at random without repetition.
+        count: Number of positions to choose at random; every renderer draws these positions.
 
     Returns:
-        Two rows for each ``renderer``: with ``off_known``, the reader is given the numbers of
-        borne-off checkers. ``boards`` is the number of boards. ``right``, ``refused_right``,
-        ``refused_wrong`` and ``wrong`` are shares of boards: all checkers are read right or not,
-        and the reading is accepted or refused. ``caught`` and ``caught_by_check`` are shares of the
-        wrong readings: those that are refused, and those refused as impossible. ``slices`` is the
-        share of slices that are read right.
+        Two rows for each ``renderer``; if ``off_known``, the reader is given the numbers of
+        borne-off checkers. ``boards`` is the number of boards. Four columns are shares of boards:
+        ``right`` (all checkers are read right, and the reading is accepted), ``refused_right``,
+        ``refused_wrong`` and ``wrong`` (accepted). Of all wrong readings, the share ``caught`` is
+        refused, and the share ``caught_by_check`` is refused as impossible. ``slices`` is the share
+        of slices that are read right.
     """
     rng = np.random.default_rng(SEED)
     unique = list(dict.fromkeys(positions))
@@ -108,8 +108,8 @@ def _rows(
         for off, reading in zip(offs, readings, strict=True):
             is_right = reading.position == position
             refusal = reader.refusal(reading, own, off=off)
-            share = _share_right(reading.counts, position, own)
-            outcomes_by_off_known[off is not None].append((is_right, refusal, share))
+            slice_share = _right_slice_share(reading.counts, position, own)
+            outcomes_by_off_known[off is not None].append((is_right, refusal, slice_share))
         advance(1)
     return [_row(name, known, outcomes) for known, outcomes in outcomes_by_off_known.items()]
 
@@ -117,8 +117,8 @@ def _rows(
 def _row(name: str, off_known: bool, outcomes: Sequence[_Outcome]) -> dict[str, Any]:
     right = np.array([is_right for is_right, _, _ in outcomes])
     refused = np.array([bool(refusal) for _, refusal, _ in outcomes])
+    # The texts of ``BoardReader.refusal`` for impossible readings contain these words.
     impossible = np.array(["an impossible position" in refusal for _, refusal, _ in outcomes])
-    wrong = int((~right).sum())
     return {
         "renderer": name,
         "off_known": off_known,
@@ -127,16 +127,16 @@ def _row(name: str, off_known: bool, outcomes: Sequence[_Outcome]) -> dict[str, 
         "refused_right": mean(right & refused),
         "refused_wrong": mean(~right & refused),
         "wrong": mean(~right & ~refused),
-        "caught": float((~right & refused).sum() / wrong) if wrong else None,
-        "caught_by_check": float((~right & impossible).sum() / wrong) if wrong else None,
-        "slices": mean([share for _, _, share in outcomes]),
+        "caught": None if right.all() else mean(refused[~right]),
+        "caught_by_check": None if right.all() else mean(impossible[~right]),
+        "slices": mean([slice_share for _, _, slice_share in outcomes]),
     }
 
 
-def _share_right(counts: Sequence[int], position: Position, own: Colour) -> float:
+def _right_slice_share(counts: Sequence[int], position: Position, own: Colour) -> float:
     """Return the share of slices that are read right."""
-    # Renderers put a player's checkers on different halves of the bar.
+    # A renderer may draw a player's checkers on either half of the bar, so both are compared.
     return max(
-        mean(np.equal(counts, signed_counts(position, own, "right", own_bar_below=below)))
-        for below in (True, False)
+        mean(np.equal(counts, signed_counts(position, own, "right", own_bar_below=is_below)))
+        for is_below in (True, False)
     )

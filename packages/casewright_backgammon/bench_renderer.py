@@ -1,7 +1,8 @@
 """A second renderer of boards, with matplotlib, in the style of printed diagrams.
 
-It shares no code, geometry or style with the renderer for training, and neither the training nor
-the choice of thresholds uses this renderer. So the bench measures the reader on unknown drawings.
+It shares no code, geometry or style with the renderer for training. Neither the training of the
+board reader nor the choice of its thresholds uses this second renderer, so the bench measures the
+reader on unknown drawings.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from casewright_backgammon.position import BAR, POINTS, Position
 if TYPE_CHECKING:
     from PIL import Image
 
-#: Height of the field, and length of a point, both in widths of a checker.
+#: Height of the field, and length of a point, both in widths of a point.
 FIELD_HEIGHT, POINT_LENGTH = 12.2, 4.9
-#: Maximum number of drawn checkers in a stack; taller stacks show their numbers.
+#: Maximum number of drawn checkers in a stack; a taller stack shows its number of checkers.
 MAX_DRAWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The style of printed boards; colours and hatches have matplotlib's names."""
+    """The style of a printed board; colours and ``hatch`` are in matplotlib's notation."""
 
     odd: str = "white"  # colour of the points with odd numbers
     even: str = "silver"  # colour of the points with even numbers
@@ -35,7 +36,7 @@ class Look:
     dark: str = "black"  # colour of the other player's checkers
     edge: str = "black"  # colour of lines
     has_numbers: bool = True  # True to number the points
-    bar: float = 1.0  # width of the bar, in widths of a checker
+    bar: float = 1.0  # width of the bar, in widths of a point
     dots: int = 80  # pixels per inch; the board is 8 inches wide
     family: str = "DejaVu Serif"  # font family
     has_caption: bool = False  # True for a line of text under the board
@@ -63,9 +64,10 @@ LOOKS: dict[str, Look] = {
 
 
 def render(position: Position, look: Look) -> Image.Image:
-    """Return the image of a board, of mode "RGB"; ``DependencyError`` without matplotlib.
+    """Return a picture of a board, an image of mode "RGB".
 
-    The player on roll sits below, bears off on the right and has the lighter checkers.
+    The player on roll sits below, bears off on the right and has the lighter checkers. Raise
+    ``DependencyError`` if matplotlib is not installed.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -83,18 +85,18 @@ def render(position: Position, look: Look) -> Image.Image:
     axes.set_xlim(-0.6, width + 0.6)
     axes.set_ylim(-1.3, FIELD_HEIGHT + 0.9)
     axes.set_axis_off()
-    _field(axes, look)
+    _draw_field(axes, look)
     for point in range(1, POINTS + 1):
         own, other = position.own[point - 1], position.other[POINTS - point]
         x, is_low = _point_centre(point, look)
         start = 0.52 if is_low else FIELD_HEIGHT - 0.52
-        _stack(axes, x, start, is_low, own or other, bool(own), look)
-    bar_x = 6 + look.bar / 2
-    _stack(axes, bar_x, FIELD_HEIGHT / 2 - 1.1, False, position.own[BAR], True, look)
-    _stack(axes, bar_x, FIELD_HEIGHT / 2 + 1.1, True, position.other[BAR], False, look)
+        _draw_stack(axes, x, start, own or other, look, is_upward=is_low, is_light=bool(own))
+    x, middle = 6 + look.bar / 2, FIELD_HEIGHT / 2
+    _draw_stack(axes, x, middle - 1.1, position.own[BAR], look, is_upward=False, is_light=True)
+    _draw_stack(axes, x, middle + 1.1, position.other[BAR], look, is_upward=True, is_light=False)
     if look.has_caption:
         caption = "White to move. Position after the opening."
-        _write(axes, width / 2, -1.05, caption, look, size=10)
+        _draw_text(axes, width / 2, -1.05, caption, look, size=10)
     canvas.draw()
     return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
@@ -106,7 +108,7 @@ def _point_centre(point: int, look: Look) -> tuple[float, bool]:
     return column + 0.5 + (look.bar if column >= 6 else 0), is_low
 
 
-def _field(axes: Any, look: Look) -> None:
+def _draw_field(axes: Any, look: Look) -> None:
     from matplotlib.patches import Polygon, Rectangle
 
     width = 12 + look.bar
@@ -123,15 +125,15 @@ def _field(axes: Any, look: Look) -> None:
             Polygon(corners, facecolor=face, edgecolor=look.edge, hatch=hatch, linewidth=0.8)
         )
         if look.has_numbers:
-            _write(axes, x, -0.4 if is_low else FIELD_HEIGHT + 0.4, str(point), look, size=9)
+            _draw_text(axes, x, -0.4 if is_low else FIELD_HEIGHT + 0.4, str(point), look, size=9)
     for x in (6, 6 + look.bar):
         axes.plot([x, x], [0, FIELD_HEIGHT], color=look.edge, linewidth=1.5)
 
 
-def _stack(
-    axes: Any, x: float, start: float, is_upward: bool, count: int, is_light: bool, look: Look
+def _draw_stack(
+    axes: Any, x: float, start: float, count: int, look: Look, *, is_upward: bool, is_light: bool
 ) -> None:
-    """Draw a stack of ``count`` checkers (or none) from the height ``start`` up or down."""
+    """Draw ``count`` checkers, 0 or more; the middle of the first is at the height ``start``."""
     from matplotlib.patches import Circle
 
     face = look.light if is_light else look.dark
@@ -141,8 +143,8 @@ def _stack(
         axes.add_patch(disc)
         if number == MAX_DRAWN - 1 and count > MAX_DRAWN:
             ink = "black" if is_light else "white"
-            _write(axes, x, y, str(count), look, size=13, color=ink, zorder=4)
+            _draw_text(axes, x, y, str(count), look, size=13, color=ink, zorder=4)
 
 
-def _write(axes: Any, x: float, y: float, text: str, look: Look, **style: Any) -> None:
+def _draw_text(axes: Any, x: float, y: float, text: str, look: Look, **style: Any) -> None:
     axes.text(x, y, text, ha="center", va="center", family=look.family, **style)

@@ -1,8 +1,8 @@
 """Table 3 of MCBR-RAG: relevance of the nearest cases, and equity loss if their plays are reused.
 
-The representations are the encoding, the latents of seven trainings, and controls. A case is
-relevant if the engine's analysis gives it the query's label. The paper's labels are from a
-collection that is not public.
+Queries and cases are compared as vectors (representations): the encoding, the latents of seven
+trainings, and controls. A case is relevant to a query if both have the same value of a label, such
+as the phase of the game. The paper's labels are from a collection that is not public.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ from casewright_backgammon.training import choice_loss
 from casewright_mcbr.layers import UNITS, Floats, unit_rows
 from casewright_mcbr.ranking import FIGURE_NAMES, KS, ranking_figures
 
+#: Names of representations; ``latent_name`` returns the others.
 ENCODING = "encoding"
 SHUFFLED = "control: latent (1, 0), worth shuffled"
 RANDOM = "control: random numbers"
-#: Names of the tables. They name the positions whose vectors represent the queries and the cases.
+#: Names of the tables. The names say which positions' vectors represent a query and a case.
 COMBINED = "3: a query is its position, a case the mean of before and after its best play"
 POSITIONS_ONLY = "3: a query is its position, a case its position"
 WITH_PLAY = "3: a query is the mean of before and after the play that was made, a case as well"
 NO_CASES = "without cases"
 MEAN_FIGURES = "3: mean over the labels, with the paper's figures"
 TABLES = (MEAN_FIGURES, COMBINED, POSITIONS_ONLY, WITH_PLAY)
-#: Number of nearest cases; a figure is the mean of its values for the first 1, 2, … cases.
+#: Number of nearest cases; each figure is averaged over the first 1, 2, … of these cases.
 NEAREST_COUNT = KS[-1]
-#: The paper's Table 3, figures in the order of ``FIGURE_NAMES``; the paper's labels are chapters.
+#: The paper's Table 3 (its labels are chapters), with figures in the order of ``FIGURE_NAMES``.
 TABLE_3 = {
     ENCODING: (0.353, 0.025, 0.044, 0.366, 0.466),
     "latent (0, 1)": (0.366, 0.026, 0.046, 0.380, 0.479),
@@ -89,12 +90,12 @@ LABELS: dict[str, Callable[[Decision, PlayFeatures], Hashable]] = {
     "back checkers leave": lambda _, play: play.left_back > 0,
     "blots left": lambda _, play: min(len(play.blots), 3),
 }
-#: Labels of positions; the others are of the engine's best plays, which queries do not contain.
+#: Labels of positions. The other labels are of the engine's best plays, which queries lack.
 POSITION_LABELS = ("engine's class", "phase", "race lead")
 
 
 def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
-    """Return the values of the labels of n decisions by label name, arrays (n)."""
+    """Return each label's values for n decisions, arrays (n), by the label's name."""
     features = [play_features(decision.position, decision.after(0)) for decision in decisions]
     return {
         name: np.array(list(map(str, map(value_of, decisions, features))))
@@ -102,9 +103,9 @@ def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
     }
 
 
-def latent_name(value: float, decoder: float) -> str:
-    """Return the name of a latent in the tables, with its training's weights of the two losses."""
-    return f"latent ({value:g}, {decoder:g})"
+def latent_name(value_weight: float, decoder_weight: float) -> str:
+    """Return a latent's name in the tables, from the weights of the training's two losses."""
+    return f"latent ({value_weight:g}, {decoder_weight:g})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +114,18 @@ class Representation:
 
     name: str  # the name in the tables
     embed: Embed
-    network: PositionNetwork | None = None  # the network that computes latents; None for others
+    network: PositionNetwork | None = None  # computes latents; None for other vectors
 
     def case_vectors(self, decisions: Sequence[Decision]) -> Floats:
-        """Return the means of the vectors before and after the best play, for cases."""
+        """Return the means of the vectors of the positions before and after the best plays."""
         return self._means(decisions, [decision.after(0) for decision in decisions])
 
     def position_vectors(self, decisions: Sequence[Decision]) -> Floats:
-        """Return the vectors of the positions, for queries without a play."""
+        """Return the vectors of the decisions' positions, without plays."""
         return unit_rows(self.embed([decision.position for decision in decisions]))
 
     def play_vectors(self, decisions: Sequence[Decision]) -> Floats:
-        """Return the means of the vectors before and after the play that was made, for queries."""
+        """Return the same means as ``case_vectors``, but for the plays that were made."""
         return self._means(decisions, [d.after(d.made_or_best_rank) for d in decisions])
 
     def after_vectors(self, positions: Sequence[Position]) -> Floats:
@@ -144,8 +145,8 @@ def representations(
     trainings = [(latent_name(v, d), examples, v / (v + d)) for v, d in WEIGHTS]
     trainings.append((SHUFFLED, examples.shuffled(0), 1.0))
     result = [Representation(ENCODING, encode)]
-    for name, training_examples, value_share in trainings:
-        network = train_network(training_examples, value_share, epochs=epochs)
+    for name, training_examples, value_weight in trainings:
+        network = train_network(training_examples, value_weight, epochs=epochs)
         result.append(Representation(name, network.latents, network))
         advance(1)
     rng = np.random.default_rng(0)
@@ -158,7 +159,7 @@ def representations(
 
 @dataclass(frozen=True)
 class MeasuredSplit:
-    """A split, with data that all representations use: labels, rolls and candidates."""
+    """A split with data for all representations: labels, rolls, and positions after candidates."""
 
     split: Split
 
@@ -169,7 +170,7 @@ class MeasuredSplit:
 
     @cached_property
     def rolls(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rolls of the queries and of the cases, as numbers of two digits."""
+        """The rolls of the queries and of the cases: two-digit numbers, the smaller die first."""
 
         def numbers(decisions: Sequence[Decision]) -> NDArray[np.int64]:
             return np.array([10 * min(item.dice) + max(item.dice) for item in decisions])
@@ -186,9 +187,7 @@ class MeasuredSplit:
 def nearest_cases(
     data: MeasuredSplit, queries: Floats, cases: Floats, count: int, *, same_roll: bool
 ) -> Indices:
-    """Return the indices of each query's nearest cases by cosine, array (queries, count).
-
-    The nearest case is first.
+    """Return the indices (queries, count) of each query's nearest cases by cosine, nearest first.
 
     Args:
         queries: Vectors of the queries, of length 1, array (queries, units).
@@ -210,7 +209,7 @@ def nearest_cases(
 def comparison_rows(
     data: MeasuredSplit, compared: Sequence[Representation]
 ) -> list[dict[str, Any]]:
-    """Return the rows of the tables, and the rows of the equity loss without cases."""
+    """Return the rows of the tables ``TABLES`` and ``NO_CASES``."""
     rows: list[dict[str, Any]] = []
     split = data.split
     with progress_bar("Retrieving", len(compared)) as advance:
@@ -221,7 +220,7 @@ def comparison_rows(
             rows.append(_row(data, representation, COMBINED, queries, cases))
             positions = representation.position_vectors(split.cases)
             rows.append(_row(data, representation, POSITIONS_ONLY, queries, positions))
-            # Without equity losses, which would mean little: a player often makes the best play.
+            # Equity losses would mean little: these queries contain a play that is often the best.
             plays = representation.play_vectors(split.queries)
             rows.append(_row(data, representation, WITH_PLAY, plays, cases, has_losses=False))
             advance(1)
@@ -231,9 +230,9 @@ def comparison_rows(
 def _figures_row(
     data: MeasuredSplit, representation: Representation, queries: Floats, cases: Floats
 ) -> dict[str, Any]:
-    """Return a representation's figures, means over the labels, and the paper's figures."""
-    order = nearest_cases(data, queries, cases, NEAREST_COUNT, same_roll=False)
-    figures = np.mean(list(figures_by_label(data, order).values()), axis=0)
+    """Return a representation's figures, averaged over the labels, beside the paper's figures."""
+    nearest = nearest_cases(data, queries, cases, NEAREST_COUNT, same_roll=False)
+    figures = np.mean(list(figures_by_label(data, nearest).values()), axis=0)
     published = TABLE_3.get(representation.name, (None,) * len(FIGURE_NAMES))
     return {
         "table": MEAN_FIGURES,
@@ -252,41 +251,42 @@ def _row(
     *,
     has_losses: bool = True,
 ) -> dict[str, Any]:
-    """Return a representation's precisions by label, and the equity losses if plays are reused."""
-    order = nearest_cases(data, queries, cases, NEAREST_COUNT, same_roll=False)
-    figures = figures_by_label(data, order)
+    """Return a representation's precision for each label and, if ``has_losses``, equity losses."""
+    nearest = nearest_cases(data, queries, cases, NEAREST_COUNT, same_roll=False)
+    figures = figures_by_label(data, nearest)
     row: dict[str, Any] = {"table": table, "compared by": representation.name}
     row |= {label: float(precision) for label, (precision, *_) in figures.items()}
     row["mean"] = mean([row[label] for label in figures])
     if has_losses:
-        same_roll = nearest_cases(data, queries, cases, 1, same_roll=True)
-        row["lost"] = loss_by_cosine(data, representation, order)
-        row["lost, same roll"] = loss_by_cosine(data, representation, same_roll)
-        row["near by checkers"] = loss_by_checkers(data, same_roll)
+        nearest_same_roll = nearest_cases(data, queries, cases, 1, same_roll=True)
+        row["lost"] = loss_by_cosine(data, representation, nearest)
+        row["lost, same roll"] = loss_by_cosine(data, representation, nearest_same_roll)
+        row["near by checkers"] = loss_by_checkers(data, nearest_same_roll)
     return row
 
 
 def _rows_without_cases(
     queries: Sequence[Decision], compared: Sequence[Representation]
 ) -> list[dict[str, Any]]:
+    random_losses = [
+        mean([query.equity_loss(rank) for rank in range(len(query.candidates))])
+        for query in queries
+    ]
+    made_losses = [query.equity_loss(query.made_or_best_rank) for query in queries]
     losses = {
-        "a listed candidate at random": [
-            mean([query.equity_loss(rank) for rank in range(len(query.candidates))])
-            for query in queries
-        ],
-        "the play that was made": [query.equity_loss(query.made_or_best_rank) for query in queries],
+        "a listed candidate at random": mean(random_losses),
+        "the play that was made": mean(made_losses),
     }
     for representation in compared:
         if (network := representation.network) is not None:
             name = f"the network's choice: {representation.name}"
-            losses[name] = [choice_loss(network, query) for query in queries]
-    return [{"table": NO_CASES, "chosen by": n, "lost": mean(loss)} for n, loss in losses.items()]
+            losses[name] = mean([choice_loss(network, query) for query in queries])
+    return [{"table": NO_CASES, "chosen by": name, "lost": loss} for name, loss in losses.items()]
 
 
-def figures_by_label(data: MeasuredSplit, order: Indices) -> dict[str, NDArray[np.float64]]:
-    """Return ``FIGURE_NAMES``' figures by label, with each query's nearest cases in ``order``.
+def figures_by_label(data: MeasuredSplit, nearest: Indices) -> dict[str, NDArray[np.float64]]:
+    """Return the figures of ``FIGURE_NAMES`` by label, for the queries' ``nearest`` cases.
 
-    A case is relevant to a query if both have the same value of the label.
     Each value of a label has the same weight, even if it is rare, so the precision of random cases
     is 1 / (number of values).
     """
@@ -295,33 +295,35 @@ def figures_by_label(data: MeasuredSplit, order: Indices) -> dict[str, NDArray[n
     for name, labels in query_labels.items():
         case_labels = all_case_labels[name]
         frequencies = Counter(case_labels.tolist())
-        counts = np.array([frequencies[value] for value in labels.tolist()])
-        by_query = ranking_figures(case_labels[order] == labels[:, None], counts).mean(axis=0)
+        relevant_counts = np.array([frequencies[value] for value in labels.tolist()])
+        is_relevant = case_labels[nearest] == labels[:, None]
+        by_query = ranking_figures(is_relevant, relevant_counts).mean(axis=0)
         by_value = [by_query[:, labels == value].mean(axis=1) for value in np.unique(labels)]
         figures[name] = np.mean(by_value, axis=0)
     return figures
 
 
-def loss_by_cosine(data: MeasuredSplit, representation: Representation, order: Indices) -> float:
-    """Return the mean equity loss of the candidate nearest to the nearest case's best play.
+def loss_by_cosine(data: MeasuredSplit, representation: Representation, nearest: Indices) -> float:
+    """Return the queries' mean equity loss if the best play of the nearest case is reused.
 
-    The similarity is the representation's cosine of the positions after the plays.
+    The player makes the candidate that is most similar to that play. The similarity is the
+    representation's cosine of the positions after the two plays.
     """
     vectors = representation.after_vectors(list(chain.from_iterable(data.afters)))
-    candidates = np.split(vectors, np.cumsum([len(afters) for afters in data.afters])[:-1])
-    case_afters = [data.split.cases[case].after(0) for case in order[:, 0]]
+    vectors_by_query = np.split(vectors, np.cumsum([len(afters) for afters in data.afters])[:-1])
+    case_afters = [data.split.cases[case].after(0) for case in nearest[:, 0]]
     targets = representation.after_vectors(case_afters)
-    triples = zip(data.split.queries, candidates, targets, strict=True)
+    triples = zip(data.split.queries, vectors_by_query, targets, strict=True)
     return mean([_nearest_loss(query, -(rows @ target)) for query, rows, target in triples])
 
 
-def loss_by_checkers(data: MeasuredSplit, order: Indices) -> float:
-    """Return the mean equity loss of the candidate nearest to the nearest case's best play.
+def loss_by_checkers(data: MeasuredSplit, nearest: Indices) -> float:
+    """Return the same loss as ``loss_by_cosine``, with another measure of the similarity of plays.
 
-    The distance of two plays is the number of checkers in which the positions after them differ.
+    Plays are similar if the positions after them have similar numbers of checkers on each point.
     """
     losses = []
-    triples = zip(data.split.queries, data.afters, order[:, 0], strict=True)
+    triples = zip(data.split.queries, data.afters, nearest[:, 0], strict=True)
     for query, afters, case in triples:
         target = _count_vector(data.split.cases[case].after(0))
         counts = np.stack([_count_vector(after) for after in afters])
@@ -330,9 +332,9 @@ def loss_by_checkers(data: MeasuredSplit, order: Indices) -> float:
 
 
 def _nearest_loss(query: Decision, distances: NDArray[np.float64] | Floats) -> float:
-    """Return the equity loss of the nearest candidate; the mean if several are equally near.
+    """Return the equity loss of the nearest candidate, or the mean of equally near candidates.
 
-    The first of several equally near candidates would be the best one: their order is by equity.
+    Candidates are ordered by equity, so the first of equally near candidates would be the best.
     """
     nearest_ranks = np.flatnonzero(distances <= distances.min() + _TIE_TOLERANCE)
     return mean([query.equity_loss(int(rank)) for rank in nearest_ranks])

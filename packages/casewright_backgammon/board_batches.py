@@ -1,8 +1,8 @@
 """Training batches of the board reader: boards are drawn once, and torch augments them.
 
-Drawing a board takes about 50 milliseconds, too long for a training step. So boards are drawn into
-a pool, each as a small view of the whole picture for the landmark network, and as a rectified board
-for the checker network. A batch is a random sample of the pool, moved, stretched and recoloured.
+Drawing a board takes about 50 milliseconds, too long for a training step. So a pool has two images
+of each board: a view of the whole picture for the landmark network, and a rectified board for the
+checker network. Each batch is a random sample, whose images are moved, stretched and recoloured.
 """
 
 from __future__ import annotations
@@ -37,69 +37,70 @@ if TYPE_CHECKING:
 
 #: Width and height of the pool's views, which are larger than the views of a batch.
 POOL_VIEW = (VIEW[0] * 3 // 2, VIEW[1] * 3 // 2)
-#: Number of boards in a batch of slices; numbers of a batch's views with and without a board.
-BOARD_COUNT, VIEW_COUNT, OTHER_COUNT = 16, 22, 10
+#: Numbers of boards in a batch of slices, and of boards and other pictures in a batch of views.
+BOARD_COUNT, BOARD_VIEW_COUNT, OTHER_VIEW_COUNT = 16, 22, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The pictures for batches, of n boards and m other pictures, with levels from 0 to 255."""
+    """Images of n boards and of m pictures without a board; their levels are from 0 to 255."""
 
     views: NDArray[np.uint8]  # views of whole pictures of boards (n, 192, 240, 3)
     landmarks: NDArray[np.float32]  # landmarks in these views, in pixels (n, 8, 2)
     others: NDArray[np.uint8]  # views of pictures without a board (m, 192, 240, 3)
     boards: NDArray[np.uint8]  # rectified boards (n, 184, 276, 3)
-    #: Classes of the slices (n, 26): 0 for no checker, 1 to 15 for light checkers, 16 to 30 for 1
-    #: to 15 dark checkers.
+    #: Classes of the slices (n, 26): 0 for no checker, 1 to 15 for 1 to 15 light checkers, 16 to 30
+    #: for 1 to 15 dark checkers.
     classes: NDArray[np.int64]
-    pairs: NDArray[np.float32]  # colours of light and dark checkers (n, 2, 3)
+    checker_colours: NDArray[np.float32]  # colours of light and dark checkers (n, 2, 3)
 
 
 def draw_pool(
     rng: np.random.Generator,
     fonts: list[Path | None],
-    boards: int,
-    others: int,
+    board_count: int,
+    other_count: int,
     advance: Callable[[int], None],
 ) -> Pool:
     """Draw a pool of boards and of other pictures; ``advance(1)`` is called for each picture."""
     pool = Pool(
-        np.empty((boards, POOL_VIEW[1], POOL_VIEW[0], 3), dtype=np.uint8),
-        np.empty((boards, LANDMARK_COUNT, 2), dtype=np.float32),
-        np.empty((others, POOL_VIEW[1], POOL_VIEW[0], 3), dtype=np.uint8),
-        np.empty((boards, RECTIFIED[1], RECTIFIED[0], 3), dtype=np.uint8),
-        np.empty((boards, SLICE_COUNT), dtype=np.int64),
-        np.empty((boards, 2, 3), dtype=np.float32),
+        np.empty((board_count, POOL_VIEW[1], POOL_VIEW[0], 3), dtype=np.uint8),
+        np.empty((board_count, LANDMARK_COUNT, 2), dtype=np.float32),
+        np.empty((other_count, POOL_VIEW[1], POOL_VIEW[0], 3), dtype=np.uint8),
+        np.empty((board_count, RECTIFIED[1], RECTIFIED[0], 3), dtype=np.uint8),
+        np.empty((board_count, SLICE_COUNT), dtype=np.int64),
+        np.empty((board_count, 2, 3), dtype=np.float32),
     )
     positions = random_positions(rng)
-    for row in range(boards):
+    for row in range(board_count):
         style = draw_style(rng, fonts)
         position = next(positions)
-        image, corners = draw_board(position, style)
+        image, landmarks = draw_board(position, style)
         box = whole_box(image.size)
         pool.views[row] = view_of(image, box, POOL_VIEW)
-        pool.landmarks[row] = (corners - box[:2]) * (POOL_VIEW[0] / (box[2] - box[0]))
-        pool.boards[row] = rectify_board(image, corners)
+        pool.landmarks[row] = (landmarks - box[:2]) * (POOL_VIEW[0] / (box[2] - box[0]))
+        pool.boards[row] = rectify_board(image, landmarks)
         # The player on roll has the light checkers.
         counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
         pool.classes[row] = [count if count >= 0 else CHECKERS - count for count in counts]
-        pool.pairs[row] = style.light, style.dark
+        pool.checker_colours[row] = style.light, style.dark
         advance(1)
-    for row in range(others):
+    for row in range(other_count):
         image = draw_non_board(TRAINING_KINDS, rng)
         pool.others[row] = view_of(image, whole_box(image.size), POOL_VIEW)
         advance(1)
     return pool
 
 
-def draw_board_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Return random slices (16, 26, 3, 96, 24), levels from 0 to 1, and their classes (16, 26)."""
+def sample_slices(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Return random boards' slices (16, 26, 3, 96, 24) with levels from 0 to 1, and the classes."""
     import torch
     from torch.nn import functional
 
     rows = rng.integers(len(pool.boards), size=BOARD_COUNT)
-    boards = _recolour(_tensor(pool.boards[rows]), pool.pairs[rows], rng)
-    # Boards, halves and slices are moved, stretched and slanted, since real landmarks are inexact.
+    boards = _recolour(_tensor(pool.boards[rows]), pool.checker_colours[rows], rng)
+    # The reader finds inexact landmarks. So boards are moved, stretched and slanted. The upper
+    # half, the lower half and the slices of a board are also moved separately.
     sample_points = np.empty((BOARD_COUNT, SLICE_COUNT, SLICE[1], SLICE[0], 2), dtype=np.float32)
     board_shift = rng.normal(0, 1, (BOARD_COUNT, 2)) * (1.6, 1.3)
     y_scale, x_scale = rng.normal(1, 0.015, (BOARD_COUNT, 1)), rng.normal(1, 0.03, (BOARD_COUNT, 1))
@@ -126,26 +127,25 @@ def draw_board_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tens
     return slices.transpose(1, 2).contiguous(), torch.from_numpy(pool.classes[rows])
 
 
-def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def sample_views(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Return a random batch for the landmark network.
 
     Returns:
         Views (32, 3, 128, 160) with levels from 0 to 1, landmarks (32, 8, 2) in pixels, and labels
-        (32): 1 if the view shows a whole board, else 0. Without a board, landmarks mean nothing.
+        (32): 1 if the view shows a whole board, else 0. Landmarks are valid only if the label is 1.
     """
     import torch
     from torch.nn import functional
 
-    rows = rng.integers(len(pool.views), size=VIEW_COUNT)
-    pictures = np.concatenate(
-        [pool.views[rows], pool.others[rng.integers(len(pool.others), size=OTHER_COUNT)]]
-    )
+    rows = rng.integers(len(pool.views), size=BOARD_VIEW_COUNT)
+    other_rows = rng.integers(len(pool.others), size=OTHER_VIEW_COUNT)
+    pictures = np.concatenate([pool.views[rows], pool.others[other_rows]])
     count = len(pictures)
-    landmarks = np.concatenate([pool.landmarks[rows], np.zeros((OTHER_COUNT, LANDMARK_COUNT, 2))])
-    boxes = np.empty((count, 4))
-    is_whole = np.array([True] * VIEW_COUNT + [False] * OTHER_COUNT)
+    no_landmarks = np.zeros((OTHER_VIEW_COUNT, LANDMARK_COUNT, 2))
+    landmarks = np.concatenate([pool.landmarks[rows], no_landmarks])
+    boxes, is_whole = np.empty((count, 4)), np.empty(count, dtype=bool)
     for row in range(count):
-        boxes[row], is_whole[row] = _random_box(landmarks[row], bool(is_whole[row]), rng)
+        boxes[row], is_whole[row] = _random_box(landmarks[row], row < BOARD_VIEW_COUNT, rng)
     sizes = boxes[:, 2:] - boxes[:, :2]
     down, across = (np.arange(VIEW[1]) + 0.5) / VIEW[1], (np.arange(VIEW[0]) + 0.5) / VIEW[0]
     grid = np.empty((count, VIEW[1], VIEW[0], 2), dtype=np.float32)
@@ -153,9 +153,11 @@ def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tenso
     ys = boxes[:, 1, None] + down * sizes[:, 1, None]
     grid[..., 0] = xs[:, None, :] / POOL_VIEW[0] * 2 - 1
     grid[..., 1] = ys[:, :, None] / POOL_VIEW[1] * 2 - 1
-    white_black = np.tile([[[255.0] * 3, [0.0] * 3]], (OTHER_COUNT, 1, 1))
-    pairs = np.concatenate([pool.pairs[rows], white_black])
-    tensors = _recolour(_tensor(pictures), pairs, rng) - 0.5
+    # A picture without a board gets colours that allow every order of the channels.
+    white_and_black = np.tile([[[255.0] * 3, [0.0] * 3]], (OTHER_VIEW_COUNT, 1, 1))
+    checker_colours = np.concatenate([pool.checker_colours[rows], white_and_black])
+    # Parts of a view outside its picture are 0 after ``grid_sample``, so 0 must be grey.
+    tensors = _recolour(_tensor(pictures), checker_colours, rng) - 0.5
     views = functional.grid_sample(tensors, torch.from_numpy(grid), align_corners=False) + 0.5
     view_landmarks = (landmarks - boxes[:, None, :2]) * (np.array(VIEW) / sizes[:, None]) - 0.5
     return views, torch.from_numpy(view_landmarks).float(), torch.from_numpy(is_whole).float()
@@ -164,7 +166,7 @@ def draw_view_batch(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tenso
 def _random_box(
     landmarks: NDArray[np.float64], has_board: bool, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], bool]:
-    """Return a random box in a view, and True if it contains a whole board."""
+    """Return a random box in a view of the pool, and True if the box contains a whole board."""
     half_size = np.array(POOL_VIEW) / 2
     if not has_board:
         middle = half_size + rng.uniform(-20, 20, 2)
@@ -175,10 +177,10 @@ def _random_box(
     if chance < 0.55:
         is_whole = chance >= 0.08
         if is_whole:
-            # Like the reader's later views, which show the board that the first view located.
+            # The box is like the reader's closer views of a board that the first view located.
             margins = rng.normal(0.09, 0.035, 4).clip(0.02, 0.2)
         else:
-            # The box cuts off more than a slice of the board.
+            # The box cuts off a tenth to a half of the board, on one side.
             margins = rng.uniform(0, 0.2, 4)
             margins[int(rng.integers(4))] = -rng.uniform(0.1, 0.5)
         margins *= np.tile(high - low, 2)
@@ -195,19 +197,19 @@ def _tensor(pictures: NDArray[np.uint8]) -> Tensor:
     return torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
 
 
-def _recolour(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
+def _recolour(pictures: Tensor, colours: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
     """Return pictures (n, 3, h, w) with random colours; dark checkers stay the darker ones."""
     import torch
 
     count = len(pictures)
-    orders = np.tile(np.arange(3), (count, 1))
+    channel_orders = np.tile(np.arange(3), (count, 1))
     for row in np.flatnonzero(rng.random(count) < 0.4):
         order = rng.permutation(3)
-        light, dark = pairs[row][:, order]
+        light, dark = colours[row][:, order]
         if luminance(tuple(light)) > luminance(tuple(dark)) + 45:
-            orders[row] = order
-    with_order = zip(pictures, orders, strict=True)
-    permuted = torch.stack([picture[torch.from_numpy(order)] for picture, order in with_order])
+            channel_orders[row] = order
+    pairs = zip(pictures, channel_orders, strict=True)
+    permuted = torch.stack([picture[torch.from_numpy(order)] for picture, order in pairs])
     contrast = rng.uniform(0.8, 1.15, (count, 1, 1, 1)) * rng.uniform(0.92, 1.08, (count, 3, 1, 1))
     brightness = rng.uniform(-0.08, 0.08, (count, 1, 1, 1))
     levels = permuted * torch.from_numpy(contrast).float() + torch.from_numpy(brightness).float()

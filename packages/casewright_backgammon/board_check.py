@@ -13,12 +13,12 @@ Off = tuple[int, int]
 
 
 def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = None) -> str:
-    """Return why a reading is impossible, as a sentence; empty if it is possible.
+    """Return why a reading is impossible, as the end of a sentence; empty if it is possible.
 
-    For the arguments see ``BoardReader.read`` and ``board_layout.signed_counts``.
+    For ``counts`` see ``signed_counts``; for the other arguments see ``BoardReader.read``.
     """
     position = position_of_counts(counts, own, home)
-    sides = _sides_by_colour(position, own)
+    sides = _colours_and_sides(position, own)
     for colour, side in sides:
         if sum(side) > CHECKERS:
             return f"the {colour} side has {sum(side)} checkers, and may have {CHECKERS} at most."
@@ -26,24 +26,25 @@ def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = N
             return f"the {colour} side has no checkers."
     if reason := flaw(position):
         return reason[0].lower() + reason[1:]
-    for number, (colour, side) in enumerate(sides):
-        if off is not None and sum(side) + off[number] != CHECKERS:
+    for player, (colour, side) in enumerate(sides):
+        if off is not None and sum(side) + off[player] != CHECKERS:
             return (
-                f"the {colour} side has {sum(side)} checkers, and {CHECKERS - off[number]} are "
-                f"left when {off[number]} have been borne off."
+                f"the {colour} side has {sum(side)} checkers, and {CHECKERS - off[player]} are "
+                f"left when {off[player]} have been borne off."
             )
     return ""
 
 
 def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
-    """Return why a possible reading is unlikely; empty if it is likely. See ``reading_flaw``.
+    """Return why a possible reading is unlikely; empty if it is likely.
 
-    A side with fewer than fifteen checkers has begun to bear off. Then it has a checker outside its
-    home board only after a hit, which is rare.
+    A side with fewer than fifteen checkers has begun to bear off. Such a side has a checker outside
+    its home board only after a hit, which is rare.
     """
-    for colour, side in _sides_by_colour(position_of_counts(counts, own, home), own):
+    for colour, side in _colours_and_sides(position_of_counts(counts, own, home), own):
         if is_unlikely(side):
             furthest = furthest_point(side)
+            # The last place of a side is the bar.
             place = "on the bar" if furthest == len(side) else f"on its {furthest} point"
             return (
                 f"the {colour} side has {sum(side)} of {CHECKERS} checkers, but checkers are "
@@ -57,13 +58,14 @@ def is_unlikely(side: Side) -> bool:
     return sum(side) < CHECKERS and furthest_point(side) > HOME
 
 
-def _sides_by_colour(position: Position, own: str) -> tuple[tuple[str, Side], tuple[str, Side]]:
+def _colours_and_sides(position: Position, own: str) -> tuple[tuple[str, Side], tuple[str, Side]]:
+    """Return each player's colour and checkers; the player on roll is first."""
     other = "dark" if own == "light" else "light"
     return (own, position.own), (other, position.other)
 
 
 def check_off(off: Off | None) -> None:
-    """Raise ``InputError`` if the borne-off checkers are not two whole numbers from 0 to 15."""
+    """Raise ``InputError`` if ``off`` is neither ``None`` nor two whole numbers from 0 to 15."""
     if off is not None and (
         len(off) != 2 or not all(type(count) is int and 0 <= count <= CHECKERS for count in off)
     ):

@@ -1,9 +1,9 @@
-"""Decoding of the slices of a board to the most likely position with possible numbers of checkers.
+"""Decoding: from the probabilities of each slice's checkers to the most likely possible position.
 
-The network predicts the count of each slice independently. But a side has fifteen checkers, so the
-sum over the slices decides between equally likely counts. Viterbi's algorithm finds the most likely
-reading for each pair of sums, of light and of dark checkers; the forward algorithm computes the
-total probability of the readings with these sums.
+The network predicts the checkers of each slice independently. But a side has fifteen checkers, so
+the sum over the slices decides between equally likely readings of a board. Viterbi's algorithm
+finds the most likely reading for each pair of sums (of the light and of the dark checkers). The
+forward algorithm computes the total probability of all readings with each pair of sums.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from casewright_backgammon.board_layout import position_of_counts
 from casewright_backgammon.position import CHECKERS, HOME, furthest_point
 
 Grid = NDArray[np.float64]
-#: Maximum ratio of the probability of the most likely reading, which may be impossible, to that of
-#: the returned possible reading: if the numbers of borne-off checkers are known, and if not.
+#: A possible reading is returned if the most likely reading, possible or not, is at most this many
+#: times as likely: if the numbers of borne-off checkers are known, and if they are unknown.
 MAX_ODDS_KNOWN, MAX_ODDS_UNKNOWN = 1000.0, 20.0
-#: Frequency of unlikely sides (``board_check.is_unlikely``). In the shipped case base, 0.019 of the
-#: 4,000 sides are unlikely.
+#: Share of unlikely sides (``board_check.is_unlikely``): 0.019 of the 4,000 sides in the shipped
+#: case base.
 UNLIKELY_SHARE = 0.02
 #: Number of possible sums of a side's checkers on the board: 0 to 15.
 _SUM_COUNT = CHECKERS + 1
-#: Lower bound of the network's probabilities.
+#: Lower probabilities of the network are raised to this.
 _MIN_PROBABILITY = 1e-6
 
 
@@ -34,50 +34,52 @@ def decode(
     """Return the most likely counts of checkers in the slices, and their probability.
 
     The result is the most likely possible reading, or an impossible reading if the latter is much
-    more likely. An unlikely side has the weight ``UNLIKELY_SHARE``. For ``own``, ``home`` and
-    ``off`` see ``BoardReader.read``.
+    more likely. For each unlikely side, a reading's probability is multiplied by
+    ``UNLIKELY_SHARE``. For ``own``, ``home`` and ``off`` see ``BoardReader.read``.
 
     Args:
-        predicted: Probabilities of none, 1 to 15 light, 1 to 15 dark checkers, array (26, 31).
+        predicted: Each slice's probabilities of no checker, 1 to 15 light and 1 to 15 dark
+            checkers, array (26, 31).
 
     Returns:
-        Signed counts, see ``board_layout.signed_counts``, and the probability of this reading among
-        all readings with possible numbers of checkers.
+        Signed counts (see ``board_layout.signed_counts``), and the probability of this reading
+        among all readings with possible sums; 0 for an impossible reading.
     """
     probabilities = np.maximum(predicted.astype(np.float64), _MIN_PROBABILITY)
     log_by_sums, pointers = _most_likely(np.log(probabilities))
-    top_log = float(np.log(probabilities.max(axis=1)).sum())
-    odds = MAX_ODDS_UNKNOWN if off is None else MAX_ODDS_KNOWN
+    max_log = float(np.log(probabilities.max(axis=1)).sum())
+    max_odds = MAX_ODDS_UNKNOWN if off is None else MAX_ODDS_KNOWN
     best_counts: tuple[int, ...] | None = None
     best_log = -np.inf
     for flat_index in np.argsort(-log_by_sums, axis=None).tolist():
-        light, dark = divmod(flat_index, _SUM_COUNT)
-        log = float(log_by_sums[light, dark])
+        light_sum, dark_sum = divmod(flat_index, _SUM_COUNT)
+        log = float(log_by_sums[light_sum, dark_sum])
         # Weights are at most 1, so a less likely reading cannot overtake the best reading so far.
-        if log < max(best_log, top_log - np.log(odds)):
+        if log < max(best_log, max_log - np.log(max_odds)):
             break
-        counts = _counts(_trace_back(pointers, light, dark))
+        counts = _counts(_trace_back(pointers, light_sum, dark_sum))
         if not reading_flaw(counts, own, home, off):
             weights = _weights(counts, own, home, off)
-            log += float(np.log(weights[0][light]) + np.log(weights[1][dark]))
+            log += float(np.log(weights[0][light_sum]) + np.log(weights[1][dark_sum]))
             if log > best_log:
                 best_counts, best_log = counts, log
     if best_counts is None:
         return _counts(probabilities.argmax(axis=1)), 0.0
     light_weights, dark_weights = _weights(best_counts, own, home, off)
-    possible = (_total_probabilities(probabilities) * np.outer(light_weights, dark_weights)).sum()
-    return best_counts, float(min(1.0, np.exp(best_log) / max(possible, 1e-300)))
+    total = (_total_probabilities(probabilities) * np.outer(light_weights, dark_weights)).sum()
+    return best_counts, float(min(1.0, np.exp(best_log) / max(total, 1e-300)))
 
 
 def _weights(counts: tuple[int, ...], own: str, home: str, off: Off | None) -> tuple[Grid, Grid]:
-    """Return the weights of 0 to 15 checkers on the board, for a reading's light and dark side."""
+    """Return the weights of the sums 0 to 15 for a reading's light side and for its dark side."""
     position = position_of_counts(counts, own, home)
     weights = []
-    for number, side in enumerate((position.own, position.other)):
+    for player, side in enumerate((position.own, position.other)):
         if off is not None:
-            weights.append(np.eye(_SUM_COUNT)[CHECKERS - off[number]])
+            weights.append(np.eye(_SUM_COUNT)[CHECKERS - off[player]])
         else:
-            # A side with checkers outside its home board has rarely borne off checkers.
+            # A side with checkers outside its home board has rarely borne off checkers: the sum is
+            # mostly 15. The sum 0 is impossible.
             weight = UNLIKELY_SHARE if furthest_point(side) > HOME else 1.0
             weights.append(np.full(_SUM_COUNT, weight))
             weights[-1][CHECKERS], weights[-1][0] = 1.0, 0.0
@@ -85,22 +87,22 @@ def _weights(counts: tuple[int, ...], own: str, home: str, off: Off | None) -> t
 
 
 def _counts(classes: NDArray[np.int64]) -> tuple[int, ...]:
-    """Return the signed counts of the slices' classes."""
+    """Return the slices' classes as signed counts."""
     return tuple(int(c) if c <= CHECKERS else CHECKERS - int(c) for c in classes)
 
 
 def _shifted_ranges(class_index: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Return the ranges of the sums before and after a slice of a class is added to a reading."""
+    """Return the ranges of both sums before a slice with this class is added, and after that."""
     light, dark = (class_index, 0) if class_index <= CHECKERS else (0, class_index - CHECKERS)
     before = (slice(0, _SUM_COUNT - light), slice(0, _SUM_COUNT - dark))
     return before, (slice(light, None), slice(dark, None))
 
 
 def _most_likely(logs: Grid) -> tuple[Grid, NDArray[np.int64]]:
-    """Return for all sums (16, 16) the log probability of the most likely reading, and pointers.
+    """Return each pair of sums' log probability of the most likely reading (16, 16), and pointers.
 
-    The pointer [i, light, dark] is the class of slice i in the most likely reading of the slices up
-    to i with the sums ``light`` and ``dark``, array (26, 16, 16).
+    The pointers are an array (26, 16, 16). Its item [i, light, dark] is the class of slice i in the
+    most likely reading of the slices up to i with the sums ``light`` and ``dark``.
     """
     best = np.full((_SUM_COUNT, _SUM_COUNT), -np.inf)
     best[0, 0] = 0.0
@@ -118,7 +120,7 @@ def _most_likely(logs: Grid) -> tuple[Grid, NDArray[np.int64]]:
 
 
 def _total_probabilities(probabilities: Grid) -> Grid:
-    """Return the total probability of the readings for all sums (16, 16)."""
+    """Return the total probability of all readings with each pair of sums (16, 16)."""
     before = np.zeros((_SUM_COUNT, _SUM_COUNT))
     before[0, 0] = 1.0
     for row in probabilities:

@@ -15,6 +15,7 @@ from casewright_mcbr.fonts import font_of
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
+#: Corners of a die; the first two are opposite, and so are the last two.
 _CORNERS = [(-1, -1), (1, 1), (-1, 1), (1, -1)]
 #: Positions of a die's pips relative to the middle of the die, by the number of pips.
 _PIPS = {
@@ -42,7 +43,7 @@ class Sheet:
 
     @property
     def pen(self) -> ImageDraw.ImageDraw:
-        """A pen for the canvas."""
+        """Pillow's object for drawing on the canvas."""
         from PIL import ImageDraw
 
         return ImageDraw.Draw(self.canvas)
@@ -51,10 +52,10 @@ class Sheet:
 def draw_extras(
     sheet: Sheet, labels: Sequence[int], off: tuple[int, int], own: Colour, home: Home
 ) -> None:
-    """Draw all parts of a board except the field and the checkers on it.
+    """Draw a board's point numbers, hinges, borne-off checkers, dice and cube, as the style says.
 
-    ``labels`` are the numbers of the points in slices 0 to 23. For ``off``, ``own`` and ``home``
-    see ``BoardReader.read``.
+    ``labels`` are the numbers of the points in slices 0 to 23. ``BoardReader.read`` explains
+    ``off``, ``own`` and ``home``.
     """
     rng = np.random.default_rng(sheet.style.seed)
     if sheet.style.has_labels:
@@ -75,7 +76,7 @@ def draw_text(
     *,
     has_box: bool = False,
 ) -> None:
-    """Write a text centred on a pixel; if ``has_box``, on a box in the colour of the frame."""
+    """Draw a text centred on a pixel; if ``has_box``, in front of a box in the frame's colour."""
     font = font_of(sheet.style.font, max(6, round(height)))
     if has_box:
         left, top, right, bottom = sheet.pen.textbbox(centre, text, font=font, anchor="mm")
@@ -144,16 +145,16 @@ def _draw_dice(sheet: Sheet, rng: np.random.Generator) -> None:
     if style.dice == "none" or (style.dice == "tray" and not sheet.trays):
         return
     side = float(rng.uniform(0.5, 0.85)) * sheet.unit
-    middle = sheet.ys[1] + float(rng.uniform(-0.2, 0.2)) * sheet.unit
+    dice_y = sheet.ys[1] + float(rng.uniform(-0.2, 0.2)) * sheet.unit
     if style.dice in ("bar", "tray"):
         if style.dice == "bar":
             side = min(side, 0.8 * style.bar * sheet.unit)
         x = sum(sheet.xs[1:3] if style.dice == "bar" else sheet.trays[-1]) / 2
-        centres = [(x, middle - 0.7 * side), (x, middle + 0.7 * side)]
+        centres = [(x, dice_y - 0.7 * side), (x, dice_y + 0.7 * side)]
     else:
         start = sheet.xs[2] if rng.random() < 0.6 else sheet.xs[0]
         x = start + float(rng.uniform(1.5, 4.5)) * sheet.unit
-        centres = [(x - 0.65 * side, middle), (x + 0.65 * side, middle)]
+        centres = [(x - 0.65 * side, dice_y), (x + 0.65 * side, dice_y)]
     face = style.light if rng.random() < 0.5 else style.dark
     if rng.random() < 0.3:
         face = (250, 250, 250)
@@ -162,10 +163,11 @@ def _draw_dice(sheet: Sheet, rng: np.random.Generator) -> None:
     for x, y in centres:
         box = (x - side / 2, y - side / 2, x + side / 2, y + side / 2)
         sheet.pen.rounded_rectangle(box, corner_radius, fill=face, outline=ink)
-        pip = 0.09 * side  # radius of a pip
+        radius = 0.09 * side
         for right, down in _PIPS[int(rng.integers(1, 7))]:
             pip_x, pip_y = x + right * side * 0.27, y + down * side * 0.27
-            sheet.pen.ellipse((pip_x - pip, pip_y - pip, pip_x + pip, pip_y + pip), fill=ink)
+            pip_box = (pip_x - radius, pip_y - radius, pip_x + radius, pip_y + radius)
+            sheet.pen.ellipse(pip_box, fill=ink)
 
 
 def _draw_cube(sheet: Sheet, rng: np.random.Generator) -> None:

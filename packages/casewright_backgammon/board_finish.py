@@ -15,11 +15,12 @@ from casewright_mcbr.fonts import font_of
 if TYPE_CHECKING:
     from PIL import Image
 
+#: Points in an image, in pixels (n, 2).
 Points = NDArray[np.float64]
 
 
-def add_grain(image: Image.Image, style: BoardStyle, share: float) -> Image.Image:
-    """Return an image with the style's grain of wood or cloth, at ``share`` times its strength."""
+def add_grain(image: Image.Image, style: BoardStyle, factor: float) -> Image.Image:
+    """Return an image with grain of wood or cloth, of ``factor`` times the style's strength."""
     from PIL import Image, ImageChops
 
     if not style.grain:
@@ -28,18 +29,18 @@ def add_grain(image: Image.Image, style: BoardStyle, share: float) -> Image.Imag
     rng = np.random.default_rng(style.seed)
     cell = max(2.0, height / 120)
     rows, columns = round(height / cell) + 1, max(2, round(width / cell / style.stretch))
-    levels = 128 + 40 * style.grain * share * rng.standard_normal((rows, columns))
+    levels = 128 + 40 * style.grain * factor * rng.standard_normal((rows, columns))
     small = Image.fromarray(levels.clip(0, 255).astype(np.uint8))
     cloud = small.resize(image.size, Image.Resampling.BILINEAR)
     return ImageChops.overlay(image, Image.merge("RGB", [cloud] * 3))
 
 
 def apply_effects(
-    canvas: Image.Image, corners: Points, style: BoardStyle
+    canvas: Image.Image, landmarks: Points, style: BoardStyle
 ) -> tuple[Image.Image, Points]:
-    """Return the picture of a drawn board, and its landmarks in pixels (n, 2).
+    """Return the picture of a board after the style's effects, and the landmarks in the picture.
 
-    ``corners`` are the landmarks on the canvas, which is the board times ``style.supersampling``.
+    The canvas, on which ``landmarks`` lie, is ``style.supersampling`` times as large as the board.
     """
     from PIL import Image, ImageFilter
 
@@ -47,16 +48,16 @@ def apply_effects(
     size = (round(canvas.width * scale), round(canvas.height * scale))
     if style.supersampling != 1:
         canvas = canvas.resize(size, Image.Resampling.BOX)
-        corners = corners * scale
+        landmarks = landmarks * scale
     rng = np.random.default_rng(style.seed + 1)
     left, top, right, bottom = (round(share * size[0]) for share in style.margins)
     if left or top or right or bottom:
         picture = Image.new("RGB", (size[0] + left + right, size[1] + top + bottom), style.ground)
         _draw_surroundings(picture, size[0], style, rng)
         picture.paste(canvas, (left, top))
-        canvas, corners = picture, corners + np.array((left, top))
+        canvas, landmarks = picture, landmarks + np.array((left, top))
     if style.rotation or any(style.perspective):
-        canvas, corners = _tilt(canvas, corners, style)
+        canvas, landmarks = _tilt(canvas, landmarks, style)
     if style.blur:
         canvas = canvas.filter(ImageFilter.GaussianBlur(style.blur * size[0] / 600))
     if style.noise:
@@ -68,20 +69,20 @@ def apply_effects(
         canvas.save(buffer, "JPEG", quality=style.jpeg)
         canvas = Image.open(buffer)
         canvas.load()
-    return canvas, corners
+    return canvas, landmarks
 
 
-def perspective_coefficients(source: Points, target: Points) -> Points:
-    """Return the coefficients (8) of Pillow's transform of points to other points, both (4, 2)."""
+def perspective_coefficients(source: Points, target: Points) -> NDArray[np.float64]:
+    """Return the coefficients (8) with which Pillow maps points ``source`` to ``target`` (4, 2)."""
     rows = []
     for (x, y), (source_x, source_y) in zip(target, source, strict=True):
         rows.append([x, y, 1, 0, 0, 0, -source_x * x, -source_x * y])
         rows.append([0, 0, 0, x, y, 1, -source_y * x, -source_y * y])
-    coefficients: Points = np.linalg.solve(np.array(rows), source.reshape(-1)).astype(np.float64)
-    return coefficients
+    coefficients = np.linalg.solve(np.array(rows), source.reshape(-1))
+    return np.asarray(coefficients, dtype=np.float64)
 
 
-def _tilt(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
+def _tilt(image: Image.Image, landmarks: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
     """Return a rotated image in perspective, and the landmarks in this image."""
     from PIL import Image
 
@@ -99,15 +100,16 @@ def _tilt(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image
         Image.Resampling.BILINEAR,
         fillcolor=style.ground,
     )
+    # Pillow's formula maps target points to source points. The landmarks need the opposite.
     matrix = np.append(perspective_coefficients(target, source), 1.0).reshape(3, 3)
-    homogeneous = np.column_stack([corners, np.ones(len(corners))]) @ matrix.T
+    homogeneous = np.column_stack([landmarks, np.ones(len(landmarks))]) @ matrix.T
     return tilted, homogeneous[:, :2] / homogeneous[:, 2:]
 
 
 def _draw_surroundings(
     picture: Image.Image, board_width: int, style: BoardStyle, rng: np.random.Generator
 ) -> None:
-    """Draw random texts and panels on a picture, before a board covers its middle."""
+    """Draw random texts and panels on a picture, before a board covers the middle."""
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(picture)

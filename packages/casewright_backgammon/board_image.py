@@ -66,9 +66,9 @@ def draw_board(
     """Return the picture of a board and its landmarks; see ``render_board``.
 
     Returns:
-        The image, and the pixels (x, y) of eight landmarks, array (8, 2): on the upper edge of the
-        field, its left end, the left and right edges of the bar, and the right end of the field;
-        then the same four on the lower edge.
+        The image, and the pixels (x, y) of eight landmarks, array (8, 2). The upper edge of the
+        field has four: the left end, the left and the right edge of the bar, and the right end.
+        The other four are the same places on the lower edge.
     """
     check_view(own, home)
     require_possible(position)
@@ -80,27 +80,28 @@ def draw_board(
     for index, count in enumerate(counts):
         if count:
             _draw_stack(sheet, index, count)
-    corners = np.array([(x, y) for y in (sheet.ys[0], sheet.ys[2]) for x in sheet.xs])
-    return apply_effects(sheet.canvas, corners, style)
+    landmarks = np.array([(x, y) for y in (sheet.ys[0], sheet.ys[2]) for x in sheet.xs])
+    return apply_effects(sheet.canvas, landmarks, style)
 
 
 def _blank_sheet(style: BoardStyle) -> Sheet:
     """Return a sheet with the frame of a board, before the field is drawn."""
     from PIL import Image
 
+    # Lengths are in widths of a slice here, and are multiplied by ``unit`` below.
     left, top, right, bottom = style.frames
-    left_tray = style.tray + left if style.trays in ("left", "both") else 0.0
-    right_tray = style.tray + right if style.trays in ("right", "both") else 0.0
-    start = left_tray + left
+    has_left_tray = style.trays in ("left", "both")
+    has_right_tray = style.trays in ("right", "both")
+    start = left + (left + style.tray if has_left_tray else 0)
     end = start + ROW_SLICES + style.bar
-    width = end + right + right_tray
+    width = end + right + (right + style.tray if has_right_tray else 0)
     unit = style.width * style.supersampling / width
-    trays = [(left, left + style.tray)] if left_tray else []
-    if right_tray:
+    trays = [(left, left + style.tray)] if has_left_tray else []
+    if has_right_tray:
         trays.append((end + right, end + right + style.tray))
     size = (round(width * unit), round((top + 2 * style.half_height + bottom) * unit))
     return Sheet(
-        add_grain(Image.new("RGB", size, style.frame), style, 0.6),
+        add_grain(Image.new("RGB", size, style.frame), style, factor=0.6),
         style,
         unit,
         (start * unit, (start + 6) * unit, (start + 6 + style.bar) * unit, end * unit),
@@ -113,7 +114,7 @@ def _draw_field(sheet: Sheet) -> None:
     from PIL import Image
 
     style = sheet.style
-    field = add_grain(Image.new("RGB", sheet.canvas.size, style.field), style, 1.0)
+    field = add_grain(Image.new("RGB", sheet.canvas.size, style.field), style, factor=1.0)
     left, bar_left, bar_right, right = sheet.xs
     top, _, bottom = sheet.ys
     for start, end in ((left, bar_left), (bar_right, right), *sheet.trays):
@@ -121,10 +122,10 @@ def _draw_field(sheet: Sheet) -> None:
         sheet.canvas.paste(field.crop(box), box[:2])
     sheet.pen.rectangle((bar_left, top, bar_right, bottom), fill=style.bar_colour)
     if style.outline:
-        line = max(1, round(style.outline * sheet.unit))
+        line_width = max(1, round(style.outline * sheet.unit))
         for start, end in ((left, right), (bar_left, bar_right)):
             edges = (start, top, end, bottom)
-            sheet.pen.rectangle(edges, outline=_line_colour(style), width=line)
+            sheet.pen.rectangle(edges, outline=_line_colour(style), width=line_width)
     _draw_points(sheet)
 
 
@@ -145,7 +146,7 @@ def _draw_points(sheet: Sheet) -> None:
         for outline in outlines:
             ImageDraw.Draw(mask).polygon(outline, fill=1)
         if style.pattern == "plain" or parity == 0:
-            fill = add_grain(Image.new("RGB", size, colour), style, 0.7)
+            fill = add_grain(Image.new("RGB", size, colour), style, factor=0.7)
             sheet.canvas.paste(fill, mask=mask)
         elif style.pattern == "hatched":
             sheet.canvas.paste(_hatching(sheet), mask=mask)
@@ -194,7 +195,7 @@ def _point_outline(sheet: Sheet, index: int) -> list[tuple[float, float]]:
 
 
 def _stack_base(sheet: Sheet, index: int) -> tuple[float, int]:
-    """Return the y of the edge where a stack begins, and its direction: 1 for down, -1 for up."""
+    """Return the y of the edge where a stack begins, and the stack's direction: 1 down, -1 up."""
     return (sheet.ys[2], -1) if index < ROW_SLICES else (sheet.ys[0], 1)
 
 
@@ -230,8 +231,8 @@ def _draw_stack(sheet: Sheet, index: int, signed_count: int) -> None:
         draw_text(sheet, (x, y), str(count), height, ink, has_box=not is_on_checker)
 
 
-def _bar_start(sheet: Sheet, index: int, height: float) -> tuple[float, int]:
-    """Return the y where a stack on the bar begins, and its direction: 1 for down, -1 for up."""
+def _bar_start(sheet: Sheet, index: int, stack_height: float) -> tuple[float, int]:
+    """Return the y where a stack on the bar begins, and the stack's direction: 1 down, -1 up."""
     style = sheet.style
     top, middle, bottom = sheet.ys
     is_lower = index == LOWER_BAR
@@ -241,12 +242,12 @@ def _bar_start(sheet: Sheet, index: int, height: float) -> tuple[float, int]:
     if style.bar_from == "middle":
         space = 0.05 * sheet.unit + (0.5 * sheet.unit if style.cube == "bar" else 0.0)
     else:
-        space = (bottom - middle - min(height, bottom - middle)) / 2
+        space = (bottom - middle - min(stack_height, bottom - middle)) / 2
     return (middle + space, 1) if is_lower else (middle - space, -1)
 
 
 def _offsets(style: BoardStyle, count: int, fit: int) -> tuple[list[float], float | None]:
-    """Return the offsets, in steps, of a stack's checkers, and of the number on it, if any."""
+    """Return the offsets, in steps, of a stack's checkers, and of the stack's number, if any."""
     if count <= fit:
         offsets = [float(n) for n in range(count)]
         return offsets, float(count - 1) if count >= style.number_from else None
@@ -274,9 +275,9 @@ def _checker(style: BoardStyle, diameter: int, is_light: bool) -> Image.Image:
     right, down = np.meshgrid(axis, axis)
     distance = np.hypot(right, down)
 
-    def within(limit: float) -> NDArray[np.float64]:
-        """Return the share of each pixel that is nearer to the middle than a limit."""
-        share: NDArray[np.float64] = np.clip(limit - distance + 0.5, 0, 1)
+    def inside(circle_radius: float) -> NDArray[np.float64]:
+        """Return the share of each pixel that is inside a circle around the checker's middle."""
+        share: NDArray[np.float64] = np.clip(circle_radius - distance + 0.5, 0, 1)
         return share
 
     paint = np.tile(np.array(colour, dtype=np.float64), (side, side, 1))
@@ -290,13 +291,13 @@ def _checker(style: BoardStyle, diameter: int, is_light: bool) -> Image.Image:
         line = np.clip(1.2 - np.abs(distance - radius * (0.75 - 0.22 * ring)), 0, 1) * 0.5
         paint += (rim - paint) * line[..., None]
     if style.rim:
-        paint += (rim - paint) * (1 - within(radius - max(1.0, style.rim * radius)))[..., None]
-    cover = within(radius) * style.opacity
+        paint += (rim - paint) * (1 - inside(radius - max(1.0, style.rim * radius)))[..., None]
+    alpha = inside(radius) * style.opacity
     if style.shadow:
         shadow_distance = np.hypot(right - 0.05 * diameter, down - 0.07 * diameter)
         shadow = np.clip((radius - shadow_distance) / (0.06 * diameter) + 0.5, 0, 1) * style.shadow
-        total = cover + shadow * (1 - within(radius)) * (1 - cover)
-        paint *= (cover / np.maximum(total, 1e-6))[..., None]
-        cover = total
-    pixels = np.dstack([paint.clip(0, 255), cover * 255]).round().astype(np.uint8)
+        total_alpha = alpha + shadow * (1 - inside(radius)) * (1 - alpha)
+        paint *= (alpha / np.maximum(total_alpha, 1e-6))[..., None]
+        alpha = total_alpha
+    pixels = np.dstack([paint.clip(0, 255), alpha * 255]).round().astype(np.uint8)
     return Image.fromarray(pixels)

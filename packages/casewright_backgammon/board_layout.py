@@ -50,8 +50,8 @@ def signed_counts(
 ) -> list[int]:
     """Return the counts of 26 slices: positive for light checkers, negative for dark checkers.
 
-    ``own`` is the colour of the player on roll, who bears off on the side ``home``. This player's
-    checkers on the bar are in its lower half if ``own_bar_below``, else in its upper half.
+    ``own`` is the colour of the player on roll, who bears off on the side ``home``. This player has
+    the lower half of the bar if ``own_bar_below``, else the upper half.
     """
     sign = 1 if own == "light" else -1
     points = [point_of_slice(index, home) for index in range(POINTS)]
@@ -61,9 +61,9 @@ def signed_counts(
 
 
 def position_of_counts(counts: Sequence[int], own: str, home: str) -> Position:
-    """Return the position, possible or not, of the counts of 26 slices; see ``signed_counts``.
+    """Return the position, possible or not, with these counts of 26 slices; see ``signed_counts``.
 
-    On both halves of the bar, a checker's colour shows whose checker it is.
+    Either player may have either half of the bar: the colour shows whose checkers are there.
     """
     sign = 1 if own == "light" else -1
     own_side, other_side = [0] * PLACES, [0] * PLACES

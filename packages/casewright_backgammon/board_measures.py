@@ -27,7 +27,7 @@ from casewright_mcbr.fonts import training_fonts
 
 #: An accepted wrong reading costs as much as this number of refused right readings.
 WRONG_COST = 3
-#: Bounds of the thresholds.
+#: Bounds of both thresholds, ``LEAST_BOARD`` and ``LEAST_CONFIDENCE``.
 MIN_THRESHOLD, MAX_THRESHOLD = 0.1, 0.9
 
 
@@ -47,23 +47,24 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
     Args:
         folder: The folder of the networks' files.
         seed: Random seed of the pictures; it must differ from the seed of the training.
-        count: Number of boards, of pictures of trained kinds, and of pictures of unseen kinds.
+        count: Number of pictures of each sort: boards, and others of trained and of unseen kinds.
 
     Returns:
-        The reader is given the numbers of borne-off checkers. ``boards_right`` is the share of
-        boards whose checkers are all read right, in an accepted reading; ``boards_refused`` is the
-        share of refused boards. ``slices_right`` is the share of slices that are read right,
-        ``wrong_caught`` the share of wrong readings that are refused. ``non_boards_refused`` and
-        ``unseen_kinds_refused`` are the shares of refused pictures without a board, of trained and
-        of other kinds. ``least_board`` and ``least_confidence`` are the thresholds.
+        ``boards_right`` is the share of boards whose checkers are all read right, in an accepted
+        reading. ``boards_refused`` is the share of refused boards, and ``wrong_caught`` the share
+        of wrong readings that are refused. ``slices_right`` is the share of slices that are read
+        right. For these figures, the reader is given the numbers of borne-off checkers. Of the
+        pictures without a board, ``non_boards_refused`` is the refused share of the trained kinds,
+        ``unseen_kinds_refused`` that of the unseen kinds. The other figures are the thresholds.
     """
     reader = BoardReader(folder)
     rng = np.random.default_rng(seed)
     outcomes = _read_boards(reader, rng, count)
     impossible = np.array([outcome.is_impossible for outcome in outcomes])
-    chances = np.array([outcome.reading.board_probability for outcome in outcomes])
+    probabilities = np.array([outcome.reading.board_probability for outcome in outcomes])
     confidences = np.array([outcome.reading.confidence for outcome in outcomes])
-    refused = impossible | (chances < reader.least_board) | (confidences < reader.least_confidence)
+    refused = impossible | (probabilities < reader.least_board)
+    refused |= confidences < reader.least_confidence
     right = np.array([outcome.is_right for outcome in outcomes])
     return {
         "boards_right": float((right & ~refused).mean()),
@@ -82,13 +83,14 @@ def choose_thresholds(
 ) -> dict[str, dict[str, float]]:
     """Return the thresholds for each network's file, chosen on ``count`` new boards.
 
-    The board threshold is the highest one that refuses at most one board in 500. The confidence
-    threshold minimises the number of refused right readings plus ``WRONG_COST`` times the number of
-    accepted wrong readings. ``seed`` must differ from the seed of the training.
+    The board threshold is the highest one that refuses at most one board in 500, but is kept in the
+    bounds. The confidence threshold minimises the number of refused right readings plus
+    ``WRONG_COST`` times the number of accepted wrong readings. ``seed`` must differ from the
+    training's seed.
     """
     outcomes = _read_boards(BoardReader(folder), np.random.default_rng(seed), count)
-    chances = np.array([outcome.reading.board_probability for outcome in outcomes])
-    least_board = float(np.quantile(chances, 0.002).clip(MIN_THRESHOLD, MAX_THRESHOLD))
+    probabilities = np.array([outcome.reading.board_probability for outcome in outcomes])
+    least_board = float(np.quantile(probabilities, 0.002).clip(MIN_THRESHOLD, MAX_THRESHOLD))
     possible = [outcome for outcome in outcomes if not outcome.is_impossible]
     confidences = np.array([outcome.reading.confidence for outcome in possible])
     right = np.array([outcome.is_right for outcome in possible], dtype=bool)
@@ -112,8 +114,8 @@ def _read_boards(reader: BoardReader, rng: np.random.Generator, count: int) -> l
         counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
         is_right = reading.position == position
         is_impossible = bool(reading_flaw(reading.counts, "light", "right", position.off))
-        share = float(np.equal(reading.counts, counts).mean())
-        outcomes.append(_Outcome(reading, is_right, is_impossible, share))
+        right_slice_share = float(np.equal(reading.counts, counts).mean())
+        outcomes.append(_Outcome(reading, is_right, is_impossible, right_slice_share))
     return outcomes
 
 

@@ -15,12 +15,12 @@ CELL = 4
 _COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
 #: Number of classes of a slice: none, 1 to 15 light checkers, 1 to 15 dark checkers.
 CLASS_COUNT = 1 + 2 * CHECKERS
-#: Number of units of the checker network's last layers.
+#: Number of units of the checker network's dense layers, except the last.
 HIDDEN_UNITS = 128
 
 
 class LandmarkNetwork(nn.Module):
-    """A network that maps a view's pixels to heat maps of landmarks and the logit of a board.
+    """A network that maps a view's pixels to heat maps of landmarks and the logit of a whole board.
 
     A landmark is the mean of the cells' centres, weighted by the landmark's heat map (integral
     regression, Sun et al. 2018).
@@ -33,6 +33,7 @@ class LandmarkNetwork(nn.Module):
         self.near = nn.Sequential(
             *convolution(3, 16, 5, stride=2), *convolution(16, 32, 3, stride=2)
         )
+        # The layers ``far`` and ``around`` see larger parts of the view than ``near``.
         self.far = nn.Sequential(
             *convolution(32, 48, 3, stride=2),
             *convolution(48, 64, 3),
@@ -62,7 +63,7 @@ class LandmarkNetwork(nn.Module):
         return maps, self.board(summary).squeeze(1)
 
     def landmarks(self, maps: Tensor) -> Tensor:
-        """Return the landmarks (n, 8, 2) of heat maps, in pixels of the view."""
+        """Return landmarks (n, 8, 2) in pixels of the view, from the logits of heat maps."""
         landmarks: Tensor = torch.softmax(maps, dim=-1) @ self.cell_centres
         return landmarks
 
@@ -98,18 +99,18 @@ class CheckerNetwork(nn.Module):
             *convolution(64, 96, 3),
         )
         self.dense = nn.Linear(96 * 12, HIDDEN_UNITS)
-        self.whole = nn.Linear(2 * HIDDEN_UNITS, HIDDEN_UNITS)
-        self.own = nn.Linear(HIDDEN_UNITS, HIDDEN_UNITS)
+        self.whole = nn.Linear(2 * HIDDEN_UNITS, HIDDEN_UNITS)  # for the summary of all slices
+        self.own = nn.Linear(HIDDEN_UNITS, HIDDEN_UNITS)  # for the slice itself
         self.drop = nn.Dropout(0.1)
         self.out = nn.Linear(HIDDEN_UNITS, CLASS_COUNT)
 
     def forward(self, slices: Tensor) -> Tensor:
         """Return logits (n, 26, 31) for slices (n, 26, 3, 96, 24) of levels from 0 to 1."""
-        boards, count = slices.shape[:2]
+        board_count, slice_count = slices.shape[:2]
         maps = self.features((slices - 0.5).flatten(0, 1))
         # A stack is in the middle of its slice, so the columns of the map do not matter.
         rows = maps.amax(3).flatten(1)
-        by_slice = torch.relu(self.dense(rows)).reshape(boards, count, HIDDEN_UNITS)
+        by_slice = torch.relu(self.dense(rows)).reshape(board_count, slice_count, HIDDEN_UNITS)
         summary = torch.cat([by_slice.mean(1), by_slice.amax(1)], dim=1)
         hidden = torch.relu(self.own(by_slice) + self.whole(summary).unsqueeze(1))
         logits: Tensor = self.out(self.drop(hidden))

@@ -14,18 +14,20 @@ MAX_PLIES = 90
 
 
 def random_positions(rng: np.random.Generator) -> Iterator[Position]:
-    """Yield possible random positions without end; most are from games or have tall stacks."""
+    """Yield possible positions without end: from games, or with checkers on random points."""
     game_positions = _game_positions(rng)
     while True:
         chance = rng.random()
         if chance < 0.4:
             yield next(game_positions)
         elif chance < 0.58:
-            yield _scattered(rng, evenness=float(rng.uniform(0.3, 3)), bar=0.25)
+            yield _scattered(rng, evenness=float(rng.uniform(0.3, 3)), bar_chance=0.25)
         elif chance < 0.66:
-            yield _scattered(rng, evenness=1.0, bar=0.0, furthest=6, min_checkers=1)
+            # Both sides bear off.
+            yield _scattered(rng, evenness=1.0, bar_chance=0.0, furthest=6, min_checkers=1)
         else:
-            yield _scattered(rng, evenness=0.25, bar=0.5)
+            # Most of these stacks are tall.
+            yield _scattered(rng, evenness=0.25, bar_chance=0.5)
 
 
 def _game_positions(rng: np.random.Generator) -> Iterator[Position]:
@@ -47,18 +49,18 @@ def _scattered(
     rng: np.random.Generator,
     *,
     evenness: float,
-    bar: float,
+    bar_chance: float,
     furthest: int = POINTS,
     min_checkers: int = CHECKERS,
 ) -> Position:
     """Return a position with checkers on random points up to the point ``furthest``.
 
     ``evenness`` is the concentration of the Dirichlet distribution over points: low values give
-    tall stacks. ``bar`` is the probability that a side has checkers on the bar. ``min_checkers`` is
-    the minimum number of a side's checkers that are not borne off.
+    tall stacks. ``bar_chance`` is the probability that a side has checkers on the bar.
+    ``min_checkers`` is the minimum number of a side's checkers that are not borne off.
     """
     while True:
-        # A point that one player may hold is closed to the other player.
+        # Each point is open to one player only. The other player counts the points in reverse.
         is_own_point = rng.random(POINTS) < rng.uniform(0.3, 0.7)
         sides = []
         for is_allowed in (is_own_point, ~is_own_point[::-1]):
@@ -69,7 +71,7 @@ def _scattered(
             points = rng.choice(allowed, size=point_count, replace=False)
             count = int(rng.integers(min_checkers, CHECKERS + 1))
             side = np.zeros(PLACES, dtype=int)
-            if rng.random() < bar:
+            if rng.random() < bar_chance:
                 side[BAR] = min(int(rng.geometric(0.45)), count)
             shares = rng.dirichlet([evenness] * point_count)
             side[points] = rng.multinomial(count - side[BAR], shares)

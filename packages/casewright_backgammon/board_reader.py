@@ -2,7 +2,8 @@
 
 As in MCBR-RAG (Marom 2024), a network finds the landmarks of the board, the board is cut into
 slices of one point each, and another network counts the checkers in each slice. The reading is the
-most likely possible position; uncertain and impossible readings are refused.
+most likely possible position, unless an impossible one is much more likely. Uncertain and
+impossible readings are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from casewright_backgammon.board_layout import check_view, position_of_counts
 from casewright_backgammon.board_slices import (
     VIEW,
     Box,
-    Corners,
+    Landmarks,
     board_box,
     rectify_board,
     slices_of,
@@ -48,7 +49,7 @@ LANDMARKS_FILE, CHECKERS_FILE = "landmarks.onnx", "checkers.onnx"
 LEAST_BOARD, LEAST_CONFIDENCE = "least_board", "least_confidence"
 BOARD = ExpectedPicture("a board", "at most three times as wide as high", min_side=120, max_ratio=3)
 #: Landmarks are found in a view of the whole picture, then in four closer views, one after another.
-#: A closer view shows the landmarks of the view before, and a margin: a share of the board's size.
+#: A closer view shows the board as located so far, and a margin: a share of the board's size.
 VIEW_MARGINS = (0.09, 0.09, 0.06, 0.13)
 #: Shifts of the slices, in pixels. Landmarks are inexact, so the probabilities are averaged over
 #: the shifts.
@@ -75,12 +76,12 @@ class BoardReader:
     @property
     def least_board(self) -> float:
         """The least probability of a board; a picture with a lower probability is refused."""
-        return self._landmarks[1]
+        return self._landmark_network[1]
 
     @property
     def least_confidence(self) -> float:
         """The least confidence; a reading with a lower confidence is refused."""
-        return self._checkers[1]
+        return self._checker_network[1]
 
     def read(
         self, image: ImageSource, own: str = "light", home: str = "right", off: Off | None = None
@@ -91,7 +92,7 @@ class BoardReader:
             own: The colour of the player on roll, who sits below: "light" or "dark".
             home: The side where this player bears off: "right" or "left".
             off: Numbers of checkers that this player and the other player have borne off. If
-                ``None``, a side with checkers outside its home board has most likely borne off 0.
+                ``None``, the reader prefers 0 for a side with checkers outside its home board.
 
         Raises:
             InputError: The image is missing, damaged, too small or too large, or does not show a
@@ -116,19 +117,19 @@ class BoardReader:
         for off in offs:
             check_off(off)
         picture = open_picture(image, BOARD).convert("RGB")
-        corners, board = self._find_landmarks(picture)
-        probabilities = self._probabilities(picture, corners)
+        landmarks, board_probability = self._find_landmarks(picture)
+        probabilities = self._probabilities(picture, landmarks)
         readings = []
         for off in offs:
             counts, confidence = decode(probabilities, own, home, off)
             position = position_of_counts(counts, own, home)
-            readings.append(BoardReading(position, confidence, counts, board))
+            readings.append(BoardReading(position, confidence, counts, board_probability))
         return readings
 
     def refusal(
         self, reading: BoardReading, own: str = "light", home: str = "right", off: Off | None = None
     ) -> str:
-        """Return why a reading is refused, as a sentence without subject; empty if accepted."""
+        """Return why ``read`` refuses a reading: a sentence without subject; empty if accepted."""
         if reading.board_probability < self.least_board:
             return (
                 "does not look like a whole backgammon board seen from above. "
@@ -150,45 +151,46 @@ class BoardReader:
             )
         return f"{refusal}, as: {text} Give a clearer picture of the board, or the position id."
 
-    def _find_landmarks(self, picture: Image.Image) -> tuple[Corners, float]:
-        """Return the landmarks of a board in a picture, and the probability of a whole board."""
-        corners, board = self._find_in(picture, whole_box(picture.size))
-        found: list[Corners] = []  # the landmarks in each closer view
+    def _find_landmarks(self, picture: Image.Image) -> tuple[Landmarks, float]:
+        """Return a picture's landmarks, and the probability that a whole board is shown."""
+        landmarks, board_probability = self._find_in_box(picture, whole_box(picture.size))
+        found: list[Landmarks] = []  # the landmarks in each closer view
         for margin in VIEW_MARGINS:
-            if not _are_plausible(corners):
+            if not _are_plausible(landmarks):
                 # There is no board: return the landmarks of a board that would fill the picture.
                 shares = [(x, y) for y in (0.05, 0.95) for x in (0.05, 0.46, 0.54, 0.95)]
                 return np.array(shares) * picture.size, 0.0
-            corners, probability = self._find_in(picture, board_box(corners, margin))
+            landmarks, probability = self._find_in_box(picture, board_box(landmarks, margin))
+            # Of the closer views, only the first counts for the probability.
             if not found:
-                board = min(board, probability)
-            found.append(corners)
-        # The first closer view, which depends on the whole picture's view, is left out of the mean.
-        return _straighten(np.mean(found[1:], axis=0)), board
+                board_probability = min(board_probability, probability)
+            found.append(landmarks)
+        # The mean omits the first closer view, whose box depends on the view of the whole picture.
+        return _straighten(np.mean(found[1:], axis=0)), board_probability
 
-    def _find_in(self, picture: Image.Image, box: Box) -> tuple[Corners, float]:
-        """Return the landmarks in a part of a picture, and the probability of a board in it."""
+    def _find_in_box(self, picture: Image.Image, box: Box) -> tuple[Landmarks, float]:
+        """Return the landmarks in a box, and the probability that the box shows a whole board."""
         view = view_of(picture, box).transpose(2, 0, 1).astype(np.float32) / np.float32(255)
-        landmarks, board = self._landmarks[0].run(None, {"views": view[None]})
+        landmarks, probabilities = self._landmark_network[0].run(None, {"views": view[None]})
         scale = ((box[2] - box[0]) / VIEW[0], (box[3] - box[1]) / VIEW[1])
-        return (landmarks[0].astype(np.float64) + 0.5) * scale + box[:2], float(board[0])
+        return (landmarks[0].astype(np.float64) + 0.5) * scale + box[:2], float(probabilities[0])
 
-    def _probabilities(self, picture: Image.Image, corners: Corners) -> NDArray[np.float32]:
+    def _probabilities(self, picture: Image.Image, landmarks: Landmarks) -> NDArray[np.float32]:
         """Return the probabilities of the classes of each slice, array (26, 31); see ``decode``."""
-        board = rectify_board(picture, corners)
+        board = rectify_board(picture, landmarks)
         slices = np.stack([slices_of(board, shift) for shift in SHIFTS])
-        (outputs,) = self._checkers[0].run(None, {"slices": slices})
+        (outputs,) = self._checker_network[0].run(None, {"slices": slices})
         mean: NDArray[np.float32] = outputs.mean(axis=0)
         return mean
 
     @cached_property
-    def _landmarks(self) -> tuple[InferenceSession, float]:
+    def _landmark_network(self) -> tuple[InferenceSession, float]:
         """The landmark network, and its threshold."""
         session, metadata = open_network(self._folder / LANDMARKS_FILE, "backgammon")
         return session, float(metadata.get(LEAST_BOARD, 0.5))
 
     @cached_property
-    def _checkers(self) -> tuple[InferenceSession, float]:
+    def _checker_network(self) -> tuple[InferenceSession, float]:
         """The checker network, and its threshold."""
         session, metadata = open_network(self._folder / CHECKERS_FILE, "backgammon")
         return session, float(metadata.get(LEAST_CONFIDENCE, 0.5))
@@ -200,10 +202,10 @@ def shipped_reader() -> BoardReader:
     return BoardReader()
 
 
-def _are_plausible(corners: Corners) -> bool:
+def _are_plausible(landmarks: Landmarks) -> bool:
     """Return True if landmarks have the order and proportions of a board's landmarks."""
-    upper, lower = corners[:4], corners[4:]
-    width = corners[3, 0] - corners[0, 0]
+    upper, lower = landmarks[:4], landmarks[4:]
+    width = landmarks[3, 0] - landmarks[0, 0]
     widths = np.stack([np.diff(upper[:, 0]), np.diff(lower[:, 0])])
     height = (lower[:, 1] - upper[:, 1]).min()
     halves, bars = widths[:, [0, 2]], widths[:, 1]
@@ -212,9 +214,9 @@ def _are_plausible(corners: Corners) -> bool:
     )
 
 
-def _straighten(corners: Corners) -> Corners:
-    """Return landmarks moved onto straight lines, one along each edge of the field."""
-    straight = corners.copy()
+def _straighten(landmarks: Landmarks) -> Landmarks:
+    """Return landmarks moved onto two straight lines: the field's upper edge and lower edge."""
+    straight = landmarks.copy()
     for edge in (straight[:4], straight[4:]):
         slope, start = np.polyfit(edge[:, 0], edge[:, 1], 1)
         edge[:, 1] = start + slope * edge[:, 0]

@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from PIL import Image
 
 #: The landmarks (8, 2) of a board, in pixels; see ``board_image.draw_board``.
-Corners = NDArray[np.float64]
+Landmarks = NDArray[np.float64]
 #: A box in a picture: left, top, right, bottom, in pixels; it may extend beyond the picture.
 Box = tuple[float, float, float, float]
 
 #: Width and height of the landmark network's input, in pixels.
 VIEW = (160, 128)
 #: Lengths of a rectified board, in pixels: width of a point, height of half the field, margin.
-UNIT, HALF, MARGIN = 20, 84, 8
+UNIT, HALF_HEIGHT, MARGIN = 20, 84, 8
 #: Width and height of a rectified board.
-RECTIFIED = (13 * UNIT + 2 * MARGIN, 2 * HALF + 2 * MARGIN)
+RECTIFIED = (13 * UNIT + 2 * MARGIN, 2 * HALF_HEIGHT + 2 * MARGIN)
 #: Width and height of the checker network's input: a slice with a margin.
 SLICE = (24, 96)
-#: Margin of a slice on both sides, and outside the edge of the field.
+#: Margins of a slice: at its left and right, and beyond the upper or lower edge of the field.
 _SIDE_MARGIN, _EDGE_MARGIN = (SLICE[0] - UNIT) // 2, 4
 
 
 def whole_box(size: tuple[int, int]) -> Box:
-    """Return the smallest box with the proportions of a view that contains a whole picture."""
+    """Return the smallest box around a whole picture that has the proportions of a view."""
     width, height = size
     scale = max(width / VIEW[0], height / VIEW[1])
     half_width, half_height = VIEW[0] * scale / 2, VIEW[1] * scale / 2
@@ -40,15 +40,15 @@ def whole_box(size: tuple[int, int]) -> Box:
     return left, top, width / 2 + half_width, height / 2 + half_height
 
 
-def board_box(corners: Corners, share: float) -> Box:
+def board_box(landmarks: Landmarks, margin_share: float) -> Box:
     """Return the box around landmarks, with a margin that is a share of the landmarks' extent."""
-    low, high = corners.min(axis=0), corners.max(axis=0)
-    pad = share * (high - low)
+    low, high = landmarks.min(axis=0), landmarks.max(axis=0)
+    pad = margin_share * (high - low)
     return low[0] - pad[0], low[1] - pad[1], high[0] + pad[0], high[1] + pad[1]
 
 
 def view_of(image: Image.Image, box: Box, size: tuple[int, int] = VIEW) -> NDArray[np.uint8]:
-    """Return a box of a picture, scaled to ``size``, array (height, width, 3).
+    """Return the part of a picture in a box, scaled to ``size``, array (height, width, 3).
 
     Parts of the box outside the picture are grey.
     """
@@ -67,8 +67,8 @@ def view_of(image: Image.Image, box: Box, size: tuple[int, int] = VIEW) -> NDArr
     return np.asarray(view)
 
 
-def rectify_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
-    """Return the rectified board of a picture of mode "RGB", array (184, 276, 3).
+def rectify_board(image: Image.Image, landmarks: Landmarks) -> NDArray[np.uint8]:
+    """Return the board in a picture of mode "RGB", rectified to fixed sizes, array (184, 276, 3).
 
     In the result, the parts of the field on both sides of the bar are 120 pixels wide and 168 high,
     the bar is 20 wide, and the margin is 8.
@@ -76,22 +76,22 @@ def rectify_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
     from PIL import Image
 
     # The transform skips pixels of a large picture. So the picture is scaled down first, and the
-    # result is computed at twice its size.
-    width = float(np.hypot(*(corners[3] - corners[0])))
+    # board is computed at twice the returned size.
+    width = float(np.hypot(*(landmarks[3] - landmarks[0])))
     scale = min(1.0, 13 * UNIT * 2.4 / max(width, 1.0))
     if scale < 1:
         size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-        corners = corners * (size[0] / image.width, size[1] / image.height)
+        landmarks = landmarks * (size[0] / image.width, size[1] / image.height)
         image = image.resize(size, Image.Resampling.BOX, reducing_gap=None)
     edges = [MARGIN, MARGIN + 6 * UNIT, MARGIN + 7 * UNIT, MARGIN + 13 * UNIT]
     starts = [0, *edges[1:3], RECTIFIED[0]]
-    low, high = MARGIN, MARGIN + 2 * HALF
+    top, bottom = MARGIN, MARGIN + 2 * HALF_HEIGHT
     board = Image.new("RGB", (2 * RECTIFIED[0], 2 * RECTIFIED[1]))
     # The field left of the bar, the bar, and the field right of the bar are transformed separately.
     for part in range(3):
-        source = corners[[part, part + 1, part + 5, part + 4]]
+        source = landmarks[[part, part + 1, part + 5, part + 4]]
         left, right = edges[part], edges[part + 1]
-        target = np.array([(left, low), (right, low), (right, high), (left, high)])
+        target = np.array([(left, top), (right, top), (right, bottom), (left, bottom)])
         target = 2.0 * (target - (starts[part], 0))
         rectified = image.transform(
             (2 * (starts[part + 1] - starts[part]), 2 * RECTIFIED[1]),
@@ -116,7 +116,7 @@ def slice_starts() -> list[tuple[int, int, bool]]:
         # The bar is the middle column of 13.
         column = 6 if index >= POINTS else column + int(column >= 6)
         is_upper = ROW_SLICES <= index < POINTS or index == UPPER_BAR
-        top = MARGIN - _EDGE_MARGIN if is_upper else MARGIN + 2 * HALF + _EDGE_MARGIN - SLICE[1]
+        top = MARGIN - _EDGE_MARGIN if is_upper else RECTIFIED[1] - MARGIN + _EDGE_MARGIN - SLICE[1]
         starts.append((MARGIN + UNIT * column - _SIDE_MARGIN, top, is_upper))
     return starts
 

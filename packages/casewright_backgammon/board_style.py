@@ -16,11 +16,11 @@ Rgb = tuple[int, int, int]
 class BoardStyle:
     """The style of a board; the defaults are the style that users see.
 
-    Lengths are in widths of a slice, which shows a point, unless another unit is given.
+    Lengths are in widths of a slice (the place of one point), unless another unit is given.
     """
 
     width: int = 720  # width of the board with its frame, in pixels
-    supersampling: int = 2  # factor of the drawing's size, against jagged edges
+    supersampling: int = 2  # the board is drawn this many times larger, against jagged edges
     light: Rgb = (243, 235, 219)  # colour of the lighter checkers
     dark: Rgb = (92, 38, 32)  # colour of the darker checkers
     light_rim: Rgb = (174, 156, 128)  # colour of the edge of the lighter checkers
@@ -54,11 +54,12 @@ class BoardStyle:
     #: Position of a stack's number: on the "top" or the "base" checker, or "beyond" the stack.
     number_at: str = "top"
     number_from: int = 16  # the smallest number that is written on a stack
-    bar_from: str = "middle"  # start of stacks on the bar: "middle", "edge" or "centre" of its half
+    #: Stacks on the bar begin at its "middle" or its "edge", or are in the "centre" of its halves.
+    bar_from: str = "middle"
     own_bar_below: bool = True  # True if the player on roll has the lower half of the bar
     trays: str = "right"  # trays of borne-off checkers: "none", "left", "right" or "both"
     tray: float = 1.1  # width of a tray
-    off: str = "edge"  # form of borne-off checkers: "edge", "number" or "none"
+    off: str = "edge"  # form of borne-off checkers: seen from the "edge", a "number" or "none"
     has_labels: bool = True  # True to number the points
     has_hinges: bool = False  # True to draw hinges on the bar
     dice: str = "none"  # position of the dice: "none", "halves", "bar" or "tray"
@@ -186,22 +187,22 @@ def _has_low_contrast(style: BoardStyle) -> bool:
 def _random_colours(rng: np.random.Generator) -> BoardStyle:
     """Return a style with random colours."""
     is_printed = rng.random() < 0.25
-    light = _random_light(rng)
-    dark = _random_dark(rng, luminance(light))
+    light = _random_light_colour(rng)
+    dark = _random_dark_colour(rng, luminance(light))
     field = _random_colour(rng)
     points = (_random_colour(rng), _random_colour(rng))
-    frame, bar = _random_colour(rng), _random_colour(rng)
+    frame, bar_colour = _random_colour(rng), _random_colour(rng)
     if is_printed:
         # Printed boards have lines, and few shades of grey.
         paper, *greys = sorted(rng.choice([255, 250, 235, 220, 190, 160, 120, 80, 0], 5))[::-1]
-        field = frame = bar = _grey(paper)
+        field = frame = bar_colour = _grey(paper)
         points = (_grey(greys[0]), _grey(greys[int(rng.integers(1, 4))]))
         if rng.random() < 0.6:
             light, dark = _grey(rng.integers(225, 256)), _grey(rng.integers(0, 130))
         if rng.random() < 0.4:
             points = (_random_colour(rng), _random_colour(rng))
     elif rng.random() < 0.3:
-        bar = frame
+        bar_colour = frame
     light_rim = _rim_colour(rng, light, is_printed)
     return BoardStyle(
         light=light,
@@ -211,7 +212,7 @@ def _random_colours(rng: np.random.Generator) -> BoardStyle:
         points=points if rng.random() < 0.5 else points[::-1],
         field=field,
         frame=frame,
-        bar_colour=bar if rng.random() < 0.7 else field,
+        bar_colour=bar_colour if rng.random() < 0.7 else field,
         ink=_grey(0 if luminance(frame) > 128 else 255)
         if rng.random() < 0.8
         else _random_colour(rng),
@@ -237,7 +238,7 @@ def _random_colour(rng: np.random.Generator) -> Rgb:
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
-def _random_light(rng: np.random.Generator) -> Rgb:
+def _random_light_colour(rng: np.random.Generator) -> Rgb:
     if rng.random() < 0.5:
         level, warmth = rng.integers(205, 256), rng.uniform(0, 40)
         return int(level), int(level - warmth / 3), int(level - warmth)
@@ -246,7 +247,7 @@ def _random_light(rng: np.random.Generator) -> Rgb:
     return colour
 
 
-def _random_dark(rng: np.random.Generator, light_luminance: float) -> Rgb:
+def _random_dark_colour(rng: np.random.Generator, light_luminance: float) -> Rgb:
     """Return a random colour for dark checkers, clearly darker than the light checkers."""
     if rng.random() < 0.35 and light_luminance > 90:
         return _grey(rng.integers(0, 50))

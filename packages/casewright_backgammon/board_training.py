@@ -10,7 +10,7 @@ import numpy as np
 from casewright.errors import InputError
 from casewright.stores.encoders.onnx_export import write_metadata
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.board_batches import Pool, draw_board_batch, draw_pool, draw_view_batch
+from casewright_backgammon.board_batches import Pool, draw_pool, sample_slices, sample_views
 from casewright_backgammon.board_layout import SLICE_COUNT
 from casewright_backgammon.board_measures import choose_thresholds, measure
 from casewright_backgammon.board_reader import CHECKERS_FILE, LANDMARKS_FILE
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 #: The maximum learning rate of both networks.
 MAX_RATE = 4e-3
-#: Numbers of boards, of pictures without a board, and of training steps of the two networks.
-BOARD_COUNT, OTHER_COUNT, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
-#: Standard deviation of the target heat map of a landmark, in cells.
+#: Numbers of boards, of pictures without a board, and of training steps of each network.
+BOARD_COUNT, NON_BOARD_COUNT, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
+#: Standard deviation of a landmark's target heat map, in cells of the map.
 SPREAD = 0.8
 
 
@@ -36,7 +36,7 @@ def train_board_reader(
     *,
     seed: int = 0,
     boards: int = BOARD_COUNT,
-    others: int = OTHER_COUNT,
+    others: int = NON_BOARD_COUNT,
     landmark_steps: int = LANDMARK_STEPS,
     checker_steps: int = CHECKER_STEPS,
     measured: int = 150,
@@ -47,20 +47,20 @@ def train_board_reader(
     machine.
 
     Args:
-        folder: The folder for ``landmarks.onnx`` and ``checkers.onnx``, which is created.
+        folder: The folder for ``landmarks.onnx`` and ``checkers.onnx``; it may not exist yet.
         seed: Random seed of weights, positions and styles.
         boards: Number of boards; 15 are drawn per second on one core.
         others: Number of pictures without a board.
-        landmark_steps: Number of training steps of 32 views; 3 per second on one core.
-        checker_steps: Number of training steps of 16 boards' slices; 1.7 per second on one core.
-        measured: Number of boards for the choice of the thresholds, and for the figures.
+        landmark_steps: Number of steps, of 32 views each; one core takes 3 steps per second.
+        checker_steps: Number of steps, each of 16 boards' slices; one core takes 1.7 per second.
+        measured: Number of boards that determine the thresholds, and of others that are measured.
 
     Returns:
         The figures of ``board_measures.measure``.
 
     Raises:
-        InputError: A number is below 1, or the folder is a file.
-        DependencyError: matplotlib, which has the fonts, is not installed.
+        InputError: A number of pictures or steps is below 1, or the folder is a file.
+        DependencyError: matplotlib, which has the fonts of the boards, is not installed.
     """
     from casewright_backgammon.board_network import LandmarkPositions
     from casewright_mcbr.blocks_network import Probabilities
@@ -80,8 +80,8 @@ def train_board_reader(
     checkers = Probabilities(_train_checkers(pool, seed, checker_steps))
     slices_shape = (SLICE_COUNT, 3, SLICE[1], SLICE[0])
     export_batched(checkers, slices_shape, folder / CHECKERS_FILE, "slices", ["probabilities"])
-    for name, thresholds in choose_thresholds(folder, seed=seed + 1, count=measured).items():
-        write_metadata(folder / name, thresholds)
+    for file_name, thresholds in choose_thresholds(folder, seed=seed + 1, count=measured).items():
+        write_metadata(folder / file_name, thresholds)
     return measure(folder, seed=seed + 2, count=measured)
 
 
@@ -91,30 +91,34 @@ def _train_landmarks(pool: Pool, seed: int, steps: int) -> LandmarkNetwork:
     rng = np.random.default_rng([seed, 1])
 
     def loss(network: LandmarkNetwork) -> Tensor:
-        views, landmarks, is_whole = draw_view_batch(pool, rng)
-        maps, board = network(views)
-        return _landmark_loss(network, maps, board, landmarks, is_whole)
+        views, landmarks, board_labels = sample_views(pool, rng)
+        maps, board_logits = network(views)
+        return _landmark_loss(network, maps, board_logits, landmarks, board_labels)
 
     label = "Training the landmark network"
-    return train_one_cycle(LandmarkNetwork, loss, MAX_RATE, steps, seed, label, None)
+    return train_one_cycle(LandmarkNetwork, loss, MAX_RATE, steps, seed, label, progress=None)
 
 
 def _landmark_loss(
-    network: LandmarkNetwork, maps: Tensor, board: Tensor, landmarks: Tensor, is_whole: Tensor
+    network: LandmarkNetwork,
+    maps: Tensor,
+    board_logits: Tensor,
+    landmarks: Tensor,
+    board_labels: Tensor,
 ) -> Tensor:
-    """Return the sum of the losses of heat maps, of landmarks, and of the logits of a board."""
+    """Return the sum of three losses: of heat maps, of landmarks, and of the logits of boards."""
     import torch
     from torch.nn import functional
 
     from casewright_backgammon.board_network import CELL
 
-    has_board = is_whole > 0.5
+    has_board = board_labels == 1
     maps, landmarks = maps[has_board], landmarks[has_board]
     distances = (network.cell_centres - landmarks.unsqueeze(2)).square().sum(-1)
     targets = torch.softmax(-distances / (2 * (SPREAD * CELL) ** 2), dim=-1)
     map_loss = -(targets * functional.log_softmax(maps, dim=-1)).sum(-1).mean()
     landmark_loss = functional.smooth_l1_loss(network.landmarks(maps), landmarks)
-    board_loss = functional.binary_cross_entropy_with_logits(board, is_whole)
+    board_loss = functional.binary_cross_entropy_with_logits(board_logits, board_labels)
     return map_loss + landmark_loss + board_loss
 
 
@@ -126,8 +130,8 @@ def _train_checkers(pool: Pool, seed: int, steps: int) -> CheckerNetwork:
     rng = np.random.default_rng([seed, 2])
 
     def loss(network: CheckerNetwork) -> Tensor:
-        slices, classes = draw_board_batch(pool, rng)
+        slices, classes = sample_slices(pool, rng)
         return functional.cross_entropy(network(slices).flatten(0, 1), classes.flatten())
 
     label = "Training the checker network"
-    return train_one_cycle(CheckerNetwork, loss, MAX_RATE, steps, seed, label, None)
+    return train_one_cycle(CheckerNetwork, loss, MAX_RATE, steps, seed, label, progress=None)

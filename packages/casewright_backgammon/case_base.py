@@ -2,7 +2,7 @@
 
 The 2,000 decisions were analysed by GNU Backgammon 1.07 at two plies. The games are money games
 without the Jacoby rule, with the cube always at 1 in the middle. ``casewright finetune
-backgammon-cases`` generates the case base, with seed 0.
+backgammon-cases``, with its default seed 0, generates the case base.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from casewright_backgammon.position import START, Position
 
 #: The file of the shipped decisions.
 CASE_FILE = Path(__file__).parent / "data" / "cases.jsonl"
-#: Maximum number of plays in a decision, and plies of look-ahead.
+#: Maximum number of analysed plays of a decision, and number of plies of look-ahead.
 MAX_PLAYS, PLIES = 5, 2
 #: Number of games in progress at once; a run of the engine analyses one decision of each game.
 _GAME_COUNT = 16
-#: Temperature, in points, of the softmax from which plays are drawn. The mean loss is about 0.02.
+#: Temperature, in points, of the softmax from which plays are drawn. They lose about 0.02 on average.
 _TEMPERATURE = 0.08
 #: Number of decimals of equities and chances.
 _DECIMALS = 3
@@ -38,12 +38,12 @@ _DECIMALS = 3
 
 @dataclass(slots=True)
 class _Game:
-    """A game in progress; ``rng`` draws its rolls and plays."""
+    """A game in progress; ``rng`` draws the rolls and the plays of the game."""
 
     name: str
     rng: random.Random
     position: Position = START
-    dice: Dice = (1, 2)
+    dice: Dice = (1, 2)  # replaced by the first ``roll``
 
     def roll(self) -> None:
         self.dice = self.rng.randint(1, 6), self.rng.randint(1, 6)
@@ -52,11 +52,12 @@ class _Game:
             self.dice = self.rng.randint(1, 6), self.rng.randint(1, 6)
 
     def play(self, after: Position) -> bool:
-        """Make the play that leads to a position, and roll; return False if the game is over."""
+        """Make the play that leads to ``after``; then roll, or return False if the game is over."""
         self.position = after.flipped
-        if any(after.own):
+        is_unfinished = any(after.own)
+        if is_unfinished:
             self.roll()
-        return any(after.own)
+        return is_unfinished
 
     def play_forced(self) -> bool:
         """Make forced plays up to the next decision; return False if the game is over."""
@@ -95,7 +96,7 @@ def generate_decisions(engine: GnuBackgammon, count: int, seed: int = 0) -> list
             analyses = engine.analyse(situations, PLIES, MAX_PLAYS)
             for game, candidates in zip(games, analyses, strict=True):
                 decision = _decision(game, candidates)
-                if decision.equity_loss(len(candidates) - 1) > 0:
+                if decision.equity_loss(len(candidates) - 1) > 0:  # the worst candidate's loss
                     key = (decision.position.id, max(decision.dice), min(decision.dice))
                     decisions.setdefault(key, decision)
                 if game.play(decision.after(decision.made_or_best_rank)):
@@ -124,10 +125,10 @@ def shipped_decisions() -> tuple[Decision, ...]:
 
 
 def case_file() -> Path:
-    """Return the path of the file of cases: ``CASEWRIGHT_BACKGAMMON_CASES``, or the shipped file.
+    """Return the path of the file of analysed decisions that become cases.
 
-    The environment variable is the path of a file of other analysed decisions; see
-    ``decision.read_decisions``. Raise ``InputError`` if the file does not exist.
+    The environment variable ``CASEWRIGHT_BACKGAMMON_CASES`` replaces the path of the shipped file.
+    Raise ``InputError`` if the file does not exist. ``decision.read_decisions`` reads such files.
     """
     path = os.environ.get("CASEWRIGHT_BACKGAMMON_CASES")
     if path and not Path(path).is_file():
@@ -136,7 +137,7 @@ def case_file() -> Path:
 
 
 def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:
-    """Return a game's decision with rounded figures, and a play drawn by the softmax."""
+    """Return a game's decision, with rounded figures; the softmax draws the made play."""
     candidates = [
         AnalysedPlay(
             candidate.play,

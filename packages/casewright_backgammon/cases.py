@@ -26,15 +26,15 @@ ReadBoard = Callable[[bytes], Position]
 
 
 def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
-    """Return the schema of decisions, with two facets of latents (MCBR-RAG, section 5.2).
+    """Return the schema of decisions; two facets compare latents (MCBR-RAG, section 5.2).
 
     The facet ``decision`` is the paper's: the mean of the latents before and after the play, or,
-    for a query without a play, the latent of the position. The facet ``position`` ignores the plays
-    of cases. For queries without a play, the cases that ``position`` retrieves have plays that lose
-    less equity (``casewright bench backgammon``).
+    for a query without a play, the latent of the position. The facet ``position`` is the latent of
+    the position alone. For queries without a play, ``position`` finds cases whose plays lose less
+    equity than those that ``decision`` finds (``casewright bench backgammon``).
 
     A board is a picture or a position id, so cases need no pictures. ``read`` is the paper's
-    function T, from a picture to a text; ``network`` is the paper's function L, to a latent.
+    function T, from a picture to a text. ``network`` is its function L, from this text to a latent.
     """
 
     def positions(problems: Sequence[Components]) -> list[Position]:
@@ -46,7 +46,7 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
     def embed_decisions(problems: Sequence[Components]) -> NDArray[np.float32]:
         before = positions(problems)
         plays = [problem.get("play") for problem in problems]
-        # Without a play, the position after it is the position itself.
+        # Without a play, the position counts twice: as before and as after the play.
         pairs = zip(before, plays, strict=True)
         after = [parse_play(position, play)[0] if play else position for position, play in pairs]
         return mean_latents(network.latents(before), network.latents(after))
@@ -69,10 +69,10 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
 
 
 def decision_case(decision: Decision, picture: Binary | None = None) -> Case:
-    """Return an analysed decision as a case with its best play; the picture is for display only."""
+    """Return the case of a decision and its best play; ``picture`` is only for display."""
     return Case(
         problem={
-            # A picture as the board would be read again, without the options of the request.
+            # If the board were a picture, it would be read again, without the request's options.
             "board": decision.position.id,
             "roll": roll_text(decision.dice),
             "play": decision.best.play,
@@ -113,7 +113,7 @@ def case_text(case: Case) -> str:
 
 
 def flaw_of(case: Case) -> str | None:
-    """Return the reason to refuse a case (Revise); ``None`` if its analysis is right."""
+    """Return the reason why Revise refuses a case; ``None`` if the case's analysis is right."""
     try:
         decision = decision_in(case)
     except (KeyError, InputError) as error:
@@ -122,6 +122,6 @@ def flaw_of(case: Case) -> str | None:
     if isinstance(case.problem.get("board"), str):
         expected["board"] = decision.position.id
     if any(case.problem.get(name) != value for name, value in expected.items()):
-        return "Its board, roll and play differ from those of its decision."
+        return "Its board, roll or play differs from that of its decision."
     flaws = analysis_flaws(str(case.solution), decision)
     return flaws[0] if flaws else None

@@ -33,7 +33,7 @@ def bench_backgammon(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="A second sentence-transformers model that scores the similarity of answers.",
+            help="A second sentence-transformers model, which compares answers with analyses.",
             metavar="NAME",
         ),
     ] = None,
@@ -41,17 +41,17 @@ def bench_backgammon(
         bool,
         typer.Option(
             "--choosing",
-            help="Use a quarter of the training games as queries and the others as cases, as in "
-            "the selection of the shipped network.",
+            help="Take the queries from a quarter of the training games, and the cases from the "
+            "other training games; the shipped network was selected with this option.",
         ),
     ] = False,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure retrieval by encodings and latents, board recognition, and answers with cases.
+    """Measure board recognition, answers with cases, and retrieval by encodings or latents.
 
-    About fifteen minutes on one core. Trains eight networks, on other games than those of the
-    queries.
+    Trains eight networks, on other games than those of the queries. Takes about fifteen minutes on
+    one core.
     """
     from casewright_backgammon.bench import measure_backgammon
 
@@ -69,14 +69,15 @@ def finetune_backgammon(
 ) -> None:
     """Train the board reader, and the network whose latent vectors compare decisions.
 
-    About thirty-five minutes on one core. Prints the figures, and those of the shipped networks.
+    Prints the figures of the trained and of the shipped networks. Takes about thirty-five minutes
+    on one core.
     """
     from casewright_backgammon.latent import NETWORK_FILE
     from casewright_backgammon.training import train_backgammon
     from casewright_mcbr.training import read_figures
 
     check_folder(target)
-    # Read first, since the training may write its own figures to the folder of the shipped ones.
+    # Read before the training, which overwrites this file if the output folder is the same.
     shipped_figures = read_figures(NETWORK_FILE.parent)
     figures = train_backgammon(target, data, seed=seed)
     print_training_figures(figures, shipped_figures, target, as_json=as_json)
@@ -91,7 +92,7 @@ def finetune_backgammon_cases(
     seed: Annotated[int, typer.Option(min=0, help="Random seed of dice rolls and plays.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Let GNU Backgammon play against itself, and write its decisions as a case base.
+    """Let GNU Backgammon play against itself, and write the decisions as a case base.
 
     Needs the program gnubg. 2,000 decisions take about ten minutes on one core.
     """

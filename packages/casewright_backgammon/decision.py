@@ -14,12 +14,13 @@ from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import HOME, POINTS, Position, position_of_id
 
 T = TypeVar("T")
-#: Probabilities: win, win a gammon, win a backgammon, lose a gammon, lose a backgammon.
+#: Probabilities: win, win a gammon or more, win a backgammon, lose a gammon or more, lose a
+#: backgammon.
 Chances = tuple[float, float, float, float, float]
 
 
 def chances_after_win(after: Position) -> Chances:
-    """Return the chances of the player who has just borne off the last checker.
+    """Return the chances of a player who has just won, from the position on this player's side.
 
     The win is a gammon if the other player has borne off no checker, and a backgammon if that
     player also has a checker in the winner's home board or on the bar.
@@ -39,7 +40,7 @@ class AnalysedPlay:
     """A play with its analysis."""
 
     play: str  # the play in the players' notation
-    equity: float  # equity of the player who makes the play, in points; 1 for a won game
+    equity: float  # equity of the player who makes the play, in points; 1 for a single win
     chances: Chances  # chances of this player after the play
 
 
@@ -50,13 +51,13 @@ class Decision:
     game: str  # the name of the game
     position: Position  # the position from the side of the player on roll
     dice: Dice  # the roll
-    #: Some of the legal plays, the best first, including the play that was made.
+    #: Some of the legal plays, the best first; they include the play that was made, if any.
     candidates: Sequence[AnalysedPlay]
-    made_rank: int | None  # rank of the play that was made; None if there is none
+    made_rank: int | None  # index of the play that was made; None if no play was made
     #: Chances of the player on roll before the roll; ``None`` if unknown.
     chances_before_roll: Chances | None = None
-    #: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower for its bear-off
-    #: databases; ``None`` if unknown.
+    #: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower numbers for
+    #: bear-off databases; ``None`` if unknown.
     engine_class: int | None = None
 
     @property
@@ -66,7 +67,7 @@ class Decision:
 
     @property
     def made_or_best_rank(self) -> int:
-        """Rank of the play that was made, or of the best play if there is none."""
+        """Rank of the play that was made, or of the best play if no play was made."""
         return self.made_rank or 0
 
     def equity_loss(self, rank: int) -> float:
@@ -78,7 +79,7 @@ class Decision:
         return parse_play(self.position, self.candidates[rank].play)[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the decision as a mapping of JSON values, which ``decision_of`` reads."""
+        """Return JSON values for ``decision_of``, without the fields that may be unknown."""
         return {
             "game": self.game,
             "position_id": self.position.id,
@@ -95,13 +96,15 @@ def decision_of(record: dict[str, Any]) -> Decision:
     """Return a record's decision; raise ``InputError`` for a missing or invalid field."""
     try:
         first, second = record["dice"]
+        chances_before_roll, engine_class = parse_position_analysis(record.get("value"))
         candidates = [
             AnalysedPlay(str(row["move"]), float(row["equity"]), chances_of(row["probs"]))
             for row in record["candidates"]
         ]
         if not candidates:
             raise ValueError("no candidate")
-        # GNU Backgammon lists the plays with the deepest analysis first, even before better plays.
+        # ``played`` is an index before the sorting: GNU Backgammon may list other plays before the
+        # best play, since it lists the plays with the deepest analysis first.
         index = record["played"]
         made_play = None if index is None else candidates[index]
         candidates.sort(key=lambda candidate: -candidate.equity)
@@ -111,7 +114,8 @@ def decision_of(record: dict[str, Any]) -> Decision:
             require_dice((first, second)),
             tuple(candidates),
             None if made_play is None else candidates.index(made_play),
-            *parse_position_analysis(record.get("value")),
+            chances_before_roll,
+            engine_class,
         )
         for rank in range(len(candidates)):
             decision.after(rank)  # raises InputError if the play is impossible
@@ -125,7 +129,7 @@ def decision_of(record: dict[str, Any]) -> Decision:
 def parse_position_analysis(
     record: dict[str, Any] | None,
 ) -> tuple[Chances | None, int | None]:
-    """Return a position's chances before the roll, and its engine class; both may be ``None``.
+    """Return a position's chances before the roll, and its engine class; ``None`` if unknown.
 
     Raises:
         KeyError, TypeError, ValueError: A field is missing, or is not a number.

@@ -93,25 +93,25 @@ def _make_report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]
 
 
 def _rates(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
-    from casewright.finetune.evaluation.figures import share
+    from casewright.finetune.evaluation.figures import share_of
 
     return {
-        "right_tools": share([outcome.verdict.right_tools for outcome in outcomes]).to_json(),
-        "whole_plans": share([outcome.graph_arguments for outcome in outcomes]).to_json(),
+        "right_tools": share_of([outcome.verdict.right_tools for outcome in outcomes]).to_json(),
+        "whole_plans": share_of([outcome.graph_arguments for outcome in outcomes]).to_json(),
     }
 
 
 def _asking_rates(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
     """Return how often plans ask back, and are then wrong; empty if no plan has a confidence."""
-    from casewright.finetune.evaluation.figures import share
+    from casewright.finetune.evaluation.figures import share_of
 
     pairs = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
     if all(result.confidence is None for _, result in pairs):
         return {}
     asking = [outcome for outcome, result in pairs if result.asks_back]
     return {
-        "asked_back": share([result.asks_back for _, result in pairs]).to_json(),
-        "asked_back_wrong": share([not outcome.graph_arguments for outcome in asking]).to_json(),
+        "asked_back": share_of([result.asks_back for _, result in pairs]).to_json(),
+        "asked_back_wrong": share_of([not outcome.graph_arguments for outcome in asking]).to_json(),
     }
 
 

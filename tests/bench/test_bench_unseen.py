@@ -122,7 +122,7 @@ def measure_planners(
         "planner_factory",
         lambda name, _: planners.get(name, lambda store: FallbackPlanner()),
     )
-    settings = {"split": "validation", "base": False, "limit": 24, **trial}
+    settings = {"split": "validation", "with_base_model": False, "limit": 24, **trial}
     return measure_unseen(UnseenTrial(list(planners), **settings)).to_json()
 
 

@@ -34,7 +34,7 @@ from casewright.bench.models import (
     weight_bytes,
 )
 from casewright.bench.report import Report
-from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
+from casewright.bench.scripts import ScriptWriter, distant_plan_cases, make_tasks, shuffled_queries
 from casewright.domains import find_domain
 from casewright.errors import GrammarError, InputError
 from casewright.planner import PlanRequest, render_prompt
@@ -205,7 +205,7 @@ def test_script_writes_its_text_in_fewer_choices_than_tokens(
     assert masked.choices == (*masked.tokens, model.ends[0])
     assert len(forced.choices) < len(forced.tokens)
     prompt = PromptTokens((1, 2), (3,))
-    result = Decoder(model).write(prompt, grammar.plan_matcher(request), choose=forced.choose())
+    result = Decoder(model).write(prompt, grammar.plan_matcher(request), choose=forced.chooser())
     assert result.tokens == forced.tokens
     assert result.model_steps == len(forced.choices)
 
@@ -232,7 +232,7 @@ def test_enlarged_toolbox_contains_the_domain_tools_and_has_the_given_size(
 
 def test_plan_cases_of_the_query_and_of_its_neighbours_are_left_out() -> None:
     queries = shuffled_queries(QUERIES, 0)[:30]
-    with other_plan_cases(queries, [queries[3]], HashingEncoder()) as store:
+    with distant_plan_cases(queries, [queries[3]], HashingEncoder()) as store:
         keys = {case.metadata["key"] for case in store.all()}
     assert str(queries[3].record.id) not in keys
     assert 20 < len(keys) < 30

@@ -60,7 +60,7 @@ def test_agent_calls_each_tool_with_the_result_of_the_step_before(
     scripts = ScriptWriter(model)
     tools = parse_plan("\n".join(lines)).tools
     parts = [
-        scripts.script(grammar.line_matcher(request, tools[:index]), text).choose()
+        scripts.script(grammar.line_matcher(request, tools[:index]), text).chooser()
         for index, text in enumerate([*lines, "done"])
     ]
     agent = StepAgent(model, grammar, Decoder(model), stateless=stateless)
@@ -89,7 +89,7 @@ def test_agent_skips_a_step_whose_reference_found_nothing_and_continues(
     scripts = ScriptWriter(model)
     tools = ("find_machine", "read_sensor")
     parts = [
-        scripts.script(grammar.line_matcher(request, tools[:index]), text).choose()
+        scripts.script(grammar.line_matcher(request, tools[:index]), text).chooser()
         for index, text in enumerate([*lines, "done"])
     ]
     agent = StepAgent(model, grammar, Decoder(model))

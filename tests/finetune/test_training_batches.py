@@ -75,7 +75,7 @@ def test_too_long_example_is_omitted_and_counted_but_never_cut(
     fitting = [n <= limit for n in lengths]
     assert [len(row.input_ids) for row in result.rows] == [n for n in lengths if n <= limit]
     assert result.left_out == [e.id for e, fit in zip(EXAMPLES, fitting, strict=True) if not fit]
-    assert (result.longest, result.tokens) == (
+    assert (result.longest, result.token_count) == (
         max(lengths),
         sum(n for n in lengths if n <= limit),
     )

@@ -220,7 +220,7 @@ def test_training_reports_examples_longer_than_max_length(
     assert captured.out == ""
     left_out = metrics["examples_left_out"]
     assert captured.err.startswith(f"{left_out} examples are longer than training.max_length")
-    assert f"the longest has {longest}." in captured.err
+    assert f"the longest has {longest} tokens." in captured.err
 
 
 @pytest.mark.parametrize("cause", ["weights", "learning rate"])

@@ -1,4 +1,4 @@
-"""Public sets converted to the plan language: to measure planners on, never to train on."""
+"""Public test sets in the plan language. They are for measuring planners, never for training."""
 
 from casewright.finetune.evaluation.sets.converted import Converted
 from casewright.finetune.evaluation.sets.nestful import read_nestful

@@ -1,4 +1,4 @@
-"""Conversion of a public set's records to items, with the reasons of refused records."""
+"""Converts a public set's records to evaluation items; a record that does not fit is refused."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A set in the plan language: its items, and the ids and reasons of refused records."""
+    """A set in the plan language: the items, and each refused record's id with the reason."""
 
     items: Sequence[EvaluationItem]
     refused: Sequence[tuple[str, str]]
 
     @classmethod
     def of(cls, records: Iterable[tuple[str, Callable[[], EvaluationItem]]]) -> Converted:
-        """Return the set of these records: ids with conversions, which may raise ``Unfit``."""
+        """Convert records: each is an id with a function that gives an item or raises ``Unfit``."""
         items: list[EvaluationItem] = []
         refused: list[tuple[str, str]] = []
         for id_, convert in records:
@@ -37,7 +37,7 @@ class Converted:
         return cls(items, refused)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts and the refused ids, the most frequent reason first, JSON-plain."""
+        """Return counts, and refused ids by reason, the most frequent first, as JSON types."""
         reasons = dict(Counter(reason for _, reason in self.refused).most_common())
         ids = {why: [id_ for id_, reason in self.refused if reason == why] for why in reasons}
         return {
@@ -49,8 +49,8 @@ class Converted:
 
 
 def to_item(id_: str, question: str, toolbox: Toolbox, plan: Plan) -> EvaluationItem:
-    """Return the item of a question and its gold plan; ``Unfit`` if one is not valid."""
-    # Some gold plans are longer than ``MAX_STEPS``.
+    """Return the item of a question and its gold plan; ``Unfit`` if either is not valid."""
+    # Some gold plans have more steps than a request allows by default.
     request = valid_request(question, toolbox, plan, max_steps=16)
     record = QueryRecord(id=id_, query=question)
     return EvaluationItem(AnnotatedQuery(record, plan, plan_class(plan)), request)

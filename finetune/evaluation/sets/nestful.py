@@ -1,8 +1,8 @@
 """NESTFUL (Basu et al. 2024, arXiv 2409.03797): nested calls, converted to plans.
 
-A record's gold output is a list of calls whose arguments refer to the outputs of earlier calls,
-``$var1.field$``; they become steps whose arguments refer to ``s1.field``. The last call,
-``var_result``, only names the values to return, and is omitted.
+A record's gold output is a list of calls, which become steps. An argument may refer to a field of
+an earlier call's output: ``$var1.field$`` becomes ``s1.field``. The last call, ``var_result``, only
+names the values to return, and is omitted.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ from casewright.planner import ListValue, Literal, Plan, Step, StepRef
 from casewright.planner.plan import Scalar, Value
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec, alias
 
-#: Fields of specifications that hold parameters.
+#: Fields of a tool's specification that hold the tool's parameters.
 _PARAMETERS = ("query_parameters", "path_parameters", "parameters", "arguments")
 _KINDS = {**KINDS, "enum": "string", "int or float": "number"}
-#: The source of a literal by its kind; a text need not be in the question.
+#: For each kind of parameter, the source of a literal. A text need not be in the question.
 _SOURCES = {"string": Source.LITERAL, "boolean": Source.BOOLEAN}
 _SOURCES |= {"number": Source.NUMBER, "integer": Source.NUMBER}
 
 
 def _tool(specification: Mapping[str, Any], *, required: bool) -> ToolSpec:
-    """Return the tool of a specification; ``required`` is for parameters that do not declare it.
+    """Return the tool of a specification; ``required`` is the default of the parameters.
 
-    Fields of an object in the result are fields of the result, named by their path
-    (``location.name``).
+    If a field of the result is an object, the object's fields also become fields of the result. The
+    name of such a field is its path (``location.name``).
     """
     with unfit_on(KeyError, TypeError, AttributeError, ToolError, reason=_OTHER_FORM):
         parameters = []
         for key in _PARAMETERS:
-            declared, required_names = _declared(specification.get(key))
+            declared, required_names = _declarations(specification.get(key))
             for name, field in declared.items():
                 default = required if required_names is None else name in required_names
                 is_required = bool(field.get("required", default))
                 parameters.append(_parameter(name, field, required=is_required))
         returned = specification.get("output_parameters", specification.get("output_parameter"))
-        fields = dict.fromkeys(_fields(_declared(returned)[0]))
+        paths = dict.fromkeys(_field_paths(_declarations(returned)[0]))
         name, description = alias(str(specification["name"])), specification.get("description", "")
-        return ToolSpec(name, str(description), tuple(parameters), tuple(map(alias, fields)))
+        return ToolSpec(name, str(description), tuple(parameters), tuple(map(alias, paths)))
 
 
-def _declared(fields: Any) -> tuple[Mapping[str, Any], Sequence[str] | None]:
-    """Return declarations by name, and the required names if the fields are a JSON Schema."""
+def _declarations(fields: Any) -> tuple[Mapping[str, Any], Sequence[str] | None]:
+    """Return declarations by name, and the required names (``None`` without a JSON Schema)."""
     if not fields:
         return {}, None
     inner = fields.get("properties")
-    # If a parameter has the name properties, not all members of its declaration are mappings.
+    # A parameter may itself have the name properties; then the values of ``inner`` are texts.
     if isinstance(inner, Mapping) and all(isinstance(item, Mapping) for item in inner.values()):
         return inner, fields.get("required", ())
     return fields, None
@@ -69,6 +69,7 @@ def _parameter(name: str, declared: Mapping[str, Any], *, required: bool) -> Par
     sources = {Source.STEP, *([_SOURCES[kind]] if kind in _SOURCES else _SOURCES.values())}
     choices = _choices(declared) if base_type in ("", "string", "str", "enum") else ()
     if choices:
+        # A plan may write a choice even if the sources allow no literal.
         kind, sources = "string", {Source.STEP}
     description = str(declared.get("description", ""))
     return Parameter(alias(name), description, kind, frozenset(sources), choices, required)
@@ -81,13 +82,13 @@ def _choices(declared: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(next(lists, ())))
 
 
-def _fields(declared: Mapping[str, Any], path: str = "") -> Iterator[str]:
+def _field_paths(declared: Mapping[str, Any], path: str = "") -> Iterator[str]:
     """Yield the paths of all fields; lists have no inner fields."""
     for name, field in declared.items():
         yield path + name
         inner = field.get("properties") if isinstance(field, Mapping) else None
         if isinstance(inner, Mapping):
-            yield from _fields(inner, f"{path}{name}.")
+            yield from _field_paths(inner, f"{path}{name}.")
 
 
 #: Subsets of version 1: ``<name>-dev.jsonl`` beside ``<name>-spec.json``.
@@ -95,6 +96,7 @@ SUBSETS = ("executable", "glaive", "sgd")
 #: The file of version 2, and the name of the call that only lists the values to return.
 VERSION_2, RESULT_CALL = "v2_samples.jsonl", "var_result"
 
+#: Patterns of a call's label, a reference to a call's output, and a text that looks like one.
 _LABEL = re.compile(r"\$?var_?([0-9]+)\$?")
 _REFERENCE = re.compile(r"\$var_?([0-9]+)(?:\.([^$\[\]]+))?(\[[^$]*)?\$")
 _REFERENCE_LIKE = re.compile(r"\bvar_?[0-9]+\.|\$var_?[0-9]+")
@@ -122,35 +124,35 @@ def read_nestful(folder: Path) -> Converted:
             f"{folder} holds no NESTFUL. Give a folder with executable-dev.jsonl beside "
             f"executable-spec.json, or with {VERSION_2}."
         )
-    return Converted.of(record for pair in existing for record in _records(*pair))
+    return Converted.of(record for pair in existing for record in _conversions(*pair))
 
 
-def _records(
+def _conversions(
     file: Path, specification: Path | None
 ) -> Iterator[tuple[str, Callable[[], EvaluationItem]]]:
-    shared = None
+    shared_toolbox = None
     if specification is not None:
         try:
-            shared = _toolbox(read_json(specification))
+            shared_toolbox = _toolbox(read_json(specification))
         except Unfit as unfit:
             raise InputError(f"{specification}: {unfit}.") from unfit
     for number, record in read_records(file, _Record, "Give the set's own folder with --data."):
         id_ = str(record.id or record.sample_id or number - 1)
-        yield id_, partial(_item, id_, record, shared)
+        yield id_, partial(_item, id_, record, shared_toolbox)
 
 
-def _item(id_: str, record: _Record, shared: Toolbox | None) -> EvaluationItem:
-    # Most tools of version 2 do not declare which parameters are required; then all are.
-    toolbox = shared or _toolbox(_decoded(record.tools), required=True)
+def _item(id_: str, record: _Record, shared_toolbox: Toolbox | None) -> EvaluationItem:
+    # Most tools of version 2 do not declare which parameters are required, so all are by default.
+    toolbox = shared_toolbox or _toolbox(_decoded(record.tools), required=True)
     return to_item(id_, str(record.input), toolbox, _plan(_decoded(record.output), toolbox))
 
 
 def _decoded(value: Any) -> Any:
-    """Return the value of a text that is a Python literal; return other values unchanged."""
+    """Parse a text as a Python literal; return a value that is no text unchanged."""
     if not isinstance(value, str):
         return value
     errors = (ValueError, SyntaxError, MemoryError, RecursionError)
-    with unfit_on(*errors, reason="its calls or tools are text that is no literal"):
+    with unfit_on(*errors, reason="its calls or tools are a text that is no literal"):
         return ast.literal_eval(value)
 
 
@@ -160,7 +162,7 @@ def _toolbox(specifications: Any, *, required: bool = False) -> Toolbox:
     tools: dict[str, ToolSpec] = {}
     for specification in specifications:
         tool = _tool(specification, required=required)
-        # Some tools are declared twice, with other results.
+        # Some tools are declared twice, with different results; the first declaration counts.
         tools.setdefault(tool.name, tool)
     return Toolbox(tools.values())
 
@@ -169,7 +171,7 @@ def _plan(calls: Any, toolbox: Toolbox) -> Plan:
     if not isinstance(calls, list) or not all(isinstance(call, Mapping) for call in calls):
         raise Unfit("its calls are no list")
     steps: list[Step] = []
-    step_of: dict[str, int] = {}
+    step_of: dict[str, int] = {}  # a step's number by the number in the call's label
     for call in calls:
         if call.get("name") == RESULT_CALL:
             continue

@@ -1,8 +1,8 @@
 """tau2-bench's retail tasks (Barres et al. 2025, arXiv 2506.07982), converted to plans.
 
-The gold actions of a task are the steps, including actions that change data. Their arguments are
-literal. A replay of the tools that only read finds the references: if an earlier result has an
-argument's value in a field with the argument's name, the argument becomes a reference to it.
+The gold actions of a task become steps, including actions that change data. An action's arguments
+are literal. A replay of the tools that only read finds references: if the matching field of an
+earlier result has an argument's value, the argument becomes a reference to this field.
 
 In the benchmark's conversations, an agent sees each result before its next call. A planner sees no
 result, and often the question does not say which of several rows is meant. A plan's tools therefore
@@ -32,7 +32,7 @@ Row = Mapping[str, Any]
 
 
 class _Shop:
-    """The database ``db.json``, as it is before a task."""
+    """The database ``db.json`` in its state before a task."""
 
     def __init__(self, file: Path) -> None:
         content = read_json(file)
@@ -41,7 +41,7 @@ class _Shop:
             self._users, orders, products = tables
             variants = {key: _variants(product) for key, product in products.items()}
             items = {row["item_id"]: [row] for rows in variants.values() for row in rows}
-            #: For each reading tool, its parameter, and the rows of its result by the argument.
+            #: For each reading tool, the parameter's name, and the result's rows by the argument.
             self._rows: Mapping[str, tuple[str, Mapping[str, list[Row]]]] = {
                 "get_user_details": ("user_id", {k: _profile(v) for k, v in self._users.items()}),
                 "get_order_details": ("order_id", {k: _order(v) for k, v in orders.items()}),
@@ -55,31 +55,32 @@ class _Shop:
 
     def rows(self, tool: str, arguments: Mapping[str, Any]) -> Sequence[Row]:
         """Return the rows of a reading tool's result; none for tools that change data."""
-        if tool not in _FINDERS:
+        if tool not in _USER_SEARCHES:
             parameter, rows = self._rows.get(tool, ("", {}))
             return rows.get(arguments.get(parameter, ""), [])
 
-        def facts(source: Mapping[str, Any]) -> list[str]:
-            return [str(source.get(name)).casefold() for name in _FINDERS[tool]]
+        def searched_values(source: Mapping[str, Any]) -> list[str]:
+            return [str(source.get(name)).casefold() for name in _USER_SEARCHES[tool]]
 
-        given_facts = facts(arguments)
+        given = searched_values(arguments)
         users = {id_: {**u, **u["name"], **u["address"]} for id_, u in self._users.items()}
-        return [{"user_id": id_} for id_, user in users.items() if facts(user) == given_facts]
+        return [{"user_id": id_} for id_, user in users.items() if searched_values(user) == given]
 
 
-#: Tools that find a user, and the facts of a user that are their parameters.
-_FINDERS = {
+#: For each tool that finds a user, the parameters; a user has fields with the same names.
+_USER_SEARCHES = {
     "find_user_id_by_name_zip": ("first_name", "last_name", "zip"),
     "find_user_id_by_email": ("email",),
 }
 
 
 def _select(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return a dictionary with these fields of a record."""
     return {name: record[name] for name in names}
 
 
 def _profile(user: Mapping[str, Any]) -> list[Row]:
-    facts = {
+    shared = {
         "user_id": user["user_id"],
         **_select(user["name"], "first_name", "last_name"),
         "email": user["email"],
@@ -89,36 +90,36 @@ def _profile(user: Mapping[str, Any]) -> list[Row]:
     # A row has one order and one payment method, which need not belong together.
     return [
         {
-            **facts,
+            **shared,
             "order_id": order,
             "payment_method_id": method and method["id"],
             "payment_source": method and method["source"],
         }
         for order, method in zip_longest(user["orders"], methods)
-    ] or [facts]
+    ] or [shared]
 
 
 def _order(order: Mapping[str, Any]) -> list[Row]:
-    facts = _select(order, "order_id", "user_id", "status") | _select(order["address"], *ADDRESS)
+    shared = _select(order, "order_id", "user_id", "status") | _select(order["address"], *ADDRESS)
     if payments := order["payment_history"]:
-        facts["payment_method_id"] = payments[0]["payment_method_id"]
+        shared["payment_method_id"] = payments[0]["payment_method_id"]
     if fulfillments := order["fulfillments"]:
-        facts["tracking_id"] = ", ".join(fulfillments[0]["tracking_id"])
+        shared["tracking_id"] = ", ".join(fulfillments[0]["tracking_id"])
     names, items = ("item_id", "product_id", "name", "price"), order["items"]
-    return [{**facts, **_select(item, *names), "options": _options(item)} for item in items]
+    return [{**shared, **_select(item, *names), "options": _options(item)} for item in items]
 
 
 def _variants(product: Mapping[str, Any]) -> list[Row]:
-    facts, names = _select(product, "product_id", "name"), ("item_id", "price", "available")
+    shared, names = _select(product, "product_id", "name"), ("item_id", "price", "available")
     variants = product["variants"].values()
-    return [{**facts, **_select(item, *names), "options": _options(item)} for item in variants]
+    return [{**shared, **_select(item, *names), "options": _options(item)} for item in variants]
 
 
 def _options(item: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in item["options"].items())
 
 
-#: The field of a result that holds an id, by the parameter that takes this id.
+#: For each parameter that takes an id, the field that holds this id in a result.
 _FIELD_OF = {
     **{n: n for n in ("user_id", "order_id", "product_id", "item_id", "payment_method_id")},
     "item_ids": "item_id",
@@ -162,7 +163,7 @@ def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> E
 class _Replay:
     """The conversion of one task's actions.
 
-    ``steps`` are the earlier steps: the texts of a step's arguments, and the rows of its result.
+    ``steps`` holds, for each earlier step, the arguments as texts and the rows of the result.
     """
 
     shop: _Shop
@@ -190,16 +191,16 @@ class _Replay:
             # Customers omit the # at the start of an order's id.
             if str(value).removeprefix("#") not in self.question:
                 raise Unfit("an id that neither the question nor an earlier result holds")
-        # The tool ``calculate`` has the parameter ``expression``.
+        # The parameter ``expression`` of ``calculate``: its numbers must be in the question.
         numbers = _NUMBER.findall(str(value)) if name == "expression" else ()
         if any(number not in self.question for number in numbers):
             raise Unfit("a sum of numbers that only results hold")
         return Literal(value)
 
     def _reference(self, fields: Mapping[str, Any]) -> StepRef | None:
-        """Return a reference to the first of these fields, in the first row that has all of them.
+        """Return a reference to the first of ``fields``, in the first row with all their values.
 
-        Steps that already got one of the values as an argument are skipped.
+        Steps that have one of the values as an argument are skipped.
         """
         for number, (arguments, rows) in enumerate(self.steps, 1):
             if arguments.isdisjoint(map(str, fields.values())):
@@ -209,7 +210,7 @@ class _Replay:
         return None
 
     def _address(self, arguments: Mapping[str, Any]) -> dict[str, Value]:
-        """Return the parts of an address, all from one result, or all from the question."""
+        """Return the address's arguments, all from one result or all from the question."""
         address = {name: arguments[name] for name in ADDRESS if name in arguments}
         if reference := self._reference(address):
             return {name: StepRef(reference.step, name, reference.index) for name in address}

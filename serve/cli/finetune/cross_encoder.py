@@ -46,7 +46,7 @@ def finetune_cross_encoder(
 
     A line of questions.jsonl names a tree, and has a question and a quote that answers it, if any.
     """
-    from casewright.finetune.cross_encoder.groups import check_trees, read_questions
+    from casewright.finetune.cross_encoder.groups import check_held_out, read_questions
     from casewright.finetune.cross_encoder.training import (
         CrossEncoderSettings,
         train_cross_encoder,
@@ -60,7 +60,7 @@ def finetune_cross_encoder(
     if target.is_dir():
         raise InputError(f"--output {target} is a folder. Give the name of a file in it.")
     check_writable(target.parent)
-    check_trees(held_out or (), questions)
+    check_held_out(held_out or (), questions)
     check_names(device, dtype=None)
     find_device(device)
     weights = base or WEIGHTS
