@@ -99,8 +99,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of sufficient evidence on all questions of a folder.
 
-    Each tree gets as many off-topic questions, about other trees, as the tree has questions. Each
-    kind of a tree's questions has the same total weight. ``REFUSED_SHARE`` sets the threshold.
+    Each tree gets off-topic questions about other trees, a third of the number of its own questions.
+    Each kind of a tree's questions has the same total weight. ``REFUSED_SHARE`` sets the threshold.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -110,7 +110,7 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     labels: list[tuple[str, str]] = []
     for tree, location, tree_questions in _ingested(data, encoder):
         others = [question for question in answerable if question.tree != tree]
-        far = random.Random(tree).sample(others, min(len(tree_questions), len(others)))
+        far = random.Random(tree).sample(others, min(-(-len(tree_questions) // 3), len(others)))
         with CaseStore(document_schema(encoder), location) as store:
             search = PassageSearch(store)
             for question in tracked(tree, [*tree_questions, *far]):

@@ -34,7 +34,7 @@ class _Answer(Record):
 
 
 def read_bfcl(path: Path) -> Iterator[calls.Conversion]:
-    """Yield a function that converts each record of a folder, or of one category's file.
+    """Yield a conversion (a function) of each record in a folder, or in one category's file.
 
     The answers, in the folder ``possible_answer``, list allowed values of arguments. An argument
     is optional if the empty text is an allowed value. A required argument gets its first value. An

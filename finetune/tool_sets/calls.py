@@ -96,35 +96,26 @@ def files_of(path: Path, *names: str) -> list[Path]:
 
 
 def make_parameter(
-    name: str,
-    description: str,
-    type_: str,
-    *,
-    required: bool,
-    item_type: str = "",
-    choices: Any = (),
+    name: str, description: str, type_: str, *, required: bool, items: str = "", choices: Any = ()
 ) -> Parameter:
     """Return a parameter of function-calling data; raise ``Unfit`` if plans cannot write its name.
 
     Values may be literals, since the data have no context. Identifiers must be spans of the
-    question, so that no plan invents them. ``type_``, and ``item_type`` for the items of an array,
-    are keys of ``KINDS``; other types allow any value. ``choices`` count only if all are texts.
+    question, so that no plan invents them. ``type_``, and ``items`` for the items of an array, are
+    keys of ``KINDS``; other types allow any value. ``choices`` are ignored unless all are texts.
     """
     kind = KINDS.get(type_, "any")
-    text_choices = (
-        tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
-    )
-    value_kind = KINDS.get(item_type, "any") if kind == "array" else kind
+    texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
+    value_kind = KINDS.get(items, "any") if kind == "array" else kind
     sources = _KIND_SOURCES.get(value_kind, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
     # ``userId`` is an identifier, ``bid`` is not.
     if value_kind == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
         sources = _REFERENCES | {Source.SPAN}
-    if text_choices:
+    if texts:
         sources = frozenset()  # a plan may always write the choices
     description = " ".join(description.split())
     with unfit_on(ToolError, reason="a parameter's name is no identifier"):
-        choices = tuple(filter(None, text_choices))
-        return Parameter(name, description, kind, sources, choices, required)
+        return Parameter(name, description, kind, sources, tuple(filter(None, texts)), required)
 
 
 def make_tool(
@@ -158,7 +149,7 @@ def function_tool(function: Any) -> ToolSpec:
             str(declared.get("description", "")),
             str(declared.get("type", "")),
             required=name in (schema.get("required") or ()),
-            item_type=str(_mapping_or_empty(declared.get("items")).get("type", "")),
+            items=str(_mapping_or_empty(declared.get("items")).get("type", "")),
             choices=declared.get("enum") or (),
         )
         for name, declared in properties.items()
@@ -174,7 +165,7 @@ def _mapping_or_empty(value: Any) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class GoldCall:
-    """A gold call of a record, with the record's tool name; ``StepRef`` values refer to calls before."""
+    """A gold call, with the set's name of the tool; a ``StepRef`` refers to an earlier call."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -195,7 +186,7 @@ def query_with_plan(
 def valid_request(
     question: str, toolbox: Toolbox, plan: Plan, max_steps: int = MAX_STEPS
 ) -> PlanRequest:
-    """Return a question's request; raise ``Unfit`` if the question or its gold plan is not valid."""
+    """Return a question's request; raise ``Unfit`` if the question or the plan is not valid."""
     with unfit_on(InputError, reason=NO_QUESTION):
         request = PlanRequest(question, toolbox, max_steps=max_steps)
     for violation in request.violations(plan):

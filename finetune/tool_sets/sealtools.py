@@ -44,7 +44,7 @@ class _Item(Record):
 
 
 def read_sealtools(path: Path) -> Iterator[calls.Conversion]:
-    """Yield a function that converts each record of a folder, or of a file beside ``tool.jsonl``."""
+    """Yield a conversion of each record in a folder, or in a file beside ``tool.jsonl``."""
     files = calls.files_of(path, *QUERY_FILES)
     tool_file = files[0].parent / TOOL_FILE
     if not tool_file.is_file():

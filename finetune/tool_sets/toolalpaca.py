@@ -42,7 +42,7 @@ class _Api(Record):
 
 
 def read_toolalpaca(path: Path) -> Iterator[calls.Conversion]:
-    """Yield a function that converts each question of a folder or file, without credentials."""
+    """Yield a conversion of each question in a folder or file; credentials are left out."""
     for file in calls.files_of(path, *FILES):
         for number, record in read_records(file, _Api):
             questions, answers = record.Instructions, record.Golden_Answers
@@ -134,8 +134,8 @@ def _api_toolbox(descriptions: Any, secret_names: frozenset[str]) -> Toolbox:
             raise calls.Unfit(_OTHER_DESCRIPTION)
         with calls.unfit_on(ValueError, RecursionError, reason=_OTHER_DESCRIPTION):
             declared = json.loads(match[1])
-        public = {n: str(item) for n, item in declared.items() if n not in secret_names}
-        parameters = [_parameter(parameter, item) for parameter, item in public.items()]
+        names = declared.keys() - secret_names
+        parameters = [_parameter(n, str(text)) for n, text in declared.items() if n in names]
         description, results = str(text)[: match.start()], _result_fields(str(text), components)
         tools.append(calls.make_tool(name, description, parameters, results))
     return calls.make_toolbox(tools)
@@ -149,7 +149,7 @@ def _parameter(name: str, text: str) -> Parameter:
         match["text"],
         match["type"].lower(),
         required=match["required"] is not None,
-        item_type=match["items"] or "",
+        items=match["items"] or "",
         choices=[item.strip() for item in (match["choices"] or "").split(",") if item.strip()],
     )
 

@@ -31,9 +31,13 @@ PASSAGE, TOKEN = "cls", "part"
 SCALE = ".scale"
 #: Suffix of the name of the factors (4 * WIDTH,) by which a layer's inner states are multiplied.
 SMOOTHING = ".factors"
+#: Suffixes of the names of the two matrices (rank, columns) and (rows, rank) of a LoRA adapter.
+LORA_A, LORA_B = ".lora_A", ".lora_B"
+LORA_RANK = 16
 
 #: Weights by their names in transformers' ``MPNetModel``. The embeddings of words have four bits
-#: and scales; the layers' matrices have this form or float16; all other weights are float32.
+#: and scales; the layers' matrices have this form or float16; all other weights are float32. A
+#: layer's matrix may have a LoRA adapter (arXiv 2106.09685, equation 3), whose product is added.
 PackedWeights: TypeAlias = Mapping[str, NDArray[Any]]
 
 
@@ -47,10 +51,13 @@ class Unpacked(Mapping[str, Floats]):
         weight = self._weights[name]
         scales = self._weights.get(name + SCALE)
         unpacked: Floats = weight.astype(np.float32) if scales is None else unpack(weight, scales)
+        if name + LORA_A in self._weights:
+            lora_a, lora_b = (self._weights[name + suffix] for suffix in (LORA_A, LORA_B))
+            unpacked += lora_b.astype(np.float32) @ lora_a.astype(np.float32)
         return unpacked
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._weights if not name.endswith(SCALE))
+        return (name for name in self._weights if not name.endswith((SCALE, LORA_A, LORA_B)))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -110,7 +117,8 @@ def count_layers(names: Collection[str]) -> int:
 def _array_types(layers: int, names: Collection[str]) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Return the type and the shape of each array of a network with this number of layers.
 
-    A matrix is in four bits if ``names``, the names of the file's arrays, include its scales.
+    A matrix is in four bits if ``names``, the names of the file's arrays, include its scales. A
+    matrix has an adapter if ``names`` include the adapter's first matrix.
     """
     if not 1 <= layers <= MAX_LAYERS:
         raise ValueError(f"it has {layers} layers, not 1 to {MAX_LAYERS}")
@@ -138,4 +146,7 @@ def _array_types(layers: int, names: Collection[str]) -> dict[str, tuple[str, tu
             types[name + SCALE] = "F16", (rows, columns // BLOCK)
         else:
             types[name] = "F16", (rows, columns)
+        if name + LORA_A in names:
+            types[name + LORA_A] = "F16", (LORA_RANK, columns)
+            types[name + LORA_B] = "F16", (rows, LORA_RANK)
     return types

@@ -20,11 +20,12 @@ from casewright.stores.encoders.cross_encoder import (
     log_sum,
 )
 from casewright.stores.encoders.minilm import packaged_minilm
-from casewright.stores.encoders.mpnet_weights import read_weights
+from casewright.stores.encoders.mpnet_weights import Unpacked, read_weights
 from tests.support.encoders import HashingEncoder
 
 FACTORS = "encoder.layer.0.output.factors"
 NORM_BIAS = "encoder.layer.11.output.LayerNorm.bias"
+QUERY = "encoder.layer.0.attention.attn.q.weight"
 QUESTION = "how many processes does a worker start by default"
 ANSWER = "The number of worker processes is set by --workers and defaults to the number of CPUs."
 OTHERS = ["Tasks are executed by several processes at once.", "Eggs are boiled for six minutes."]
@@ -105,6 +106,11 @@ def test_missing_or_damaged_weights_are_an_input_error(tmp_path: Path) -> None:
         (FACTORS, np.zeros(3072, np.float32), f"{FACTORS} is not positive"),
         ("encoder.layer.12.intermediate.dense.bias", np.zeros(3072, np.float32), "13 layers"),
         ("other", np.zeros(5, np.float32), "the array other is unknown"),
+        (
+            QUERY + ".lora_A",
+            np.zeros((16, 768), np.float16),
+            f"the array {QUERY}.lora_B is missing",
+        ),
     ],
 )
 def test_file_with_a_wrong_array_is_an_input_error_with_the_reason(
@@ -114,6 +120,18 @@ def test_file_with_a_wrong_array_is_an_input_error_with_the_reason(
     save_file({**load_file(WEIGHTS), name: array}, file)
     with pytest.raises(InputError, match=reason):
         read_weights(file)
+
+
+def test_product_of_an_adapter_is_added_to_its_matrix(tmp_path: Path) -> None:
+    rng, file = np.random.default_rng(0), tmp_path / "w.safetensors"
+    lora_a = rng.normal(size=(16, 768)).astype(np.float16)
+    lora_b = rng.normal(size=(768, 16)).astype(np.float16)
+    adapter = {f"{QUERY}.lora_A": lora_a, f"{QUERY}.lora_B": lora_b}
+    save_file({**load_file(WEIGHTS), **adapter}, file)
+    without, weights = Unpacked(read_weights(WEIGHTS)), Unpacked(read_weights(file))
+    expected = without[QUERY] + lora_b.astype(np.float32) @ lora_a.astype(np.float32)
+    np.testing.assert_allclose(weights[QUERY], expected, rtol=1e-5)
+    assert set(weights) == set(without)
 
 
 def test_weights_that_give_infinite_states_are_an_input_error(tmp_path: Path) -> None:
