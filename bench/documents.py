@@ -99,7 +99,7 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of sufficient evidence on all questions of a folder.
 
-    Each tree gets off-topic questions about other trees, a third of the number of its own questions.
+    Each tree gets off-topic questions about other trees, a third as many as it has questions.
     Each kind of a tree's questions has the same total weight. ``REFUSED_SHARE`` sets the threshold.
     """
     from sklearn.linear_model import LogisticRegression

@@ -89,7 +89,7 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
         ) from error
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as a file of tool pools: {error}.") from error
-    unknown_names = _unknown_name_problems(pools, toolbox) if toolbox else ()
+    unknown_names: Iterable[str] = _unknown_name_problems(pools, toolbox) if toolbox else ()
     for problem in chain(_content_problems(pools), unknown_names):
         raise InputError(f"{path}: {problem}")
     return pools

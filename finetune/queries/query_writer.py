@@ -44,7 +44,7 @@ ROLE = """\
 You write training data for a planner of look-ups: questions that different people might ask, each \
 with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
 tone and spelling as real people do; never write two questions alike."""
-#: Number of calls beyond the fewest for a kind of plan, as some generated queries may be unusable.
+#: Number of spare calls for a kind of plan, since some generated queries may be unusable.
 SPARE_CALLS = 2
 #: Maximum number of earlier questions that a request shows, so that the model writes others.
 MAX_EARLIER = 10

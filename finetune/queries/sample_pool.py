@@ -131,7 +131,7 @@ def sample_pool(
     Raises ``InputError`` if there are too few queries, or no such method.
 
     Args:
-        initial: The initial pool: at least one record with a ``query``.
+        initial: The initial pool, of known queries: at least one record with a ``query``.
         large: The pool to sample: records with a ``query``. Texts that differ only in case and
             spaces count as one, and texts of the initial pool are omitted.
         method: One of ``METHODS``.

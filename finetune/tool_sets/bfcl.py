@@ -63,13 +63,13 @@ def _read_answers(file: Path) -> Mapping[str, Any]:
     """Return the answers to a file's records by id; none for the category ``irrelevance``."""
     if file.stem == FILE_PREFIX + IRRELEVANCE:
         return {}
-    answers = file.parent / ANSWER_FOLDER / file.name
-    if not answers.is_file():
+    answer_file = file.parent / ANSWER_FOLDER / file.name
+    if not answer_file.is_file():
         raise InputError(
-            f"{answers} does not exist. The answers to {file.name} belong in the folder "
+            f"{answer_file} does not exist. The answers to {file.name} belong in the folder "
             f"{ANSWER_FOLDER} beside it."
         )
-    return {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
+    return {answer.id: answer.ground_truth for _, answer in read_records(answer_file, _Answer)}
 
 
 def _convert(item: _Item, category: str, answer: Sequence[Any]) -> calls.Query:

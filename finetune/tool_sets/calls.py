@@ -26,7 +26,7 @@ from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec, 
 
 #: A query with its gold plan, and the toolbox that it came with.
 Query = tuple[AnnotatedQuery, Toolbox]
-#: Converts one record, without arguments; ``Unfit`` or ``PlanError`` if the record is unusable.
+#: A function without arguments that converts one record; may raise ``Unfit`` or ``PlanError``.
 Conversion = Callable[[], Query]
 #: Kinds of parameters by the names of types in JSON Schema and in Python.
 KINDS = {
@@ -51,7 +51,7 @@ NO_TOOL = "a call of a tool that is not declared"
 NO_QUESTION = "the question is empty, too long, or holds control characters"
 NO_PLAN = "a plan that breaks a static check"
 _OTHER_TYPE = "a value of another type than declared"
-#: Reasons by parts of a static check's message; the first part that the message has counts.
+#: Reasons by parts of a static check's message; the first part that is in the message counts.
 _REASONS = (
     ("There is no tool", NO_TOOL),
     ("has no parameter", "an argument that is not declared"),
@@ -121,7 +121,7 @@ def make_parameter(
 def make_tool(
     name: str, description: str, parameters: Iterable[Parameter], results: Iterable[str]
 ) -> ToolSpec:
-    """Return a tool named by ``alias``; raise ``Unfit`` for an invalid parameter or result name."""
+    """Return the tool ``alias(name)``; raise ``Unfit`` for an invalid parameter or result name."""
     text = " ".join(description.split())
     with unfit_on(ToolError, reason="a tool's parameters or results have no usable names"):
         return ToolSpec(alias(name), text, tuple(parameters), tuple(results) or ("evidence",))

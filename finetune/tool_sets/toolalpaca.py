@@ -134,8 +134,7 @@ def _api_toolbox(descriptions: Any, secret_names: frozenset[str]) -> Toolbox:
             raise calls.Unfit(_OTHER_DESCRIPTION)
         with calls.unfit_on(ValueError, RecursionError, reason=_OTHER_DESCRIPTION):
             declared = json.loads(match[1])
-        names = declared.keys() - secret_names
-        parameters = [_parameter(n, str(text)) for n, text in declared.items() if n in names]
+        parameters = [_parameter(n, str(d)) for n, d in declared.items() if n not in secret_names]
         description, results = str(text)[: match.start()], _result_fields(str(text), components)
         tools.append(calls.make_tool(name, description, parameters, results))
     return calls.make_toolbox(tools)
@@ -162,11 +161,10 @@ def _result_fields(text: str, components: Mapping[str, str]) -> Iterator[str]:
         structure = components.get(reference[0], "")
     if not structure.startswith("Object{"):
         return
-    # Inner objects and lists are removed, so that only the outer fields remain.
+    # Without inner objects and lists, the first closing bracket ends the outer object.
     fields_text, removed_count = structure.removeprefix("Object{"), 1
     while removed_count:
         fields_text, removed_count = re.subn(r"[{\[][^{}\[\]]*[}\]]", "", fields_text)
-    # The first remaining bracket ends the object.
     fields, *_ = re.split(r"(?<=[}\]])", fields_text, maxsplit=1)
     for declared in re.findall(r"([^,}\]]*)[,}\]]", fields):
         if (field := declared.partition(":")[0].strip()).isidentifier():

@@ -100,11 +100,7 @@ def _train_landmarks(pool: Pool, seed: int, steps: int) -> LandmarkNetwork:
 
 
 def _landmark_loss(
-    network: LandmarkNetwork,
-    maps: Tensor,
-    board_logits: Tensor,
-    landmarks: Tensor,
-    board_labels: Tensor,
+    network: LandmarkNetwork, maps: Tensor, board_logits: Tensor, landmarks: Tensor, labels: Tensor
 ) -> Tensor:
     """Return the sum of three losses: of heat maps, of landmarks, and of the logits of boards."""
     import torch
@@ -112,13 +108,13 @@ def _landmark_loss(
 
     from casewright_backgammon.board_network import CELL
 
-    has_board = board_labels == 1
+    has_board = labels == 1
     maps, landmarks = maps[has_board], landmarks[has_board]
     distances = (network.cell_centres - landmarks.unsqueeze(2)).square().sum(-1)
     targets = torch.softmax(-distances / (2 * (SPREAD * CELL) ** 2), dim=-1)
     map_loss = -(targets * functional.log_softmax(maps, dim=-1)).sum(-1).mean()
     landmark_loss = functional.smooth_l1_loss(network.landmarks(maps), landmarks)
-    board_loss = functional.binary_cross_entropy_with_logits(board_logits, board_labels)
+    board_loss = functional.binary_cross_entropy_with_logits(board_logits, labels)
     return map_loss + landmark_loss + board_loss
 
 

@@ -20,7 +20,7 @@ Chances = tuple[float, float, float, float, float]
 
 
 def chances_after_win(after: Position) -> Chances:
-    """Return the chances of a player who has just won, from the position on this player's side.
+    """Return the chances of a player who has just won; ``after`` is from this player's side.
 
     The win is a gammon if the other player has borne off no checker, and a backgammon if that
     player also has a checker in the winner's home board or on the bar.
@@ -103,8 +103,7 @@ def decision_of(record: dict[str, Any]) -> Decision:
         ]
         if not candidates:
             raise ValueError("no candidate")
-        # ``played`` is an index before the sorting: GNU Backgammon may list other plays before the
-        # best play, since it lists the plays with the deepest analysis first.
+        # ``played`` is an index before sorting: GNU Backgammon puts the deepest analyses first.
         index = record["played"]
         made_play = None if index is None else candidates[index]
         candidates.sort(key=lambda candidate: -candidate.equity)

@@ -38,6 +38,7 @@ CASE_MODULES = (
     "latent.py",
     "play_features.py",
 )
+#: Questions that this domain answers; their plan is one call of its tool.
 QUERIES = (
     "What is the best play with 3-1 in the position 4HPwATDgc/ABMA?",
     "How should I play 5-2 in 4PPgASjgc/ABMA?",
@@ -48,8 +49,8 @@ OPTIONS = (
     *IMAGE_OPTIONS,
     Option("roll", "With a board's image: the dice, such as 3-1.", "DICE"),
     Option("move", 'The play to analyse, such as "16/13 2/1"; by default the best play.', "PLAY"),
-    Option("checkers", "Colour of the player on roll, who sits below: light or dark.", "COLOUR"),
-    Option("home", "Side where that player bears off: right (the default) or left.", "SIDE"),
+    Option("checkers", "Colour of the player on roll, at the bottom: light (default) or dark.", "COLOUR"),
+    Option("home", "Side where the player on roll bears off: right (default) or left.", "SIDE"),
     Option(
         "off",
         "Numbers of checkers that the player on roll and the opponent have borne off, such as 2-0, "
@@ -68,7 +69,7 @@ def _schema() -> CaseSchema:
 
 
 def decision_cases() -> list[Case]:
-    """Return the decisions of the file of cases, except forced plays; see ``read_lines``."""
+    """Return a case for each decision in the file of cases that has two candidates or more."""
     decisions = read_decisions(case_file())
     return [decision_case(decision) for decision in decisions if len(decision.candidates) > 1]
 
@@ -98,7 +99,7 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
 
     Raises:
         InputError: The image cannot be read, or shows no board or an impossible position; the roll
-            is missing, or the move is illegal. Then nothing is retained.
+            is missing, or the move is illegal. In these cases nothing is retained.
         ToolError: The engine failed.
     """
     image, options = request.image, request.options
@@ -126,7 +127,7 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
     lines[0] += f" ({reading.confidence:.3f} sure)"
     record = {"confidence": reading.confidence, **json_of(answer)}
     page = page_of(answer, data)
-    return OwnAnswer(lines, record, page, answer.advice.is_right).save_page(request)
+    return OwnAnswer(lines, record, page, right=answer.advice.is_right).save_page(request)
 
 
 def _choice(options: Mapping[str, str], name: str, allowed: Sequence[Any]) -> Any:
@@ -138,6 +139,7 @@ def _choice(options: Mapping[str, str], name: str, allowed: Sequence[Any]) -> An
 
 
 def _off_counts(text: str | None) -> tuple[int, int] | None:
+    """Return the numbers of borne-off checkers in the value of the option ``off``."""
     if text is None:
         return None
     match = re.fullmatch(r"\s*(\d{1,2})\s*[-,]\s*(\d{1,2})\s*", text)
@@ -151,7 +153,7 @@ def _off_counts(text: str | None) -> tuple[int, int] | None:
 
 DOMAIN = one_tool_domain(
     "backgammon",
-    "A board's picture and a roll; the best play and why, by analysed decisions.",
+    "A picture shows a board, for which the best play of a roll is to be found.",
     QUERIES,
     tool="analyse_position",
     tool_description="Analyses a backgammon decision by similar cases, and checks the advice.",

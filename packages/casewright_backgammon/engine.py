@@ -24,15 +24,15 @@ from casewright_backgammon.moves import Dice, Play, legal_plays
 from casewright_backgammon.play_text import legal_play, parse_play
 from casewright_backgammon.position import Position, require_possible
 
-#: Path of the program on Debian, whose folder is not in every user's PATH.
+#: Path of the program on Debian, in a folder that is not in every user's PATH.
 _DEBIAN_PATH = Path("/usr/games/gnubg")
 #: Maximum number of positions in one run of the program.
 _BATCH_SIZE = 100
-#: Seconds that the start of the program may take, and that each position may take, by the number of
-#: plies: about ten times the usual seconds.
+#: Time limits in seconds: for the start of the program, and for each position, by number of plies.
+#: They are about ten times the usual times.
 _START_LIMIT = 30.0
 _POSITION_LIMITS = {0: 0.5, 1: 1.0, 2: 4.0, 3: 60.0, 4: 300.0}
-#: The commands before the positions.
+#: The commands at the start of each run.
 _SETTINGS = """set confirm new off
 set automatic game off
 set automatic roll off
@@ -49,7 +49,7 @@ set cube use on
 #: The question at the end of errors about the program's output.
 _VERSION_HINT = "Is it version 1.06 or later?"
 _T = TypeVar("_T")
-# Parts of the program's output.
+# Parts of the program's output: a number, a roll, a play, a position's value, a cube action.
 _NUMBER = r"([+-]?\d+\.\d+)"
 _DICE = re.compile(r"^The dice have been set to (\d) and (\d)\.$", re.MULTILINE)
 _HINT = re.compile(
@@ -70,13 +70,13 @@ class PositionValue:
     """The value of a position for the player on roll, before the roll."""
 
     chances: Chances  # chances of this player
-    equity: float  # equity in points if both players use the cube optimally; 1 for a won game
+    equity: float  # equity in points if both players use the cube optimally; 1 for a single win
 
 
 def find_engine() -> Path | None:
-    """Return the path of the program; ``None`` if it is not installed, or disabled.
+    """Return the path of the program; ``None`` if the program is not installed or is disabled.
 
-    The environment variable ``CASEWRIGHT_GNUBG`` is the path of another program, or ``none`` to
+    The environment variable ``CASEWRIGHT_GNUBG`` may be the path of another program, or ``none`` to
     disable the engine.
     """
     if setting := os.environ.get("CASEWRIGHT_GNUBG"):
@@ -106,29 +106,29 @@ class GnuBackgammon:
         """Return the best plays of each decision, the best first.
 
         Args:
-            decisions: Positions, from the side of the player on roll, and rolls.
-            plies: Plies of look-ahead, for all returned plays.
+            decisions: Pairs of a position, from the side of the player on roll, and a roll.
+            plies: Number of plies of look-ahead, the same for all returned plays.
             max_plays: Maximum number of plays of a decision.
 
         Returns:
-            At least one play for each decision: ``cannot move`` if no checker can move.
+            At least one play for each decision. If no checker can move, the play is ``cannot move``.
         """
         _check_plies(plies)
-        plays = [legal_plays(require_possible(position), dice) for position, dice in decisions]
+        legal = [legal_plays(require_possible(position), dice) for position, dice in decisions]
         candidates: list[list[AnalysedPlay]] = [[] for _ in decisions]
-        forced_indices = [index for index, legal in enumerate(plays) if len(legal) == 1]
+        forced_indices = [index for index, plays in enumerate(legal) if len(plays) == 1]
         # The program writes nothing about a roll without a legal step. So a forced play gets the
         # value of the position after it.
-        forced_plays = [plays[index][0] for index in forced_indices]
+        forced_plays = [legal[index][0] for index in forced_indices]
         analyses = self._analyse_by_value(forced_plays, plies)
         for index, candidate in zip(forced_indices, analyses, strict=True):
             candidates[index] = [candidate]
-        choice_indices = [index for index, legal in enumerate(plays) if len(legal) > 1]
+        choice_indices = [index for index, plays in enumerate(legal) if len(plays) > 1]
         with progress_bar("Analysing decisions", len(choice_indices)) as advance:
             for batch in _batches(choice_indices):
                 texts = self._hints([decisions[index] for index in batch], plies, max_plays)
                 for index, text in zip(batch, texts, strict=True):
-                    candidates[index] = _candidates(text, decisions[index], plays[index])
+                    candidates[index] = _candidates(text, decisions[index], legal[index])
                 advance(len(batch))
         return candidates
 
@@ -144,7 +144,7 @@ class GnuBackgammon:
                 advance(len(batch))
         return values
 
-    def equity_of_play(
+    def analyse_play(
         self, position: Position, dice: Dice, play: str, plies: int = 2
     ) -> AnalysedPlay:
         """Return the analysis of a play, even if ``analyse`` does not list it.
@@ -156,12 +156,12 @@ class GnuBackgammon:
         return self._analyse_by_value([legal], plies)[0]
 
     def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
-        """Draw boards as PNG files in a folder, and return the files in the positions' order."""
+        """Draw each position's board as a PNG file in a folder, and return the files in order."""
         files = [folder / f"{number}.png" for number in range(len(positions))]
         commands = ["new game"]
         for position, file in zip(positions, files, strict=True):
             commands += [f"set board {position.id}", "set turn 1", f"export position png {file}"]
-        text = self._run(commands, len(positions), 0)
+        text = self._run(commands, len(positions), plies=0)
         if not all(file.is_file() for file in files):
             raise self._output_error(text, f"{len(files)} pictures")
         return files
@@ -178,7 +178,7 @@ class GnuBackgammon:
                 equity, chances = -value.equity, (round(1 - win, 4), lose_g, lose_bg, win_g, win_bg)
             else:
                 chances = chances_after_win(play.after)
-                equity = sum(chances)
+                equity = sum(chances)  # 1 for a win, 2 for a gammon, 3 for a backgammon
             analyses.append(AnalysedPlay(play.text, equity, chances))
         return analyses
 
@@ -187,8 +187,8 @@ class GnuBackgammon:
     ) -> list[str]:
         """Return the program's output for each decision."""
         commands = [f"set evaluation chequerplay evaluation plies {plies}"]
-        # By default, the program looks less deeply at plays that are much worse. These filters keep
-        # ``max_plays`` plays at the first level, and skip the later levels.
+        # By default, the program looks less deeply at plays that are much worse than the best.
+        # These filters keep ``max_plays`` plays at the first level, and skip the later levels.
         for depth in range(1, plies + 1):
             commands.append(f"set evaluation movefilter {depth} 0 {max_plays} 0 0")
             commands += [
@@ -227,13 +227,13 @@ class GnuBackgammon:
         rows = {row[1]: list(map(float, row.groups()[1:])) for row in _VALUE.finditer(text)}
         if label not in rows:
             raise self._output_error(text, f"a row {label!r}")
-        *chances, _, cubeful = rows[label]
+        *chances, _, equity = rows[label]
         equities = {row[1]: float(row[2]) for row in _CUBE.finditer(text)}
         if len(equities) == 3:
-            # The player on roll may double; then the opponent chooses the lower loss: take or pass.
+            # If the player on roll doubles, the opponent passes or takes, whichever loses less.
             doubled = min(equities["Double, pass"], equities["Double, take"])
-            cubeful = max(equities["No double"], doubled)
-        return PositionValue(chances_of(chances), cubeful)
+            equity = max(equities["No double"], doubled)
+        return PositionValue(chances_of(chances), equity)
 
     def _run(self, commands: Sequence[str], position_count: int, plies: int) -> str:
         """Run the program on commands, in an empty home folder, and return its output.
@@ -258,7 +258,7 @@ class GnuBackgammon:
         return text
 
     def _exit_code(self, home: Path, output: IO[bytes], limit: float) -> int:
-        """Return a run's exit code; after ``limit`` seconds, kill it and raise ``ToolError``."""
+        """Return the program's exit code; after ``limit`` seconds, kill it and raise ``ToolError``."""
         try:
             child = subprocess.Popen(
                 [str(self.path), "-t", "-q", "-c", str(home / "commands")],
@@ -322,7 +322,7 @@ def _batches(items: Sequence[_T]) -> list[Sequence[_T]]:
 def _candidates(
     text: str, decision: tuple[Position, Dice], legal: Sequence[Play]
 ) -> list[AnalysedPlay]:
-    """Return the plays that the output for a decision lists, the best first.
+    """Return the plays in the program's output for a decision, the best first.
 
     Raise ``ToolError`` if the output lists no play, or an illegal play.
     """
@@ -341,7 +341,7 @@ def _candidates(
                 f"{error}. {_VERSION_HINT}"
             ) from None
         equity, *chances = map(float, row.groups()[2:])
-        # The fourth chance, the chance of losing, is 1 minus the first chance.
+        # ``Chances`` has no chance of losing, which is the fourth chance here.
         del chances[3]
         candidates.append(AnalysedPlay(play, equity, chances_of(chances)))
     if not candidates:

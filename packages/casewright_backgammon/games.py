@@ -23,11 +23,11 @@ class Split:
     """Cases and queries from different games."""
 
     cases: Sequence[Decision]  # decisions for retrieval and for training
-    queries: Sequence[Decision]  # decisions of other games, with positions that no case has
-    #: Further positions with chances, for training; no query has one of these positions.
+    queries: Sequence[Decision]  # decisions of other games; no case contains their positions
+    #: Further positions with chances, for training; no query contains one of these positions.
     pool: Sequence[tuple[Position, Chances]]
-    #: Number of decisions of the queries' games that are not queries, because a case has their
-    #: position (mostly openings).
+    #: Number of decisions that are left out of the queries, because a case contains their position
+    #: (mostly openings).
     omitted_count: int
 
 
@@ -59,7 +59,7 @@ def split_games(
 
 
 def _positions(decisions: Sequence[Decision]) -> set[Position]:
-    """Return the decisions' positions and those after their candidates: all training positions."""
+    """Return all positions in decisions: the decisions' own and those after the candidates."""
     return {decision.position for decision in decisions} | {
         decision.after(rank).flipped
         for decision in decisions
@@ -68,5 +68,5 @@ def _positions(decisions: Sequence[Decision]) -> set[Position]:
 
 
 def part_of(game: str) -> int:
-    """Return the number of a game's part, 0 to 4, from a hash of the game's name."""
+    """Return the part of a game, a number from 0 to 4, by a hash of the game's name."""
     return hashlib.sha256(game.encode()).digest()[0] % PART_COUNT

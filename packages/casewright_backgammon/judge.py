@@ -20,7 +20,7 @@ from casewright_backgammon.moves import Dice, Play, legal_plays
 from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import Position
 
-#: Number of the best plays that every analysis lists, if there are so many.
+#: Number of best plays that an analysis lists, if there are that many legal plays.
 LISTED_COUNT = 5
 #: Plies of the engine's look-ahead.
 PLIES = 2
@@ -37,7 +37,7 @@ class PlayJudge(ABC):
     ) -> Decision:
         """Return a decision with its best plays, ``more_plays``, and the play that was made.
 
-        The position is from the side of the player on roll. Raise ``ToolError`` if an engine fails.
+        The position is from the side of the player on roll. Raise ``ToolError`` if the engine fails.
         """
         required = {play.text for play in (*more_plays, played) if play}
         candidates = self._candidates(position, dice, required)
@@ -46,11 +46,11 @@ class PlayJudge(ABC):
         listed += [candidate for candidate in others if candidate.play in required]
         plays = [candidate.play for candidate in listed]
         rank = None if played is None else plays.index(played.text)
-        return Decision("asked", position, dice, tuple(listed), rank)
+        return Decision("asked", position, dice, tuple(listed), rank)  # no game has a name here
 
     @abstractmethod
     def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
-        """Return the analysed best plays, and those whose texts are in ``required``."""
+        """Return analyses of the best plays, and of the plays whose texts are in ``required``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +81,24 @@ class EngineJudge(PlayJudge):
 
     def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
         texts = {play.after: play.text for play in legal_plays(position, dice)}
-        # The program may write a play in another way than ``Play.text``.
+        # The program's texts of plays may differ from ``Play.text``, which replaces them.
         listed = [
             replace(candidate, play=texts[parse_play(position, candidate.play)[0]])
             for candidate in self.engine.analyse([(position, dice)], PLIES, LISTED_COUNT)[0]
         ]
         for text in sorted(required - {candidate.play for candidate in listed}):
-            listed.append(self.engine.equity_of_play(position, dice, text, PLIES))
+            listed.append(self.engine.analyse_play(position, dice, text, PLIES))
         return listed
 
 
 def default_judge(network: PositionNetwork) -> PlayJudge:
-    """Return the judge with the engine if it is installed, or else with the network."""
+    """Return the engine's judge if the engine is installed, or else the network's judge."""
     path = find_engine()
     return NetworkJudge(network) if path is None else EngineJudge(GnuBackgammon(path))
 
 
-def _chances_after(play: Play, row: Sequence[float]) -> Chances:
-    """Return the chances of the player of a play; ``row`` has the chances of the opponent."""
+def _chances_after(play: Play, opponent: Sequence[float]) -> Chances:
+    """Return the chances of the player who makes a play, from the chances of the opponent."""
     if not any(play.after.own):
         return chances_after_win(play.after)
-    return chances_of(round(chance, 3) for chance in flipped_chances(chances_of(row)))
+    return chances_of(round(chance, 3) for chance in flipped_chances(chances_of(opponent)))

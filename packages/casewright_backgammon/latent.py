@@ -1,7 +1,7 @@
 """The position network: from a position to its latent (a vector of 64 numbers) and its equity.
 
-The network is the function L of MCBR-RAG (Marom 2024, section 5.2), trained on two tasks: from the
-latent of TD-Gammon's encoding of a position, it predicts the position's value and the encoding.
+The network is the function L of MCBR-RAG (Marom 2024, section 5.2). It was trained on two tasks: to
+predict a position's chances, called its value, and its encoding (TD-Gammon's) from the latent.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from casewright_mcbr.layers import (
 CHANCE_COUNT = 5
 #: The file of the shipped network.
 NETWORK_FILE = Path(__file__).parent / "weights" / "latent.npz"
+#: The fields of ``PositionNetwork`` that are layers.
 _LAYERS = ("hidden", "latent", "value")
 
 
@@ -37,17 +38,17 @@ _LAYERS = ("hidden", "latent", "value")
 class PositionNetwork:
     """A position network without its decoder, as NumPy arrays."""
 
-    hidden: Layer  # the layer from the encoding, with ReLU
-    latent: Layer  # the layer from the hidden units
-    value: Layer  # the layer from the latent, with ReLU, to logits of the chances
-    name: str  # a name with the training's weight of the value's loss, and seed
+    hidden: Layer  # the layer from the encoding to the hidden units
+    latent: Layer  # the layer from the hidden units (after ReLU) to the latent
+    value: Layer  # the layer from the latent (after ReLU) to logits of the chances
+    name: str  # a name with the training's seed and its weight of the value's loss
 
     def latents(self, positions: Sequence[Position]) -> Floats:
         """Return the latents of n positions, array (n, 64), not scaled to length 1."""
         return forward(encode(positions), (self.hidden, self.latent))
 
     def chances(self, positions: Sequence[Position]) -> Floats:
-        """Return the chances of the player on roll in n positions before the roll, (n, 5)."""
+        """Return the chances of the player on roll before the roll, array (n, 5)."""
         logits = forward(encode(positions), (self.hidden, self.latent, self.value))
         return np.asarray(1 / (1 + np.exp(-logits)), dtype=np.float32)
 
@@ -56,7 +57,7 @@ class PositionNetwork:
         return equity(self.chances(positions))
 
     def after_equities(self, afters: Sequence[Position]) -> Floats:
-        """Return the equities (n) of the players who made the plays before these positions."""
+        """Return the equities (n) of the players whose plays led to the positions ``afters``."""
         equities = -self.equities([after.flipped for after in afters])
         for index, after in enumerate(afters):
             if not any(after.own):  # the game is over
@@ -74,7 +75,7 @@ class PositionNetwork:
 
 
 def equity(chances: Floats) -> Floats:
-    """Return the equities (n) of chances (n, 5): wins minus losses, with gammons counted twice."""
+    """Return the equities (n) of chances (n, 5): wins minus losses; a gammon counts 2."""
     win, win_g, win_bg, lose_g, lose_bg = chances.T
     return np.asarray(2 * win - 1 + win_g + win_bg - lose_g - lose_bg, dtype=np.float32)
 

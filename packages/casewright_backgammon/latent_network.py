@@ -1,4 +1,4 @@
-"""The position network in torch, with a decoder; its bottleneck is the latent (MCBR-RAG, 5.2)."""
+"""The position network in torch, with a decoder of the latent (MCBR-RAG, section 5.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from casewright_mcbr.layers import UNITS
 
 
 class MultiTaskNetwork(nn.Module):
-    """A network from an encoding to ``width`` hidden units, a latent, chances and the encoding."""
+    """A network from an encoding to a latent, and from the latent to chances and the encoding."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -22,7 +22,8 @@ from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.position import Position, position_of_id
 from casewright_mcbr.training import arrays_of, seeded, step
 
-#: The paper's pairs of the weights of the value's and the decoder's loss (MCBR-RAG, section 5.2).
+#: The paper's weights of the two losses, the value's and the decoder's (MCBR-RAG, section 5.2).
+#: ``train_network`` takes weights with the sum 1.
 WEIGHTS = ((0, 1), (1, 0), (1, 1), (1, 0.1), (1, 0.01), (1, 0.001), (1, 0.0001))
 #: Number of hidden units, of epochs, and of examples in a batch; chosen on training games.
 WIDTH, EPOCHS, BATCH_SIZE = 512, 20, 512
@@ -40,7 +41,7 @@ class Examples:
     chances: NDArray[np.float32]
 
     def shuffled(self, seed: int) -> Examples:
-        """Return the same positions with shuffled chances, for a control."""
+        """Return the same positions with shuffled chances, to train a control network."""
         order = np.random.default_rng(seed).permutation(len(self.encoded))
         return Examples(self.encoded, self.chances[order])
 
@@ -48,9 +49,9 @@ class Examples:
 def examples_of(
     decisions: Sequence[Decision], pool: Sequence[tuple[Position, Chances]] = ()
 ) -> Examples:
-    """Return examples: a pool, the decisions' positions, and the positions after the candidates.
+    """Return examples of the decisions' positions, the positions after candidates, and the pool's.
 
-    A decision's own position is left out if the decision has no value.
+    A decision's own position is left out if its chances before the roll are unknown.
     """
     positions: list[Position] = []
     chances: list[Chances] = []
@@ -71,11 +72,11 @@ def examples_of(
 
 
 def read_pool(file: Path) -> list[tuple[Position, Chances]]:
-    """Return the positions of a JSON Lines file with their chances; errors as in ``read_lines``."""
-    return read_lines(file, _with_chances)
+    """Return the positions of a JSON Lines file with their chances; see ``read_lines`` for errors."""
+    return read_lines(file, _parse_pool_row)
 
 
-def _with_chances(row: dict[str, Any]) -> tuple[Position, Chances]:
+def _parse_pool_row(row: dict[str, Any]) -> tuple[Position, Chances]:
     chances, _ = parse_position_analysis(row["value"])
     if chances is None:
         raise ValueError("the position has no value")
@@ -103,8 +104,8 @@ def train_network(
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(epochs):
             for batch in torch.randperm(len(encoded)).split(BATCH_SIZE):
-                value, decoded = network(encoded[batch])
-                value_loss = functional.binary_cross_entropy_with_logits(value, chances[batch])
+                logits, decoded = network(encoded[batch])
+                value_loss = functional.binary_cross_entropy_with_logits(logits, chances[batch])
                 decoder_loss = functional.mse_loss(decoded, encoded[batch])
                 loss = value_weight * VALUE_SCALE * value_loss
                 loss += (1 - value_weight) * DECODER_SCALE * decoder_loss

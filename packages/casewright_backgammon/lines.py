@@ -11,7 +11,7 @@ from casewright_backgammon.position import position_text
 
 
 def lines_of(answer: BoardAnswer) -> list[str]:
-    """Return the lines of an answer: the reading, the roll, the cases, the advice, the check."""
+    """Return an answer's lines: reading, roll, cases, advice, check, and the retained case."""
     lines = [f"Read: {line}" for line in position_text(answer.position).splitlines()]
     lines.append(f"Roll: {roll_text(answer.dice)}.")
     if answer.played is not None:
@@ -35,12 +35,12 @@ def _hit_line(hit: Hit) -> str:
 
 
 def attempt_line(number: int, name: str, attempt: AdvisedPlay) -> str:
-    """Return the line of an attempt; ``name`` is the method or the chat model of the answer."""
+    """Return the line of an attempt; ``name`` is ``reuse`` or the chat model's name."""
     advice = f"Advice {number}, by {name}:"
     if attempt.equity_loss is None:
         return f"{advice} no legal play. {attempt.flaw}"
-    loss = f"gives up {attempt.equity_loss:.3f}"
-    verdict = "is as good as the best" if attempt.is_right else loss
+    is_right, loss = attempt.is_right, attempt.equity_loss
+    verdict = "is as good as the best" if is_right else f"gives up {loss:.3f}"
     flaw = f" {attempt.flaw}" if attempt.flaw else ""
     text = f"\n{attempt.text}" if attempt.text else ""
     return f"{advice} {attempt.play}, which by the check {verdict}.{flaw}{text}"

@@ -171,7 +171,7 @@ def test_case_whose_text_or_fields_contradict_its_decision_has_a_flaw() -> None:
     assert flaw_of(Case(case.problem, case.solution))
     for change in ({"board": START.id}, {"play": SAMPLE.candidates[1].play}, {"roll": "6-6"}):
         changed_case = Case({**case.problem, **change}, case.solution, metadata=case.metadata)
-        assert "differ from those of its decision" in str(flaw_of(changed_case))
+        assert "differs from that of its decision" in str(flaw_of(changed_case))
 
 
 def test_query_without_a_play_is_embedded_as_its_position() -> None:

@@ -73,11 +73,11 @@ def test_engine_analyses_a_forced_play_no_play_and_the_last_play() -> None:
 def test_equity_of_a_single_play_equals_that_in_the_list() -> None:
     engine = GnuBackgammon()
     for candidate in engine.analyse([(START, (4, 3))], plies=1)[0][::4]:
-        single = engine.equity_of_play(START, (4, 3), candidate.play, plies=1)
+        single = engine.analyse_play(START, (4, 3), candidate.play, plies=1)
         assert single.equity == pytest.approx(candidate.equity, abs=0.0002)
         assert single.chances == pytest.approx(candidate.chances, abs=0.0002)
     with pytest.raises(InputError, match="not legal"):
-        engine.equity_of_play(START, (4, 3), "24/18")
+        engine.analyse_play(START, (4, 3), "24/18")
 
 
 @installed
