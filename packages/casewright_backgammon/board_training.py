@@ -53,7 +53,7 @@ def train_board_reader(
         others: Number of pictures without a board.
         landmark_steps: Number of steps, of 32 views each; one core takes 3 steps per second.
         checker_steps: Number of steps, each of 16 boards' slices; one core takes 1.7 per second.
-        measured: Number of boards that determine the thresholds, and of others that are measured.
+        measured: Number of boards that determine the thresholds, and of new boards to measure.
 
     Returns:
         The figures of ``board_measures.measure``.

@@ -30,7 +30,7 @@ CASE_FILE = Path(__file__).parent / "data" / "cases.jsonl"
 MAX_PLAYS, PLIES = 5, 2
 #: Number of games in progress at once; a run of the engine analyses one decision of each game.
 _GAME_COUNT = 16
-#: Temperature, in points, of the softmax from which plays are drawn. They lose about 0.02 on average.
+#: Temperature, in points, of the softmax from which plays are drawn; they lose about 0.02 points.
 _TEMPERATURE = 0.08
 #: Number of decimals of equities and chances.
 _DECIMALS = 3
@@ -54,8 +54,7 @@ class _Game:
     def play(self, after: Position) -> bool:
         """Make the play that leads to ``after``; then roll, or return False if the game is over."""
         self.position = after.flipped
-        is_unfinished = any(after.own)
-        if is_unfinished:
+        if is_unfinished := any(after.own):
             self.roll()
         return is_unfinished
 

@@ -30,8 +30,8 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
 
     The facet ``decision`` is the paper's: the mean of the latents before and after the play, or,
     for a query without a play, the latent of the position. The facet ``position`` is the latent of
-    the position alone. For queries without a play, ``position`` finds cases whose plays lose less
-    equity than those that ``decision`` finds (``casewright bench backgammon``).
+    the position alone. For queries without a play, ``position`` finds cases with better plays than
+    ``decision`` does (``casewright bench backgammon``).
 
     A board is a picture or a position id, so cases need no pictures. ``read`` is the paper's
     function T, from a picture to a text. ``network`` is its function L, from this text to a latent.
@@ -46,7 +46,7 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
     def embed_decisions(problems: Sequence[Components]) -> NDArray[np.float32]:
         before = positions(problems)
         plays = [problem.get("play") for problem in problems]
-        # Without a play, the position counts twice: as before and as after the play.
+        # Without a play, the position itself is taken for the position after the play.
         pairs = zip(before, plays, strict=True)
         after = [parse_play(position, play)[0] if play else position for position, play in pairs]
         return mean_latents(network.latents(before), network.latents(after))
@@ -113,7 +113,7 @@ def case_text(case: Case) -> str:
 
 
 def flaw_of(case: Case) -> str | None:
-    """Return the reason why Revise refuses a case; ``None`` if the case's analysis is right."""
+    """Return the reason to refuse a case in the step Revise; ``None`` if there is none."""
     try:
         decision = decision_in(case)
     except (KeyError, InputError) as error:

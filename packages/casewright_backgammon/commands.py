@@ -33,7 +33,7 @@ def bench_backgammon(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="A second sentence-transformers model, which compares answers with analyses.",
+            help="A second sentence-transformers model that compares answers and analyses.",
             metavar="NAME",
         ),
     ] = None,
@@ -50,8 +50,8 @@ def bench_backgammon(
 ) -> None:
     """Measure board recognition, answers with cases, and retrieval by encodings or latents.
 
-    Trains eight networks, on other games than those of the queries. Takes about fifteen minutes on
-    one core.
+    About fifteen minutes on one core. Trains eight networks, on other games than those of the
+    queries.
     """
     from casewright_backgammon.bench import measure_backgammon
 
@@ -69,8 +69,7 @@ def finetune_backgammon(
 ) -> None:
     """Train the board reader, and the network whose latent vectors compare decisions.
 
-    Prints the figures of the trained and of the shipped networks. Takes about thirty-five minutes
-    on one core.
+    About thirty-five minutes on one core. Prints the figures of the new and the shipped networks.
     """
     from casewright_backgammon.latent import NETWORK_FILE
     from casewright_backgammon.training import train_backgammon

@@ -14,8 +14,7 @@ from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import HOME, POINTS, Position, position_of_id
 
 T = TypeVar("T")
-#: Probabilities: win, win a gammon or more, win a backgammon, lose a gammon or more, lose a
-#: backgammon.
+#: Probabilities: win, win a gammon or more, win a backgammon, lose a gammon or more, a backgammon.
 Chances = tuple[float, float, float, float, float]
 
 
@@ -48,7 +47,7 @@ class AnalysedPlay:
 class Decision:
     """An analysed decision in a game."""
 
-    game: str  # the name of the game
+    game: str  # the name of the game; "asked" for a question without a game
     position: Position  # the position from the side of the player on roll
     dice: Dice  # the roll
     #: Some of the legal plays, the best first; they include the play that was made, if any.
@@ -79,7 +78,7 @@ class Decision:
         return parse_play(self.position, self.candidates[rank].play)[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values for ``decision_of``, without the fields that may be unknown."""
+        """Return JSON values for ``decision_of``, without the analysis before the roll."""
         return {
             "game": self.game,
             "position_id": self.position.id,

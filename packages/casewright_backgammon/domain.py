@@ -38,7 +38,7 @@ CASE_MODULES = (
     "latent.py",
     "play_features.py",
 )
-#: Questions that this domain answers; their plan is one call of its tool.
+#: Example questions; the domain's tool answers each in one call.
 QUERIES = (
     "What is the best play with 3-1 in the position 4HPwATDgc/ABMA?",
     "How should I play 5-2 in 4PPgASjgc/ABMA?",
@@ -49,7 +49,7 @@ OPTIONS = (
     *IMAGE_OPTIONS,
     Option("roll", "With a board's image: the dice, such as 3-1.", "DICE"),
     Option("move", 'The play to analyse, such as "16/13 2/1"; by default the best play.', "PLAY"),
-    Option("checkers", "Colour of the player on roll, at the bottom: light (default) or dark.", "COLOUR"),
+    Option("checkers", "Colour of the player on roll (below): light (default) or dark.", "COLOUR"),
     Option("home", "Side where the player on roll bears off: right (default) or left.", "SIDE"),
     Option(
         "off",
@@ -153,7 +153,7 @@ def _off_counts(text: str | None) -> tuple[int, int] | None:
 
 DOMAIN = one_tool_domain(
     "backgammon",
-    "A picture shows a board, for which the best play of a roll is to be found.",
+    "A player asks how to play a roll on a board that a picture or a position id shows.",
     QUERIES,
     tool="analyse_position",
     tool_description="Analyses a backgammon decision by similar cases, and checks the advice.",

@@ -111,7 +111,7 @@ class GnuBackgammon:
             max_plays: Maximum number of plays of a decision.
 
         Returns:
-            At least one play for each decision. If no checker can move, the play is ``cannot move``.
+            At least one play for each decision; if no checker can move, the play ``cannot move``.
         """
         _check_plies(plies)
         legal = [legal_plays(require_possible(position), dice) for position, dice in decisions]
@@ -258,7 +258,7 @@ class GnuBackgammon:
         return text
 
     def _exit_code(self, home: Path, output: IO[bytes], limit: float) -> int:
-        """Return the program's exit code; after ``limit`` seconds, kill it and raise ``ToolError``."""
+        """Return a run's exit code; end the run with ``ToolError`` after ``limit`` seconds."""
         try:
             child = subprocess.Popen(
                 [str(self.path), "-t", "-q", "-c", str(home / "commands")],

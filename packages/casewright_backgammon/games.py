@@ -59,7 +59,7 @@ def split_games(
 
 
 def _positions(decisions: Sequence[Decision]) -> set[Position]:
-    """Return all positions in decisions: the decisions' own and those after the candidates."""
+    """Return all positions that decisions contain: their own, and those after their candidates."""
     return {decision.position for decision in decisions} | {
         decision.after(rank).flipped
         for decision in decisions

@@ -37,7 +37,7 @@ class PlayJudge(ABC):
     ) -> Decision:
         """Return a decision with its best plays, ``more_plays``, and the play that was made.
 
-        The position is from the side of the player on roll. Raise ``ToolError`` if the engine fails.
+        The position is from the side of the player on roll. Raise ``ToolError`` if an engine fails.
         """
         required = {play.text for play in (*more_plays, played) if play}
         candidates = self._candidates(position, dice, required)
@@ -46,7 +46,7 @@ class PlayJudge(ABC):
         listed += [candidate for candidate in others if candidate.play in required]
         plays = [candidate.play for candidate in listed]
         rank = None if played is None else plays.index(played.text)
-        return Decision("asked", position, dice, tuple(listed), rank)  # no game has a name here
+        return Decision("asked", position, dice, tuple(listed), rank)
 
     @abstractmethod
     def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
@@ -97,8 +97,8 @@ def default_judge(network: PositionNetwork) -> PlayJudge:
     return NetworkJudge(network) if path is None else EngineJudge(GnuBackgammon(path))
 
 
-def _chances_after(play: Play, opponent: Sequence[float]) -> Chances:
+def _chances_after(play: Play, opponent_chances: Sequence[float]) -> Chances:
     """Return the chances of the player who makes a play, from the chances of the opponent."""
     if not any(play.after.own):
         return chances_after_win(play.after)
-    return chances_of(round(chance, 3) for chance in flipped_chances(chances_of(opponent)))
+    return chances_of(round(chance, 3) for chance in flipped_chances(chances_of(opponent_chances)))

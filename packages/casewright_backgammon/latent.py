@@ -1,7 +1,7 @@
 """The position network: from a position to its latent (a vector of 64 numbers) and its equity.
 
 The network is the function L of MCBR-RAG (Marom 2024, section 5.2). It was trained on two tasks: to
-predict a position's chances, called its value, and its encoding (TD-Gammon's) from the latent.
+predict, from the latent, the position's chances (called its value) and TD-Gammon's encoding of it.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class PositionNetwork:
     hidden: Layer  # the layer from the encoding to the hidden units
     latent: Layer  # the layer from the hidden units (after ReLU) to the latent
     value: Layer  # the layer from the latent (after ReLU) to logits of the chances
-    name: str  # a name with the training's seed and its weight of the value's loss
+    name: str  # a name that contains the weight of the value's loss, and the seed
 
     def latents(self, positions: Sequence[Position]) -> Floats:
         """Return the latents of n positions, array (n, 64), not scaled to length 1."""
         return forward(encode(positions), (self.hidden, self.latent))
 
     def chances(self, positions: Sequence[Position]) -> Floats:
-        """Return the chances of the player on roll before the roll, array (n, 5)."""
+        """Return the chances of each position's player on roll before the roll, array (n, 5)."""
         logits = forward(encode(positions), (self.hidden, self.latent, self.value))
         return np.asarray(1 / (1 + np.exp(-logits)), dtype=np.float32)
 
@@ -75,7 +75,7 @@ class PositionNetwork:
 
 
 def equity(chances: Floats) -> Floats:
-    """Return the equities (n) of chances (n, 5): wins minus losses; a gammon counts 2."""
+    """Return the equities (n) of chances (n, 5); a gammon counts 2, a backgammon 3."""
     win, win_g, win_bg, lose_g, lose_bg = chances.T
     return np.asarray(2 * win - 1 + win_g + win_bg - lose_g - lose_bg, dtype=np.float32)
 

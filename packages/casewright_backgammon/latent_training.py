@@ -23,7 +23,7 @@ from casewright_backgammon.position import Position, position_of_id
 from casewright_mcbr.training import arrays_of, seeded, step
 
 #: The paper's weights of the two losses, the value's and the decoder's (MCBR-RAG, section 5.2).
-#: ``train_network`` takes weights with the sum 1.
+#: For ``train_network``, they are scaled to the sum 1.
 WEIGHTS = ((0, 1), (1, 0), (1, 1), (1, 0.1), (1, 0.01), (1, 0.001), (1, 0.0001))
 #: Number of hidden units, of epochs, and of examples in a batch; chosen on training games.
 WIDTH, EPOCHS, BATCH_SIZE = 512, 20, 512
@@ -49,7 +49,7 @@ class Examples:
 def examples_of(
     decisions: Sequence[Decision], pool: Sequence[tuple[Position, Chances]] = ()
 ) -> Examples:
-    """Return examples of the decisions' positions, the positions after candidates, and the pool's.
+    """Return examples of positions: in a pool, in decisions, and after the decisions' candidates.
 
     A decision's own position is left out if its chances before the roll are unknown.
     """
@@ -72,7 +72,7 @@ def examples_of(
 
 
 def read_pool(file: Path) -> list[tuple[Position, Chances]]:
-    """Return the positions of a JSON Lines file with their chances; see ``read_lines`` for errors."""
+    """Return a JSON Lines file's positions and their chances; see ``read_lines`` for errors."""
     return read_lines(file, _parse_pool_row)
 
 

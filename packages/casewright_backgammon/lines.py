@@ -11,7 +11,7 @@ from casewright_backgammon.position import position_text
 
 
 def lines_of(answer: BoardAnswer) -> list[str]:
-    """Return an answer's lines: reading, roll, cases, advice, check, and the retained case."""
+    """Return an answer's lines: reading, roll, cases, advice, check, and if it became a case."""
     lines = [f"Read: {line}" for line in position_text(answer.position).splitlines()]
     lines.append(f"Roll: {roll_text(answer.dice)}.")
     if answer.played is not None:

@@ -26,14 +26,14 @@ class Play:
     def text(self) -> str:
         """The play in the players' notation: ``24/18 13/11``, ``bar/20*``, ``6/off(2)``.
 
-        The steps of a checker are joined; a point between two steps is named only after a hit.
+        The steps of a checker are joined; a point between two is named only for a hit there.
         """
         if not self.steps:
             return "cannot move"
         chains: list[list[Step]] = []
         for step in self.steps:
             for chain in chains:
-                # Checkers on a point are interchangeable, so the steps are joined.
+                # Steps that meet on a point are joined, since its checkers are interchangeable.
                 if chain[-1][1] == step[0]:
                     chain.append(step)
                     break
@@ -49,21 +49,22 @@ class Play:
 def legal_plays(position: Position, dice: Dice) -> list[Play]:
     """Return the legal plays of a roll, one for each resulting position.
 
-    A legal play uses as many dice as possible, and the larger die if only one can be played.
+    A legal play uses as many dice as possible. If it uses only one die, this is the larger one if
+    possible.
 
     Returns:
         At least one play; if no checker can move, a play without steps.
     """
     large, small = sorted(require_dice(dice), reverse=True)
     orders = [(large,) * 4] if large == small else [(large, small), (small, large)]
-    sequences = [_play_dice(position, order) for order in orders]
-    max_count = max(count for count, _ in sequences)
+    outcomes = [_play_dice(position, order) for order in orders]
+    max_count = max(count for count, _ in outcomes)
     steps_by_after: dict[Position, tuple[Step, ...]] = {}
-    for count, positions in sequences:
+    for count, order_steps in outcomes:
         if count == max_count:
-            for after, steps in positions.items():
+            for after, steps in order_steps.items():
                 steps_by_after.setdefault(after, steps)
-            # If only one die can be played, it must be the larger die, which comes first.
+            # With one die, plays of the smaller die count only if the larger cannot be played.
             if max_count == 1:
                 break
     return [Play(steps, after) for after, steps in steps_by_after.items()]
@@ -105,7 +106,7 @@ def _point_name(point: int) -> str:
 def _play_dice(
     position: Position, dice: tuple[int, ...]
 ) -> tuple[int, dict[Position, tuple[Step, ...]]]:
-    """Return how many dice can be played in this order, and the steps by the final position."""
+    """Return how many dice can be played in this order, and the steps to each final position."""
     steps_by_after: dict[Position, tuple[Step, ...]] = {position: ()}
     for count, die in enumerate(dice):
         longer_steps: dict[Position, tuple[Step, ...]] = {}
@@ -137,7 +138,7 @@ def _legal_steps(own: Side, other: Side, die: int) -> Iterator[tuple[int, int]]:
 
 
 def _chain_key(chain: list[Step]) -> tuple[int, int, str]:
-    """Return start, end and text of the joined steps of a checker."""
+    """Return the start, end and text of a checker's joined steps, to sort and count these."""
     text = _point_name(chain[0][0])
     for number, (_, end, is_hit) in enumerate(chain, 1):
         if is_hit or number == len(chain):

@@ -17,7 +17,7 @@ from casewright_mcbr.fonts import font_of
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
-#: Draws a random picture of one kind.
+#: A kind of picture: a function that draws a random picture of this kind.
 Kind = Callable[[np.random.Generator], "Image.Image"]
 Rgb = tuple[int, int, int]
 
@@ -35,7 +35,7 @@ def _noise(rng: np.random.Generator) -> Image.Image:
     """Draw noise at several scales, like a blurred photograph or cloth."""
     from PIL import Image
 
-    width, height = _size(rng)
+    width, height = _random_size(rng)
     levels = np.zeros((height, width, 3))
     for scale in rng.choice([1, 2, 4, 8, 16, 32, 64], size=int(rng.integers(1, 5)), replace=False):
         levels += _cloud(rng, width, height, int(scale))
@@ -55,14 +55,14 @@ def _scene(rng: np.random.Generator) -> Image.Image:
         box = (x, y, x + width, y + height)
         match int(rng.integers(4)):
             case 0:
-                pen.ellipse(box, fill=_colour(rng), outline=_colour(rng), width=2)
+                pen.ellipse(box, fill=_random_colour(rng), outline=_random_colour(rng), width=2)
             case 1:
-                pen.rectangle(box, fill=_colour(rng), outline=_colour(rng), width=2)
+                pen.rectangle(box, fill=_random_colour(rng), outline=_random_colour(rng), width=2)
             case 2:
                 corners = [(x, y), (x + width, y), (x + width / 2, y + height)]
-                pen.polygon(corners, fill=_colour(rng))
+                pen.polygon(corners, fill=_random_colour(rng))
             case _:
-                pen.line(box, fill=_colour(rng), width=int(rng.integers(1, 12)))
+                pen.line(box, fill=_random_colour(rng), width=int(rng.integers(1, 12)))
     return image
 
 
@@ -91,7 +91,7 @@ def _table(rng: np.random.Generator) -> Image.Image:
     for row in range(rows):
         for column in range(columns):
             x, y = column * width, row * height
-            fill = _colour(rng) if rng.random() < 0.1 else None
+            fill = _random_colour(rng) if rng.random() < 0.1 else None
             pen.rectangle((x, y, x + width, y + height), fill=fill, outline=outline)
             if rng.random() < 0.7:
                 font = font_of(None, max(7, int(0.45 * min(width, height))))
@@ -106,17 +106,18 @@ def _squares(rng: np.random.Generator) -> Image.Image:
     cells = int(rng.choice([3, 6, 7, 8, 8, 8, 10, 12, 19]))
     side = min(image.size) * rng.uniform(0.7, 1) / cells
     left, top = (image.width - cells * side) / 2, (image.height - cells * side) / 2
-    colours, pieces = (_colour(rng), _colour(rng)), (_colour(rng), _colour(rng))
+    square_colours = _random_colour(rng), _random_colour(rng)
+    piece_colours = _random_colour(rng), _random_colour(rng)
     is_chequered, piece_share = rng.random() < 0.6, rng.uniform(0, 0.7)
     for row in range(cells):
         for column in range(cells):
             x, y = left + column * side, top + row * side
-            fill = colours[(row + column) % 2 if is_chequered else 0]
+            fill = square_colours[(row + column) % 2 if is_chequered else 0]
             pen.rectangle((x, y, x + side, y + side), fill=fill, outline=ink)
             if rng.random() < piece_share:
                 pad = 0.1 * side
                 box = (x + pad, y + pad, x + side - pad, y + side - pad)
-                pen.ellipse(box, fill=pieces[int(rng.integers(2))], outline=ink)
+                pen.ellipse(box, fill=piece_colours[int(rng.integers(2))], outline=ink)
     return image
 
 
@@ -128,7 +129,7 @@ def _chart(rng: np.random.Generator) -> Image.Image:
     step = 0.85 * image.width / count
     heights = rng.uniform(0.05, 0.8, count) * image.height
     points = [(left + bar * step, bottom - height) for bar, height in enumerate(heights)]
-    colour = _colour(rng)
+    colour = _random_colour(rng)
     if rng.random() < 0.6:
         for x, y in points:
             pen.rectangle((x, y, x + 0.7 * step, bottom), fill=colour)
@@ -141,15 +142,15 @@ def _chart(rng: np.random.Generator) -> Image.Image:
 
 
 def _rows(rng: np.random.Generator) -> Image.Image:
-    """Draw rows of triangles, discs or bars, like parts of a board."""
+    """Draw rows of triangles, discs or bars, like parts of a backgammon board."""
     image, pen, _ = _sheet(rng)
-    count = int(rng.choice([2, 3, 4, 5, 8, 9, 16, 20, 30]))
-    width = image.width / count
-    colours = (_colour(rng), _colour(rng))
+    columns = int(rng.choice([2, 3, 4, 5, 8, 9, 16, 20, 30]))
+    width = image.width / columns
+    colours = (_random_colour(rng), _random_colour(rng))
     shape = int(rng.integers(3))
     for row in range(int(rng.integers(1, 6))):
         y = row * image.height / 4
-        for column in range(count):
+        for column in range(columns):
             x, fill = column * width, colours[column % 2]
             if shape == 0:
                 tip = (x + width / 2, y + image.height / 4.5)
@@ -164,22 +165,22 @@ def _rows(rng: np.random.Generator) -> Image.Image:
 def _gradient(rng: np.random.Generator) -> Image.Image:
     from PIL import Image
 
-    width, height = _size(rng)
+    width, height = _random_size(rng)
     across, down = np.meshgrid(np.linspace(-1, 1, width), np.linspace(-1, 1, height))
     angle = rng.uniform(0, 2 * np.pi)
-    share = (1 + across * np.cos(angle) / 1.5 + down * np.sin(angle) / 1.5) / 2
-    start, end = np.array(_colour(rng)), np.array(_colour(rng))
-    return Image.fromarray((start + (end - start) * share.clip(0, 1)[..., None]).astype(np.uint8))
+    ratio = (1 + across * np.cos(angle) / 1.5 + down * np.sin(angle) / 1.5) / 2
+    start, end = np.array(_random_colour(rng)), np.array(_random_colour(rng))
+    return Image.fromarray((start + (end - start) * ratio.clip(0, 1)[..., None]).astype(np.uint8))
 
 
 def _rings(rng: np.random.Generator) -> Image.Image:
-    """Draw concentric circles: a target, a dartboard, a clock."""
+    """Draw concentric circles with twelve spokes, like a target, a dartboard or a clock."""
     image, pen, ink = _sheet(rng)
     x, y = rng.uniform(0.35, 0.65, 2) * image.size
     radius = 0.48 * min(image.size)
-    for share in np.linspace(1, 0.1, int(rng.integers(2, 9))):
-        r = radius * share
-        pen.ellipse((x - r, y - r, x + r, y + r), fill=_colour(rng), outline=ink)
+    for ratio in np.linspace(1, 0.1, int(rng.integers(2, 9))):
+        r = radius * ratio
+        pen.ellipse((x - r, y - r, x + r, y + r), fill=_random_colour(rng), outline=ink)
     for hour in range(12):
         angle = hour * np.pi / 6
         end = (x + radius * np.cos(angle), y + radius * np.sin(angle))
@@ -188,10 +189,10 @@ def _rings(rng: np.random.Generator) -> Image.Image:
 
 
 def _hexagons(rng: np.random.Generator) -> Image.Image:
-    """Draw the hexagons of another game, some with discs."""
+    """Draw a board of hexagons, some with discs."""
     image, pen, ink = _sheet(rng)
     side = image.width / float(rng.uniform(8, 20))
-    colours = [_colour(rng) for _ in range(3)]
+    colours = [_random_colour(rng) for _ in range(3)]
     for row in range(int(image.height / (1.5 * side)) + 1):
         for column in range(int(image.width / (1.73 * side)) + 1):
             x, y = (column + row % 2 / 2) * 1.73 * side, row * 1.5 * side
@@ -200,7 +201,7 @@ def _hexagons(rng: np.random.Generator) -> Image.Image:
             pen.polygon(corners, fill=colours[(row + column) % 3], outline=ink)
             if rng.random() < 0.3:
                 r = 0.6 * side
-                pen.ellipse((x - r, y - r, x + r, y + r), fill=_colour(rng), outline=ink)
+                pen.ellipse((x - r, y - r, x + r, y + r), fill=_random_colour(rng), outline=ink)
     return image
 
 
@@ -228,21 +229,22 @@ TRAINING_KINDS: dict[str, Kind] = {
 UNSEEN_KINDS: dict[str, Kind] = {"rings": _rings, "hexagons": _hexagons, "stripes": _stripes}
 
 
-def _size(rng: np.random.Generator) -> tuple[int, int]:
+def _random_size(rng: np.random.Generator) -> tuple[int, int]:
     width = int(rng.integers(200, 641))
     return width, max(120, int(width * rng.uniform(0.5, 1.3)))
 
 
 def _sheet(rng: np.random.Generator) -> tuple[Image.Image, ImageDraw.ImageDraw, Rgb]:
+    """Return a blank picture, a pen that draws on it, and a colour that contrasts with it."""
     from PIL import Image, ImageDraw
 
-    paper = (255, 255, 255) if rng.random() < 0.4 else _colour(rng)
+    paper = (255, 255, 255) if rng.random() < 0.4 else _random_colour(rng)
     ink: Rgb = (0, 0, 0) if sum(paper) > 380 else (255, 255, 255)
-    image = Image.new("RGB", _size(rng), paper)
+    image = Image.new("RGB", _random_size(rng), paper)
     return image, ImageDraw.Draw(image), ink
 
 
-def _colour(rng: np.random.Generator) -> Rgb:
+def _random_colour(rng: np.random.Generator) -> Rgb:
     red, green, blue = rng.integers(0, 256, 3).tolist()
     return red, green, blue
 

@@ -13,7 +13,7 @@ from casewright_mcbr.page import figure, item, page
 
 
 def page_of(answer: BoardAnswer, image: bytes) -> str:
-    """Return an answer as one HTML document; ``image`` is the file of the board's picture."""
+    """Return an answer as one HTML document; ``image`` is the content of the picture's file."""
     title = f"Roll {roll_text(answer.dice)}"
     if answer.played is not None:
         title += f", play {answer.played.text}"

@@ -24,13 +24,13 @@ Phase = Literal["opening", "middle", "holding", "back game", "contact bear-off",
 
 #: The number of the bar as the start of a checker's step; points have the numbers 1 to 24.
 _BAR_NUMBER = POINTS + 1
-#: The bar point, and the other player's five point: the golden anchor.
+#: The bar point, and the golden anchor, which is the other player's five point.
 BAR_POINT, GOLDEN_ANCHOR = 7, 20
-#: The lowest point of the other player's home board; back checkers are on it, behind it, or on
-#: the bar.
+#: The lowest point of the other player's home board. Checkers on this point, on higher points and
+#: on the bar are back checkers.
 BACK = POINTS - HOME + 1
-#: The other player's bar point. A checker runs if it moves from it, or from behind it, to the point
-#: ``_RUN_TO`` or further.
+#: The other player's bar point. A checker runs if it moves from this point or a higher point to
+#: the point ``_RUN_TO`` or a lower point.
 OTHER_BAR_POINT, _RUN_TO = BACK - 1, 15
 #: Points whose new blots count as slots.
 _SLOTS = range(4, BAR_POINT + 1)
@@ -46,8 +46,8 @@ _MIN_DEFICIT = 20
 class PlayFeatures:
     """The effects of a play, from the side of the player who makes it.
 
-    Points are this player's, 1 to 24. A made point has two checkers or more; a blot is a single
-    checker.
+    This player's home board has the points 1 to 6. A made point has two checkers or more; a blot is
+    a single checker.
     """
 
     hits: int  # number of checkers that the play hits
@@ -63,7 +63,7 @@ class PlayFeatures:
     unstacked: tuple[int, ...]  # points with five checkers or more that have fewer after the play
     back_before: int  # number of back checkers before the play
     back: int  # number of back checkers after the play
-    runs: int  # number of checkers that move from point 18 or behind it to point 15 or further
+    runs: int  # number of checkers that move from point 18 or higher to point 15 or lower
     prime_before: int  # length of the longest prime (made points in a row) before the play
     prime: int  # length of the longest prime after the play
     contact_before: bool  # True if there is contact between the sides before the play
@@ -91,29 +91,29 @@ class PlayFeatures:
 
 
 def play_features(before: Position, after: Position) -> PlayFeatures:
-    """Return the effects of a play; both positions are from the side of the play's player."""
-    own, new = before.own, after.own
-    # Each point with its counts before and after; the bar is not a point.
-    counts = list(zip(range(1, POINTS + 1), own, new, strict=False))
+    """Return the effects of a play; both positions are from the side of the player who makes it."""
+    old, new = before.own, after.own
+    # Each point with its counts before and after. The bar, which is last in a side, is left out.
+    counts = list(zip(range(1, POINTS + 1), old, new, strict=False))
     other_counts = zip(range(POINTS, 0, -1), before.other, after.other, strict=False)
     hit_points = tuple(point for point, was, now in other_counts if now < was)
     new_blots = [point for point, was, now in counts if now == 1 and was == 0]
     return PlayFeatures(
         hits=after.other[BAR] - before.other[BAR],
         hit_points=hit_points,
-        entered=max(0, own[BAR] - new[BAR]),
-        borne_off=sum(own) - sum(new),
-        pips=pips(own) - pips(new),
+        entered=max(0, old[BAR] - new[BAR]),
+        borne_off=sum(old) - sum(new),
+        pips=pips(old) - pips(new),
         points_made=tuple(point for point, was, now in counts if was < 2 <= now),
         points_broken=tuple(point for point, was, now in counts if now < 2 <= was),
         blots=tuple(point for point, _, now in counts if now == 1),
         loose_hits=tuple(point for point in new_blots if point in hit_points),
         slots=tuple(point for point in new_blots if point in _SLOTS and point not in hit_points),
         unstacked=tuple(point for point, was, now in counts if was >= _MIN_HEAVY and now < was),
-        back_before=sum(own[BACK - 1 :]),
+        back_before=sum(old[BACK - 1 :]),
         back=sum(new[BACK - 1 :]),
-        runs=_runs(own, new),
-        prime_before=longest_prime(own),
+        runs=_runs(old, new),
+        prime_before=longest_prime(old),
         prime=longest_prime(new),
         contact_before=before.in_contact,
         contact=after.in_contact,
@@ -135,8 +135,8 @@ def phase(position: Position) -> Phase:
     - ``opening``: at most 8 of the 30 checkers have left their initial points.
     - ``back game``: a side holds two points or more in the other side's home board, and is 20 pips
       or more behind.
-    - ``holding``: one side has no checker on its 18 point or behind it, and the other side holds
-      its own 18 point or a point behind it.
+    - ``holding``: one side has no checker on its 18 point or a higher point, and the other side
+      holds its own 18 point or a higher point.
     - ``middle``: anything else.
     """
     sides = (position.own, position.other)
@@ -168,14 +168,15 @@ def hitting_rolls(position: Position, beyond: int = 0) -> int:
     blots = {point for point in range(beyond + 1, POINTS + 1) if other[POINTS - point] == 1}
     if not blots:
         return 0
-    # True for points to which a checker may move.
+    # ``free[point]`` is True if a checker may move to the point.
     free = [False, *(count < 2 for count in reversed(other[:POINTS]))]
     pair_count = sum(
         _hits_in_order(large, small, own, blots, free)
         or _hits_in_order(small, large, own, blots, free)
         for large, small in combinations(range(6, 0, -1), 2)
     )
-    return 2 * pair_count + sum(_hits_double(die, own, blots, free) for die in range(1, 7))
+    double_count = sum(_hits_double(die, own, blots, free) for die in range(1, 7))
+    return 2 * pair_count + double_count  # two different dice can fall in two ways
 
 
 def _points(own: Side) -> list[int]:
@@ -189,6 +190,7 @@ def _hits_in_order(first: int, second: int, own: Side, blots: set[int], free: li
         end = start - first
         if end < 1 or not free[end]:
             continue
+        # With two checkers on the bar, the second die must enter the other checker.
         if end in blots or (own[BAR] < 2 and end - second in blots):
             return True
     # After the only checker on the bar has entered, any checker may play the second die.
@@ -216,9 +218,9 @@ def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool
     return False
 
 
-def _runs(own: Side, new: Side) -> int:
-    """Return the number of checkers that run; it is assumed that none overtakes another."""
-    pairs = zip(_checker_points(own), _checker_points(new), strict=True)
+def _runs(old: Side, new: Side) -> int:
+    """Return the number of checkers that run, on the assumption that none overtakes another."""
+    pairs = zip(_checker_points(old), _checker_points(new), strict=True)
     return sum(was >= OTHER_BAR_POINT and now <= _RUN_TO for was, now in pairs)
 
 

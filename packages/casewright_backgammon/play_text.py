@@ -14,7 +14,7 @@ _ROLL = re.compile(r"\s*([1-6])\s*[-:, x]?\s*([1-6])\s*")
 
 
 def dice_of(text: str) -> Dice:
-    """Return the dice of a text such as ``3-1`` or ``31``; raise ``InputError`` for others."""
+    """Return the dice of a text such as ``3-1`` or ``31``; raise ``InputError`` for any other."""
     match = _ROLL.fullmatch(text)
     if match is None:
         raise InputError(f"{text!r:.40} is not a roll. Give two numbers from 1 to 6, such as 3-1.")
@@ -35,7 +35,7 @@ def legal_play(position: Position, dice: Dice, text: str) -> Play:
 
 
 def parse_play(position: Position, text: str) -> tuple[Position, list[Step]]:
-    """Return the position after a play with any roll, and the play's steps.
+    """Return the position after a play, and the play's steps; the roll does not matter.
 
     Raise ``InputError`` if the text cannot be parsed, or a step is impossible; see ``apply_step``.
     """
@@ -52,7 +52,7 @@ def parse_play(position: Position, text: str) -> tuple[Position, list[Step]]:
         points = [_point(start), *(_point(end.rstrip("*")) for end in ends.split("/")[1:])]
         for step_start, end in pairwise(points):
             if not end < step_start <= BAR + 1:
-                raise InputError(f"{word!r} does not go from a point or the bar towards 1 and off")
+                raise InputError(f"{word!r} does not move a checker to a lower point or off")
         for _ in range(int(times or 1)):
             for step_start, end in pairwise(points):
                 position, is_hit = apply_step(position, step_start, end)
@@ -72,7 +72,7 @@ def _point(text: str) -> int:
 def _broken_rule(
     position: Position, dice: Dice, after: Position, steps: list[Step], plays: list[Play]
 ) -> str:
-    """Return the rule that an illegal play breaks; ``plays`` are the legal plays."""
+    """Return the rule that an illegal play breaks; the legal ``plays`` have equally many steps."""
     moved_pips = sum(start - end for start, end, _ in steps)
     rolled_pips = sum(dice) * (2 if dice[0] == dice[1] else 1)
     if not steps and any(play.steps for play in plays):

@@ -20,13 +20,13 @@ HOME = 6
 #: Number of characters in a position id.
 _ID_LENGTH = 14
 
-#: The checkers of a player: on this player's points 1 to 24, then on the bar.
+#: Numbers of a player's checkers: on this player's points 1 to 24, then on the bar.
 Side = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The checkers of both players, each on the points as that player numbers them."""
+    """The checkers of both players; each player's home board has that player's points 1 to 6."""
 
     own: Side  # checkers of the player on roll
     other: Side  # checkers of the other player
@@ -38,7 +38,7 @@ class Position:
 
     @property
     def pips(self) -> tuple[int, int]:
-        """The pip counts of the player on roll and the other player; the bar counts 25 pips."""
+        """Pip counts of the player on roll and the other; a checker on the bar counts 25."""
         return pips(self.own), pips(self.other)
 
     @property
@@ -66,7 +66,7 @@ def pips(side: Side) -> int:
 
 
 def furthest_point(side: Side) -> int:
-    """Return the point of a side's last checker on the way home: 25 for the bar, 0 if none."""
+    """Return a side's highest point that has a checker: 25 for the bar, 0 for no checker."""
     return max((point for point, count in enumerate(side, 1) if count), default=0)
 
 
@@ -82,7 +82,7 @@ def position_of_id(text: str) -> Position:
             "4HPwATDgc/ABMA."
         )
     number = int.from_bytes(raw, "little")
-    # Each count is a run of ones, and a zero ends it.
+    # A run of ones is a count, and a zero ends each run. The other player's counts come first.
     *runs, _ = f"{number:080b}"[::-1].split("0")
     counts = tuple(map(len, runs[: 2 * PLACES]))
     if len(counts) < 2 * PLACES:

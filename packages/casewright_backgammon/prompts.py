@@ -41,7 +41,7 @@ def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[
 def chat_attempts(
     chat: Chat, query: str, position: Position, dice: Dice
 ) -> Iterator[tuple[str, str]]:
-    """Yield a chat model's answers without end, each with the flaw of its play (empty if legal).
+    """Yield, without end, a chat model's answer and the flaw of its play (empty if legal).
 
     First the model gets ``query``, which ``prompt`` returned; after each answer, it gets the flaw
     of that answer.
@@ -53,6 +53,7 @@ def chat_attempts(
 
 
 def _flaw(answer: str, position: Position, dice: Dice) -> str:
+    """Return why an answer names no legal play; empty if it names one."""
     play = best_play_of(answer)
     if play is None:
         return 'There is no line "Best play: …" with a play.'

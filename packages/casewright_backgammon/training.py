@@ -15,7 +15,7 @@ from casewright_backgammon.latent_training import EPOCHS, examples_of, train_net
 from casewright_mcbr.training import write_figures
 
 #: Weight of the value's loss in the training of the shipped position network. It was chosen from
-#: seven weights, on training games only, with ``casewright bench backgammon --choosing``.
+#: seven pairs of weights, on training games only, with ``casewright bench backgammon --choosing``.
 VALUE_WEIGHT = 1.0
 
 
@@ -28,7 +28,7 @@ def train_backgammon(
     board reader is trained on drawn boards of random positions.
 
     Args:
-        data: The analysed games; see ``games.read_split``.
+        data: The folder of the analysed games; see ``games.read_split``.
         epochs: Number of epochs of the position network's training.
 
     Returns:
@@ -55,14 +55,13 @@ def train_backgammon(
 def latent_figures(network: PositionNetwork, split: Split) -> dict[str, float]:
     """Return the errors of a network on a split's queries, in points.
 
-    ``latent_equity_error`` is the mean difference from the engine's equity without a cube,
-    ``latent_choice_lost`` the mean equity loss of the network's choice among the engine's
-    candidates.
+    ``latent_equity_error`` is the mean difference from the engine's equity without a cube.
+    ``latent_choice_lost`` is the mean of ``choice_loss``.
     """
-    valued = [query for query in split.queries if query.chances_before_roll is not None]
-    chances = np.array([query.chances_before_roll for query in valued], dtype=np.float32)
+    with_chances = [query for query in split.queries if query.chances_before_roll is not None]
+    chances = np.array([query.chances_before_roll for query in with_chances], dtype=np.float32)
     engine_equities = equity(chances)
-    errors = np.abs(network.equities([query.position for query in valued]) - engine_equities)
+    errors = np.abs(network.equities([query.position for query in with_chances]) - engine_equities)
     losses = [choice_loss(network, query) for query in split.queries]
     return {
         "latent_equity_error": float(errors.mean()),

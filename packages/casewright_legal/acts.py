@@ -1,4 +1,4 @@
-"""Recognises and matches the names of Acts and regulations."""
+"""Recognition of the names of Acts and regulations, and a search for them by key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JURISDICTION = re.compile(r"[(\[][^()\[\]]{0,40}[)\]]\s*$")
 
 
 def is_act(name: str) -> bool:
-    """Return ``True`` if an entity is the name of an Act, regulation or other instrument."""
+    """Return ``True`` if a name is that of an Act, a regulation or another instrument."""
     act_words = act_key(name).split()
     if act_words and _YEAR.fullmatch(act_words[-1]):
         act_words = act_words[:-1]
@@ -28,7 +28,7 @@ def is_act(name: str) -> bool:
 
 
 def act_key(name: str) -> str:
-    """Return the name of an Act in lower case, without its jurisdiction and article.
+    """Return the name of an Act in lower case, without a first "the" and without its jurisdiction.
 
     ``the Residential Tenancies Act 2009 (Ard)`` gives ``residential tenancies act 2009``.
     """
@@ -37,7 +37,7 @@ def act_key(name: str) -> str:
 
 
 def act_keys(names: Iterable[str]) -> list[str]:
-    """Return the keys of the names that are Acts, with and without their years."""
+    """Return two keys for each name of an Act: with its year, and without."""
     keys = []
     for name in names:
         if is_act(name):
@@ -49,25 +49,25 @@ def act_keys(names: Iterable[str]) -> list[str]:
 def matching_keys(text: str, keys: Collection[str]) -> list[str]:
     """Return the keys of the Acts that a text may mean.
 
-    It may mean the Act with this name; if there is none, Acts whose full names are in the text; if
-    there are none, Acts with all distinctive words of the text. A year in it must also match.
+    If the text is the name of an Act, the text means only this Act. If not, it means the Acts whose
+    full names are in the text, or else the Acts that have the text's distinctive words and year.
     """
     key = act_key(text)
     if key in keys:
         return [key]
-    named = [other for other in keys if _is_named_in(other, key)]
+    named = [known for known in keys if _is_named_in(known, key)]
     if named:
-        # A key with a year contains the key without it, so only the longest keys are returned.
+        # A key with a year contains the key without a year, so only the longest keys are returned.
         shorter = [one for one in named for other in named if one != other and one in other]
         return sorted(one for one in named if one not in shorter)
     years = set(_YEAR.findall(key))
     distinctive = set(key.split()) - _COMMON_WORDS
     if not distinctive - years:
         return []
-    return sorted(other for other in keys if distinctive <= set(other.split()))
+    return sorted(known for known in keys if distinctive <= set(known.split()))
 
 
 def _is_named_in(key: str, text: str) -> bool:
-    """Return ``True`` if an Act's full name is in a text, and no other year follows."""
+    """Return ``True`` if a text contains an Act's name, and no further year follows the name."""
     start = f" {text} ".find(f" {key} ")
     return start >= 0 and _YEAR.match(text, start + len(key) + 1) is None

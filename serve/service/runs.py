@@ -324,7 +324,7 @@ class Runs:
             raise InputError(str(error)) from None
         return plan
 
-    def _context(
+    def _run_context(
         self,
         scope: Mapping[str, str],
         tenant: str,
