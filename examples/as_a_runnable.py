@@ -15,7 +15,7 @@ from casewright.tools import Toolbox, tool_from_store
 
 encoder = default_encoder()
 schema = CaseSchema("manuals", (text_facet("title", encoder),), tenanted=True)
-# A store with tenants is opened for one tenant; the tool opens it for each request's tenant.
+# A store must be opened for some tenant; the tool opens the store for each request's tenant.
 store = CaseStore(schema, ":memory:", tenant="nobody")
 for tenant, text in (("acme", "Oil the spindle weekly."), ("bolt", "Call the maker.")):
     with store.for_tenant(tenant) as tenant_store:
@@ -29,11 +29,11 @@ case = AnnotatedQuery.read(
 )
 graph = build_graph(Toolbox([search]), CasePlanner(plan_store([case], encoder)))
 acme = as_runnable(graph, run_context=RunContext(tenant="acme"))
-bolt = as_runnable(graph, "text", run_context=RunContext(tenant="bolt"))
+bolt = as_runnable(graph, output="text", run_context=RunContext(tenant="bolt"))
 
 
 async def print_events() -> None:
-    """Print the events of a run while it answers a question."""
+    """Print the names of a run's events while the run answers a question."""
     async for event in bolt.astream_events("How do I care for the spindle?"):
         if event["event"] == "on_custom_event":
             print("event:", event["name"])
@@ -44,6 +44,7 @@ if __name__ == "__main__":
     print("piped:", chain.invoke("mill"))
     for piece in bolt.stream("How do I care for the spindle?"):
         print("piece:", piece.strip())
+    # The empty question has an error as its result.
     for result in acme.batch(["How do I oil the mill?", ""], return_exceptions=True):
         print("batched:", result if isinstance(result, InputError) else result.citations)
     asyncio.run(print_events())

@@ -1,7 +1,7 @@
 """Casewright as a tool of an agent, here LangChain's ``create_agent``.
 
-The agent's model is a script, so that the example runs offline. Any chat model can replace it, such
-as ``init_chat_model("openai:gpt-4o-mini")``. The example needs LangChain; in a clone:
+The agent's model is a script, so that the example runs offline. Any chat model can be used instead,
+such as ``init_chat_model("openai:gpt-4o-mini")``. To install LangChain in a clone, run
 pip install -c constraints.txt -e '.[chat]'
 
     python examples/as_a_tool.py
@@ -45,13 +45,13 @@ class Script(GenericFakeChatModel):
         return self
 
 
-call = {"name": "ask_the_plant", "args": {"question": "how warm is the lathe"}, "id": "1"}
-model = Script(messages=iter([AIMessage("", tool_calls=[call]), "The lathe is at 61 °C."]))
+tool_call = {"name": "ask_the_plant", "args": {"question": "how warm is the lathe"}, "id": "1"}
+model = Script(messages=iter([AIMessage("", tool_calls=[tool_call]), "The lathe is at 61 °C."]))
 agent = create_agent(model, [plant_tool], context_schema=RunContext)
 
 if __name__ == "__main__":
     request = {"messages": [("user", "Is the lathe too warm?")]}
-    # The user's scope and the time limit of a step, for this request only.
+    # The user's scope and the time limit of a step apply to this request only.
     context = RunContext(scope={"hall": "B"}, limits={"step_seconds": 5})
     for message in agent.invoke(request, context=context)["messages"]:
         print(f"{message.type}: {message.text or message.tool_calls[0]['args']}")

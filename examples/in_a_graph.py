@@ -1,4 +1,4 @@
-"""Casewright as a node of a LangGraph graph with its own state keys, checkpointer and context.
+"""Casewright as a node of a LangGraph graph that has its own state keys, checkpointer and context.
 
 The graph is a help desk, which answers a message and signs the reply. A tool asks the customer a
 question: the graph pauses, and later resumes inside the node. Run: python examples/in_a_graph.py
@@ -51,8 +51,8 @@ desk = StateGraph(Desk, context_schema=dict).add_sequence([("look_up", look_up),
 app = desk.add_edge(START, "look_up").compile(checkpointer=InMemorySaver())
 
 if __name__ == "__main__":
-    run = {"config": {"configurable": {"thread_id": "one"}}, "context": {"user": "C1"}}
-    state = app.invoke({"message": "deliver my lathe another day"}, **run)
+    options = {"config": {"configurable": {"thread_id": "one"}}, "context": {"user": "C1"}}
+    state = app.invoke({"message": "deliver my lathe another day"}, **options)
     print("Asked:", state["__interrupt__"][0].value)
-    state = app.invoke(Command(resume="Friday"), **run)
+    state = app.invoke(Command(resume="Friday"), **options)
     print(state["reply"])

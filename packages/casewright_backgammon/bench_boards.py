@@ -16,7 +16,7 @@ from casewright_backgammon.bench_renderer import LOOKS, render
 from casewright_backgammon.board_image import render_board
 from casewright_backgammon.board_layout import Colour, signed_counts
 from casewright_backgammon.board_reader import shipped_reader
-from casewright_backgammon.board_style import draw_style
+from casewright_backgammon.board_style import random_style
 from casewright_backgammon.engine import GnuBackgammon, find_engine
 from casewright_backgammon.position import Position
 from casewright_mcbr.fonts import unseen_fonts
@@ -82,7 +82,7 @@ def _renderers() -> Mapping[str, tuple[Colour, Renderer]]:
         rng = np.random.default_rng(SEED)
         fonts: list[Path | None] = [*unseen_fonts()]
         for position in positions:
-            yield render_board(position, draw_style(rng, fonts))
+            yield render_board(position, random_style(rng, fonts))
 
     renderers: dict[str, tuple[Colour, Renderer]] = {
         "plain": ("light", lambda positions: map(render_board, positions)),

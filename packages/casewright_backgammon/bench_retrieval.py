@@ -27,7 +27,7 @@ from casewright_backgammon.latent_training import EPOCHS, WEIGHTS, examples_of, 
 from casewright_backgammon.play_features import PlayFeatures, phase, play_features
 from casewright_backgammon.position import Position
 from casewright_backgammon.training import choice_loss
-from casewright_mcbr.layers import UNITS, Floats, unit_rows
+from casewright_mcbr.layers import LATENT_SIZE, Floats, unit_rows
 from casewright_mcbr.ranking import FIGURE_NAMES, KS, ranking_figures
 
 #: Names of representations; ``latent_name`` returns the others.
@@ -152,7 +152,7 @@ def representations(
     rng = np.random.default_rng(0)
 
     def random_vectors(positions: Sequence[Position]) -> Floats:
-        return rng.standard_normal((len(positions), UNITS)).astype(np.float32)
+        return rng.standard_normal((len(positions), LATENT_SIZE)).astype(np.float32)
 
     return [*result, Representation(RANDOM, random_vectors)]
 

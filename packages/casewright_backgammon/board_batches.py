@@ -26,7 +26,7 @@ from casewright_backgammon.board_slices import (
     view_of,
     whole_box,
 )
-from casewright_backgammon.board_style import draw_style, luminance
+from casewright_backgammon.board_style import luminance, random_style
 from casewright_backgammon.non_boards import TRAINING_KINDS, draw_non_board
 from casewright_backgammon.position import CHECKERS
 
@@ -73,7 +73,7 @@ def draw_pool(
     )
     positions = random_positions(rng)
     for row in range(board_count):
-        style = draw_style(rng, fonts)
+        style = random_style(rng, fonts)
         position = next(positions)
         image, landmarks = draw_board(position, style)
         box = whole_box(image.size)

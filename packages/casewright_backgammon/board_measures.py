@@ -21,7 +21,7 @@ from casewright_backgammon.board_reader import (
     BoardReader,
     BoardReading,
 )
-from casewright_backgammon.board_style import draw_style
+from casewright_backgammon.board_style import random_style
 from casewright_backgammon.non_boards import TRAINING_KINDS, UNSEEN_KINDS, Kind, draw_non_board
 from casewright_mcbr.fonts import training_fonts
 
@@ -109,7 +109,7 @@ def _read_boards(reader: BoardReader, rng: np.random.Generator, count: int) -> l
     fonts: list[Path | None] = [None, *training_fonts()]
     outcomes = []
     for position in islice(random_positions(rng), count):
-        style = draw_style(rng, fonts)
+        style = random_style(rng, fonts)
         reading = reader.likeliest_readings(render_board(position, style), offs=[position.off])[0]
         counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
         is_right = reading.position == position

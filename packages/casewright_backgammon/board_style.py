@@ -86,7 +86,7 @@ def luminance(colour: Rgb) -> float:
     return 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
 
 
-def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,)) -> BoardStyle:
+def random_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,)) -> BoardStyle:
     """Return a random style with one of the fonts; ``None`` is Pillow's default font."""
     style = _with_random_shapes(rng, _random_colours(rng))
     fit = int(rng.choice([4, 5, 5, 5, 5, 5, 5, 6, 7]))

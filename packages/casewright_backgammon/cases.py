@@ -17,7 +17,7 @@ from casewright_backgammon.latent import PositionNetwork, mean_latents
 from casewright_backgammon.moves import Dice
 from casewright_backgammon.play_text import parse_play
 from casewright_backgammon.position import Position, position_of_id, position_text
-from casewright_mcbr.layers import UNITS
+from casewright_mcbr.layers import LATENT_SIZE
 
 #: Names of the facets.
 POSITION, DECISION = "position", "decision"
@@ -55,7 +55,7 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
         return Facet(
             name=name,
             components=("board", *optional),
-            dimension=UNITS,
+            dimension=LATENT_SIZE,
             embed_case=embed,
             embed_query=embed,
             describe=lambda problem: position_text(position_of(problem, read)),

@@ -17,7 +17,7 @@ from casewright_backgammon.decision import chances_after_win
 from casewright_backgammon.encoding import INPUT_COUNT, encode
 from casewright_backgammon.position import Position
 from casewright_mcbr.layers import (
-    UNITS,
+    LATENT_SIZE,
     Floats,
     Layer,
     forward,
@@ -97,7 +97,7 @@ def load_network(file: Path = NETWORK_FILE) -> PositionNetwork:
         hidden, latent, value = layers
         network = PositionNetwork(hidden, latent, value, str(arrays["name"]))
         shapes = hidden[0].shape[1], latent[0].shape[0], value[0].shape
-        fits = shapes == (INPUT_COUNT, UNITS, (CHANCE_COUNT, UNITS))
+        fits = shapes == (INPUT_COUNT, LATENT_SIZE, (CHANCE_COUNT, LATENT_SIZE))
     except (KeyError, IndexError):
         fits = False
     if not fits:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from casewright_backgammon.encoding import INPUT_COUNT
 from casewright_backgammon.latent import CHANCE_COUNT
-from casewright_mcbr.layers import UNITS
+from casewright_mcbr.layers import LATENT_SIZE
 
 
 class MultiTaskNetwork(nn.Module):
@@ -16,9 +16,9 @@ class MultiTaskNetwork(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.hidden = nn.Linear(INPUT_COUNT, width)
-        self.latent = nn.Linear(width, UNITS)
-        self.value = nn.Linear(UNITS, CHANCE_COUNT)
-        self.decoder = nn.Linear(UNITS, INPUT_COUNT)
+        self.latent = nn.Linear(width, LATENT_SIZE)
+        self.value = nn.Linear(LATENT_SIZE, CHANCE_COUNT)
+        self.decoder = nn.Linear(LATENT_SIZE, INPUT_COUNT)
 
     def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits of chances (n, 5) and reconstructions (n, 198) of encodings (n, 198)."""

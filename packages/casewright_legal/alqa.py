@@ -19,16 +19,17 @@ from casewright_legal.entities import extract_entities
 
 #: The data set's names on Hugging Face, the current name first.
 DATASETS = ("isaacus/open-australian-legal-qa", "umarbutler/open-australian-legal-qa")
+#: Returns the entities of a text.
 Extractor = Callable[[str], Sequence[str]]
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class _StrictModel(BaseModel):
+class _StrictlyTyped(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
 
-class _Source(_StrictModel):
+class _Source(_StrictlyTyped):
     text: _Text
     citation: _Text
     version_id: str = ""
@@ -38,7 +39,7 @@ class _Source(_StrictModel):
     url: str = ""
 
 
-class _Record(_StrictModel):
+class _Record(_StrictlyTyped):
     question: _Text
     answer: _Text
     source: _Source
@@ -47,18 +48,18 @@ class _Record(_StrictModel):
 def read_alqa(
     source: str | Path, extractor: Extractor = extract_entities, *, progress: bool | None = None
 ) -> list[Case]:
-    """Return the cases ⟨question, support, entities, answer⟩ of ALQA, or of a set in its format.
+    """Return the cases ⟨question, support, entities, answer⟩ of ALQA, or of a set in this format.
 
-    The support is the text of the source. A case's metadata are the citation (also as ``key``), the
-    other fields of the source, and ``acts``: the ``act_keys`` of the Acts that the case names.
+    The support is the text of the record's source. The metadata have the source's other fields,
+    the citation again as ``key``, and ``acts``: the ``act_keys`` of the citation and the entities.
 
     Args:
         source: Path of the published ``qa.jsonl``, or the data set's name on Hugging Face.
-        extractor: A function that returns the entities of a support.
+        extractor: Extracts the entities of each support.
 
     Raises:
-        InputError: The source is empty or cannot be read, or has a record of another format.
-        DependencyError: A name was given, and ``datasets`` is not installed.
+        InputError: The source is empty, cannot be read, or has a record in another format.
+        DependencyError: The source is a data set's name, and ``datasets`` is not installed.
     """
     records = list(_records(str(source)))
     if not records:
@@ -72,7 +73,7 @@ def read_alqa(
 
 
 def is_dataset(source: str) -> bool:
-    """Return ``True`` if a source is a name on Hugging Face, and not a file."""
+    """Return ``True`` if a source looks like a name on Hugging Face, and no such path exists."""
     parts = source.split("/")
     is_name = len(parts) == 2 and all(parts) and not source.endswith((".jsonl", ".json"))
     return is_name and not Path(source).exists()
@@ -93,13 +94,13 @@ def _validate(record: Any, location: str) -> _Record:
         problem = error.errors()[0]
         field = ".".join(map(str, problem["loc"])) or "the record"
         raise InputError(
-            f"{location}: {field}: {problem['msg']}. A record of ALQA has question, answer and "
-            "source with text and citation."
+            f"{location}: {field}: {problem['msg']}. A record of ALQA has a question, an "
+            "answer, and a source with a text and a citation."
         ) from error
 
 
 def _records(source: str) -> Iterator[tuple[str, Any]]:
-    """Yield the location of each record, and the record."""
+    """Yield each record's place in the source, for messages, and the record."""
     if is_dataset(source):
         for number, record in enumerate(_download(source), 1):
             yield f"{source}, record {number}", record
@@ -109,8 +110,8 @@ def _records(source: str) -> Iterator[tuple[str, Any]]:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{path} cannot be read: {error}. Give the path of ALQA's qa.jsonl, or its name on "
-            f"Hugging Face: {DATASETS[0]}."
+            f"{path} cannot be read: {error}. Give the path of ALQA's qa.jsonl, or the data "
+            f"set's name on Hugging Face: {DATASETS[0]}."
         ) from error
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -133,6 +134,6 @@ def _download(name: str) -> Any:
         return datasets.load_dataset(name, split="train")
     except Exception as error:  # the hub's client may raise any exception
         raise InputError(
-            f"The set {name} cannot be read from Hugging Face: {one_line(error)}. Download its "
-            "qa.jsonl and give its path."
+            f"The set {name} cannot be read from Hugging Face: {one_line(error)}. Download the "
+            "file qa.jsonl, and give the path of that file."
         ) from error

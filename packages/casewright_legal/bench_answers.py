@@ -1,7 +1,7 @@
 """The improvement of answers by cases in the prompt (CBR-RAG, section 6).
 
-A prompt has no cases, the 1 or 3 nearest cases in one of three formats, or the 3 nearest cases of
-another question. The measure is the cosine of an answer and the question's reference answer.
+A prompt has no cases, the 1 or 3 nearest cases in one of three forms, the 3 nearest cases merged,
+or another question's cases. The measure is the cosine of an answer's and its reference's vectors.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from casewright_legal.bench_weightings import Scores, other_question_indices
 from casewright_legal.cases import QA_COMPONENTS, context_text, joined_text, qa_schema
 from casewright_legal.published import published_table
 
-#: The numbers of cases in a prompt, and their formats (see ``context_text``).
+#: The numbers of cases in a prompt, and the labels of the cases' forms (see ``context_text``).
 COUNTS = (1, 3)
-FORMATS = {"support": "support only", "full": "full case", "qsa": "question, support, answer"}
-#: Maximum difference of two cosines that is a rounding error.
+FORMS = {"support": "support only", "full": "full case", "qsa": "question, support, answer"}
+#: A difference of cosines up to this number is a rounding error.
 ROUNDING_ERROR = 1e-9
+#: Names of settings.
 NO_CASES, THREE_FULL = "no cases", "3 × full case"
-OTHERS = "3 × full case, of another question"
-#: Maximum seconds of an answer; even on a busy machine, no answer takes so long.
+#: Time limit of an answer, which even a busy machine does not reach.
 MAX_SECONDS = 900.0
 _WITHOUT_CASES = "Answer the legal or factual question in one or two sentences."
 _WITH_CASES = """\
@@ -46,25 +46,24 @@ Answer the question in one or two sentences. Use the cases below as context. Eac
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The context of a prompt: the ``count`` nearest cases, in a format of ``context_text``."""
+    """The cases in a prompt: their number, and their form (of ``context_text``, or ``merged``)."""
 
     name: str
     count: int = 0
-    format: str = "support"
+    form: str = "support"
 
 
 SETTINGS = [Setting(NO_CASES)]
-SETTINGS += [Setting(f"{n} × {words}", n, name) for n in COUNTS for name, words in FORMATS.items()]
+SETTINGS += [Setting(f"{n} × {label}", n, form) for n in COUNTS for form, label in FORMS.items()]
 #: The nearest cases merged into one (the paper proposes aggregation in section 7).
 MERGED = Setting("3 × full case, merged into one", 3, "merged")
-#: The control: the nearest cases of another question.
-CONTROL = Setting(OTHERS, 3, "full")
+CONTROL = Setting("3 × full case, of another question", 3, "full")
 
 
 class ChatAnswerer:
     """A chat model that answers from cases; random delimiters protect the prompt from injection."""
 
-    needs_cases = False
+    needs_cases = False  # True if answers without cases are empty
     notes: Sequence[str] = ()
 
     def __init__(self, model: BaseChatModel) -> None:
@@ -72,13 +71,13 @@ class ChatAnswerer:
         self.name = f"chat:{model_name(model)}"
 
     def answer(self, question: str, cases: Sequence[str]) -> str:
-        """Return the model's answer; raise ``CasewrightError`` if there is none in time."""
+        """Return the model's answer; raise ``CasewrightError`` if it fails, is late or is empty."""
         nonce = secrets.token_hex(8)
-        role = _WITH_CASES.format(nonce=nonce) if cases else _WITHOUT_CASES
+        system = _WITH_CASES.format(nonce=nonce) if cases else _WITHOUT_CASES
         quoted = [f"<case-{nonce}>\n{case}\n</case-{nonce}>" for case in cases]
         prompt = "\n\n".join([*quoted, f"Question: {question}"])
         try:
-            reply = ask(self._model, [SystemMessage(role), HumanMessage(prompt)], MAX_SECONDS)
+            reply = ask(self._model, [SystemMessage(system), HumanMessage(prompt)], MAX_SECONDS)
             text = str(reply.text).strip()
         except Exception as error:  # a model may fail in any way
             raise CasewrightError(
@@ -90,13 +89,13 @@ class ChatAnswerer:
 
 
 class QuotingAnswerer:
-    """A generator that quotes sentences of the cases: those most similar to the question."""
+    """Answers with the sentences of the cases that are most similar to the question."""
 
     needs_cases = True
     notes: Sequence[str] = (
-        "extractive quotes sentences of the cases. Without cases its answers are empty, so t and p "
-        "mean little: compare with the cases of another question instead. For a language model's "
-        "answers give --generator provider:model.",
+        "extractive quotes sentences of the cases. Without cases, the answers are empty, and t and "
+        "p mean little: compare the answers with those from another question's cases instead. To "
+        "measure a language model's answers, give --generator provider:model.",
     )
 
     def __init__(self, encoder: Encoder) -> None:
@@ -105,19 +104,20 @@ class QuotingAnswerer:
 
     def answer(self, question: str, cases: Sequence[str]) -> str:
         """Return the quotations."""
+        step, tool = "s1", "case_search"
         evidence = [
-            Evidence(f"E{number}", "s1", "case_search", case, "", {"evidence": case}, final=True)
+            Evidence(f"E{number}", step, tool, case, source="", row={"evidence": case}, final=True)
             for number, case in enumerate(cases, 1)
         ]
         return self._generator.generate(GenerationRequest(question, evidence)).text
 
 
 class PairedComparison(NamedTuple):
-    """The mean and standard deviation of cosines, and their mean difference from a base."""
+    """The mean and standard deviation of cosines, and a comparison with paired cosines."""
 
     cosine: float
     sd: float
-    difference: float
+    difference: float  # the mean difference from the paired cosines
     t: float | None = None  # of the paired t-test; ``None`` if the differences do not vary
     p: float | None = None  # one-tailed, of the hypothesis that the answers are no better
 
@@ -133,7 +133,8 @@ def measure_answers(
 ) -> Report:
     """Measure how similar answers with and without cases are to the reference answers.
 
-    With ``against``, a paired test compares the answers from the two encoders' cases.
+    ``None`` as ``folder`` means the shipped set. If ``model`` is ``None``, the answers are
+    quotations. With ``against``, a paired test compares the answers from the two encoders' cases.
     """
     sets = find_sets(folder, only, limit)
     answerer = QuotingAnswerer(encoder) if model is None else ChatAnswerer(model)
@@ -141,41 +142,41 @@ def measure_answers(
     figures: dict[str, float] = {}
     for qa_set in sets:
         set_name = qa_set.name
-        cosines = _cosines(qa_set, encoder, encoder, answerer)
+        cosines = _cosines(qa_set, answerer, retriever=encoder, encoder=encoder)
         comparisons = compare(cosines)
         for name, comparison in comparisons.items():
             rows.append({"context": f"{set_name}: {name}", **comparison._asdict()})
-        no_cases = comparisons[NO_CASES].cosine
-        three_full, others_full = comparisons[THREE_FULL].cosine, comparisons[OTHERS].cosine
-        figures[f"cosine_no_cases_{set_name}"] = no_cases
-        figures[f"cosine_three_full_cases_{set_name}"] = three_full
-        figures[f"cosine_cases_of_another_question_{set_name}"] = others_full
-        if no_cases > 0 and not answerer.needs_cases:
-            figures[f"ratio_three_full_cases_over_no_cases_{set_name}"] = three_full / no_cases
-        if others_full > 0:
-            figures[f"ratio_three_full_cases_over_anothers_{set_name}"] = three_full / others_full
+        base_mean, full_mean = comparisons[NO_CASES].cosine, comparisons[THREE_FULL].cosine
+        control_mean = comparisons[CONTROL.name].cosine
+        figures[f"cosine_no_cases_{set_name}"] = base_mean
+        figures[f"cosine_three_full_cases_{set_name}"] = full_mean
+        figures[f"cosine_cases_of_another_question_{set_name}"] = control_mean
+        if base_mean > 0 and not answerer.needs_cases:
+            figures[f"ratio_three_full_cases_over_no_cases_{set_name}"] = full_mean / base_mean
+        if control_mean > 0:
+            figures[f"ratio_three_full_cases_over_anothers_{set_name}"] = full_mean / control_mean
         comparison = _paired_comparison(cosines[MERGED.name], cosines[THREE_FULL])
         rows.append({"context": f"{set_name}: merged minus {THREE_FULL}", **comparison._asdict()})
         if (f_and_p := anova([cosines[setting.name] for setting in SETTINGS])) is not None:
             figures[f"anova_f_{set_name}"], figures[f"anova_p_{set_name}"] = f_and_p
         if against is not None:
-            against_cosines = _cosines(qa_set, against, encoder, answerer)
+            against_cosines = _cosines(qa_set, answerer, retriever=against, encoder=encoder)
             for name, comparison in compare_encoders(cosines, against_cosines).items():
                 context = f"{set_name}: {name}: {encoder.name} minus {against.name}"
                 rows.append({"context": context, **comparison._asdict()})
-    paper = published_table("cosines")
-    for name, cosine in paper.items():
+    table = published_table("cosines")
+    for name, cosine in table.items():
         context = f"paper: {name}" if name == NO_CASES else f"paper, {name}"
-        rows.append({"context": context, "cosine": cosine, "difference": cosine - paper[NO_CASES]})
+        rows.append({"context": context, "cosine": cosine, "difference": cosine - table[NO_CASES]})
     sizes = {s.name: {"cases": len(s.cases), "questions": len(s.questions)} for s in sets}
     settings = {"sets": sizes, "encoder": encoder.name, "generator": answerer.name}
     notes = [
         f"Answers by {answerer.name}; cosine to the reference answer by {encoder.name}. "
-        "difference, t and p: compared with no cases, or with another encoder's cases; paired "
-        f"one-tailed t-test. anova: one-way, over all contexts but {OTHERS} and the merged cases. "
-        "paper: CBR-RAG, Table 4: Mistral-7B on ALQA with three encoders, cosines by Mistral. Its "
-        "published tests: AnglEBERT's three full cases are better than no cases and LegalBERT's "
-        "three full cases at 95 %, and better than BERT's single full case at 90 %.",
+        "difference, t and p: compared with no cases, or with what follows “minus”; paired "
+        f"one-tailed t-test. anova: one-way, over all contexts but {CONTROL.name} and the merged "
+        "cases. paper: CBR-RAG, Table 4: Mistral-7B on ALQA with three encoders, cosines by "
+        "Mistral. By the paper's tests, AnglEBERT's three full cases are better than no cases and "
+        "than LegalBERT's three, with 95 % confidence, and than BERT's one full case, with 90 %.",
         *answerer.notes,
     ]
     return Report("legal answers", settings, figures, rows, notes, partial(_draw, rows=rows))
@@ -187,11 +188,11 @@ def compare(cosines: Mapping[str, Scores]) -> dict[str, PairedComparison]:
 
 
 def compare_encoders(
-    cosines: Mapping[str, Scores], other: Mapping[str, Scores]
+    cosines: Mapping[str, Scores], other_cosines: Mapping[str, Scores]
 ) -> dict[str, PairedComparison]:
-    """Compare the cosines of two encoders for each of ``SETTINGS`` with cases."""
+    """Compare the cosines of two encoders in each of ``SETTINGS`` that has cases."""
     names = [setting.name for setting in SETTINGS if setting.count]
-    return {name: _paired_comparison(cosines[name], other[name]) for name in names}
+    return {name: _paired_comparison(cosines[name], other_cosines[name]) for name in names}
 
 
 def _paired_comparison(sample: Scores, base: Scores) -> PairedComparison:
@@ -208,7 +209,7 @@ def _paired_comparison(sample: Scores, base: Scores) -> PairedComparison:
 
 
 def anova(groups: Sequence[Scores]) -> tuple[float, float] | None:
-    """Return F and p of a one-way analysis of variance; ``None`` if no group varies."""
+    """Return F and p of a one-way analysis of variance; ``None`` if they are undefined."""
     from scipy.stats import f_oneway
 
     if len(groups[0]) < 2 or all(np.ptp(group) <= ROUNDING_ERROR for group in groups):
@@ -218,21 +219,22 @@ def anova(groups: Sequence[Scores]) -> tuple[float, float] | None:
 
 
 def _cosines(
-    qa_set: QaSet, retriever: Encoder, encoder: Encoder, answerer: ChatAnswerer | QuotingAnswerer
+    qa_set: QaSet, answerer: ChatAnswerer | QuotingAnswerer, *, retriever: Encoder, encoder: Encoder
 ) -> dict[str, Scores]:
     """Answer all questions in each setting; return the cosines of answers and references.
 
-    ``retriever`` is the encoder that finds the cases, ``encoder`` the encoder of the cosines.
+    ``retriever`` finds the cases; ``encoder`` embeds the answers and the references.
     """
+    settings = (*SETTINGS, CONTROL, MERGED)
     questions = qa_set.questions
     with CaseStore(qa_schema(retriever, "bench_legal")) as store:
         store.add(qa_set.cases)
         nearest = [[hit.case for hit in store.search(q.text, max(COUNTS))] for q in questions]
-    other_indices = other_question_indices(len(questions))[0]
+    other_indices, *_ = other_question_indices(len(questions))
     answers: dict[str, list[str]] = {}
-    total = len(questions) * (len(SETTINGS) + 2)
+    total = len(questions) * len(settings)
     with progress_bar(f"Answering {qa_set.name}", total, show=None) as advance:
-        for setting in (*SETTINGS, CONTROL, MERGED):
+        for setting in settings:
             answers[setting.name] = []
             for number, question in enumerate(questions):
                 index = other_indices[number] if setting is CONTROL else number
@@ -240,16 +242,16 @@ def _cosines(
                 if setting is MERGED:
                     texts = [merged_text(cases)]
                 else:
-                    texts = [context_text(case, setting.format) for case in cases]
+                    texts = [context_text(case, setting.form) for case in cases]
                 answers[setting.name].append(answerer.answer(question.text, texts))
                 advance(1)
-    targets = _unit_rows(encoder, [question.reference for question in questions])
-    return {n: (_unit_rows(encoder, texts) * targets).sum(axis=1) for n, texts in answers.items()}
+    targets = _unit_vectors(encoder, [question.reference for question in questions])
+    return {n: (_unit_vectors(encoder, t) * targets).sum(axis=1) for n, t in answers.items()}
 
 
 def merged_text(cases: Sequence[Case]) -> str:
     """Return the components of all cases as the text of one case, without repeated texts."""
-    # Texts by component; a dict instead of a list leaves out repeated texts.
+    # The texts of each component are the keys of a dict, which leaves out repeated texts.
     parts = {
         name: dict.fromkeys(joined_text(c.problem[name]) for c in cases if name in c.problem)
         for name in QA_COMPONENTS
@@ -260,7 +262,7 @@ def merged_text(cases: Sequence[Case]) -> str:
     return "\n".join(f"{name}: {' '.join(texts)}" for name, texts in parts.items())
 
 
-def _unit_rows(encoder: Encoder, texts: Sequence[str]) -> Scores:
+def _unit_vectors(encoder: Encoder, texts: Sequence[str]) -> Scores:
     vectors = np.asarray(encoder.embed(texts), dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     units: Scores = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)
@@ -273,5 +275,5 @@ def _draw(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
     axes.barh(positions, [row["cosine"] for row in rows], xerr=deviations)
     axes.set_yticks(positions, [row["context"] for row in rows], fontsize=8)
     axes.invert_yaxis()
-    axes.set(xlabel="cosine of answer and reference; bars: standard deviation")
+    axes.set(xlabel="cosine of answer and reference, with its standard deviation")
     axes.set_title("Answers by the contents of the prompt")

@@ -1,4 +1,4 @@
-"""The packaged encoder's speed and retrieval, compared with integer weights or another encoder."""
+"""Compares the packaged encoder with another encoder, by default with its integer weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from casewright.bench.harness import timings, tracked
 from casewright.bench.report import Report
 from casewright.errors import InputError
-from casewright.finetune.judge_sets.find import find_sets
+from casewright.finetune.judge_sets.find import find_sets as find_feedback_sets
 from casewright.finetune.judge_sets.sets import FeedbackSet
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.encoders.sources import named_encoder
@@ -23,12 +23,12 @@ from casewright_legal.bench_weightings import PAPERS_BEST, RetrievalTrial, Score
 #: The k of recall@k and nDCG@k, and the number of timed runs over the texts.
 K, RUN_COUNT = 10, 3
 NOTES = (
-    "F1: mean over the k of CBR-RAG's table, with the paper's best weighting. Recall and nDCG: of "
-    f"the first {K} cases, over all questions of the set. points: 100 times the second encoder's "
-    "figure minus the float32 encoder's, with a 95 % interval over questions (paired bootstrap).",
-    "texts a second: questions of the sets, in batches of similar length, in one process; the "
-    f"median of {RUN_COUNT} runs after a run to warm up. Integer weights have 8 bits on processors "
-    "with VNNI, and 7 elsewhere.",
+    "F1 is the mean over the k of CBR-RAG's table, with the paper's best weighting. Recall and "
+    f"nDCG of the first {K} cases are means over the set's questions. points: the second encoder's "
+    "figure minus the float32 encoder's, times 100, with a 95 % interval (paired bootstrap over "
+    "the questions). texts a second: measured with the sets' questions, in batches of similar "
+    f"length, in one process; the median of {RUN_COUNT} runs after a run to warm up.",
+    "Integer weights have 8 bits on processors with VNNI, and 7 bits elsewhere.",
 )
 
 
@@ -42,9 +42,9 @@ def measure_encoder(
 ) -> Report:
     """Search the same cases with two encoders, and time both on the same texts.
 
-    ``data`` is a folder with sets of ``bench legal`` or ``bench feedback``; by default, the sets
-    are the shipped legal cases and the shipped code. ``against`` is a name for ``named_encoder``,
-    by default the name of the integer weights. ``texts`` is the number of texts of the timing.
+    ``data`` is a folder with sets of ``bench legal`` or ``bench feedback``; ``None`` means the
+    shipped legal cases and the shipped code. ``against`` is a name for ``named_encoder``, by
+    default the name of the integer weights. At most ``texts`` texts are timed.
 
     Raises:
         InputError: The set or the encoder does not exist.
@@ -58,7 +58,7 @@ def measure_encoder(
         scores = {name: dict(_retrieval(data_set, encoder)) for name, encoder in encoders.items()}
         for measure, base in scores["fp32"].items():
             values = scores[other_name][measure]
-            points, low, high = (100 * end for end in paired_difference([values], [base]))
+            points, low, high = (100 * number for number in paired_difference([values], [base]))
             row = {"table": "retrieval", "set": data_set.name, "measure": measure}
             row |= {"fp32": float(base.mean()), other_name: float(values.mean())}
             rows.append({**row, "points": points, "points from": low, "points to": high})
@@ -67,7 +67,8 @@ def measure_encoder(
     for encoder in encoders.values():
         embed = partial(encoder.encoder.embed, questions)
         embed()
-        speed = len(questions) / (median(timings(embed, RUN_COUNT)) / 1000)
+        milliseconds = median(timings(embed, RUN_COUNT))
+        speed = 1000 * len(questions) / milliseconds
         rows.append({"table": "speed", "encoder": encoder.name, "texts a second": speed})
     settings = {"data": str(data), "set": only, "limit": limit, "texts": len(questions)}
     figures = {f"worst_points_by_{other_name}": min(differences)}
@@ -77,7 +78,7 @@ def measure_encoder(
 
 def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[Any]:
     errors = []
-    for find in (find_legal_sets, find_sets):
+    for find in (find_legal_sets, find_feedback_sets):
         try:
             yield from find(data, only, limit)
         except InputError as error:

@@ -1,4 +1,4 @@
-"""CBR-RAG's retrieval protocol (Wiratunga et al. 2024, section 6): F1@k for two parent cases."""
+"""Measures F1@k by CBR-RAG's protocol (section 6): each question has two relevant cases."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from casewright_legal.bench_weightings import (
 from casewright_legal.cases import QA_COMPONENTS
 from casewright_legal.published import published_table
 
-#: The name of the means over the sets, which have equal weights.
+#: The name of the means over the sets. Each set has the same weight.
 ALL = "all sets"
 SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
-#: The row of the mean cosines of a question and the question's k-th case.
+#: The name of the row with the mean cosines of a question and its k-th nearest case.
 KTH_COSINE = "cosine of the k-th case"
-#: The percentiles of these cosines, each in a row.
+#: The percentiles of these cosines; each has a row.
 PERCENTILES = (10, 90)
 #: The paper's encoders.
 ENCODERS = ("BERT", "LegalBERT", "AnglEBERT")
-#: The rows of a set: arrays (len(KS),) of F1@k, by the name of a ranking.
+#: The rows of a set by their names: F1@k or cosines, as arrays (len(KS),).
 Rows = dict[str, Scores]
 
 
@@ -55,17 +55,17 @@ def measure_legal(
     sets = find_sets(data, only, limit)
     with ExitStack() as stack:
         trials = [stack.enter_context(RetrievalTrial(qa_set, encoder)) for qa_set in sets]
-        rows_by_set = _on_all_questions(trials)
+        rows_by_set = _rows_on_all_questions(trials)
         test_rows_by_set, best, figures = _grid_search(trials)
         sizes = {trial.data.name: trial.size() for trial in trials}
     rows = {**_flat_rows(rows_by_set), **_flat_rows(test_rows_by_set, " (test half)")}
     # The last rows are the means over the sets, or the rows of the only set.
     mean_rows = list(rows_by_set.values())[-1]
-    means = {name: float(row.mean()) for name, row in mean_rows.items()}
-    paper_f1, chance_f1 = means[label_of(PAPERS_BEST)], means[CHANCE]
+    means_over_k = {name: float(row.mean()) for name, row in mean_rows.items()}
+    paper_f1, chance_f1 = means_over_k[label_of(PAPERS_BEST)], means_over_k[CHANCE]
     figures = {
         "f1_papers_best_weighting": paper_f1,
-        "f1_labels_shuffled": means[SHUFFLED],
+        "f1_labels_shuffled": means_over_k[SHUFFLED],
         "f1_random_order_expected": chance_f1,
         "ratio_papers_best_weighting_over_random_order": paper_f1 / chance_f1,
         **figures,
@@ -78,19 +78,19 @@ def measure_legal(
         cells = {f"k{k}": float(score) for k, score in zip(KS, scores, strict=True)}
         table.append({"ranking": name, **cells, "mean": float(np.mean(scores))})
     settings = {"sets": sizes, "encoder": encoder.name, "best_here": list(best)}
-    draw = partial(_draw, ours=mean_rows, rows=rows)
+    draw = partial(_draw, ours=mean_rows, all_rows=rows)
     return Report("legal", settings, figures, table, _notes(encoder), draw)
 
 
-def _on_all_questions(trials: Sequence[RetrievalTrial]) -> dict[str, Rows]:
-    """Return each set's rows on all its questions, with controls, and the means over the sets."""
+def _rows_on_all_questions(trials: Sequence[RetrievalTrial]) -> dict[str, Rows]:
+    """Return each set's rows, and the sets' means: six weightings, two controls, and cosines."""
     rows_by_set: dict[str, Rows] = {}
     for trial in trials:
         rows = {label_of(w): trial.scores(w).mean(axis=0) for w in WEIGHTINGS}
         rows[SHUFFLED] = shuffled_f1_at_k(partial(trial.ranks, PAPERS_BEST), len(trial.parents))
         rows[CHANCE] = random_f1_at_k(len(trial))
-        ranked = np.sort(blend(trial.cosines(), PAPERS_BEST), axis=1)
-        kth_cosines = ranked[:, [-min(k, len(trial)) for k in KS]]
+        ascending = np.sort(blend(trial.cosines(), PAPERS_BEST), axis=1)
+        kth_cosines = ascending[:, [-min(k, len(trial)) for k in KS]]
         rows[KTH_COSINE] = kth_cosines.mean(axis=0)
         for percent in PERCENTILES:
             rows[f"{KTH_COSINE}, {percent} %"] = np.percentile(kth_cosines, percent, axis=0)
@@ -101,31 +101,33 @@ def _on_all_questions(trials: Sequence[RetrievalTrial]) -> dict[str, Rows]:
 def _grid_search(
     trials: Sequence[RetrievalTrial],
 ) -> tuple[dict[str, Rows], Weighting, dict[str, float]]:
-    """Return rows of the test halves, the best weighting of the development halves, and figures."""
+    """Return the test halves' rows, the best weighting on the development halves, and figures."""
     halves = [trial.data.halves() for trial in trials]
     trial_data = list(zip(trials, [trial.cosines() for trial in trials], halves, strict=True))
     best, development_f1 = best_weighting(
         [
-            (similarities[:, development], trial.order, trial.parents[development])
-            for trial, similarities, (development, _) in trial_data
+            (cosines[:, development], trial.order, trial.parents[development])
+            for trial, cosines, (development, _) in trial_data
         ]
     )
     rows_by_set: dict[str, Rows] = {}
-    ours, papers, agreements = [], [], []
-    for trial, similarities, (_, test) in trial_data:
+    best_f1s, papers_f1s, agreements = [], [], []
+    for trial, cosines, (_, test) in trial_data:
         rows = {label_of(w): trial.scores(w)[test].mean(axis=0) for w in WEIGHTINGS}
         rows[f"best {label_of(best)}"] = trial.scores(best)[test].mean(axis=0)
         rows_by_set[trial.data.name] = rows
-        ours.append(trial.scores(best)[test].mean(axis=1))
-        papers.append(trial.scores(PAPERS_BEST)[test].mean(axis=1))
-        agreements += [trial.agreement(weights, similarities) for weights in (*WEIGHTINGS, best)]
-    best_f1, papers_f1 = (float(np.mean([f1.mean() for f1 in sets])) for sets in (ours, papers))
-    difference = paired_difference(ours, papers)
+        best_f1s.append(trial.scores(best)[test].mean(axis=1))
+        papers_f1s.append(trial.scores(PAPERS_BEST)[test].mean(axis=1))
+        agreements += [trial.agreement(weights, cosines) for weights in (*WEIGHTINGS, best)]
+    best_f1, papers_f1 = (
+        float(np.mean([f1.mean() for f1 in f1s])) for f1s in (best_f1s, papers_f1s)
+    )
+    difference = paired_difference(best_f1s, papers_f1s)
     scores = [trial.scores(PAPERS_BEST) for trial in trials]
     parts = [(f1[dev], f1[test]) for f1, (dev, test) in zip(scores, halves, strict=True)]
     development_at_k = np.mean([part.mean(axis=0) for part, _ in parts], axis=0)
     test_at_k = np.mean([part.mean(axis=0) for _, part in parts], axis=0)
-    best_k = int(np.argmax(development_at_k))
+    best_index = int(np.argmax(development_at_k))
     figures = {
         **{f"best_here_weight_of_{n}": w for n, w in zip(QA_COMPONENTS, best, strict=True)},
         "f1_development_half_best_here": development_f1,
@@ -134,8 +136,8 @@ def _grid_search(
         "f1_test_half_difference": difference.mean,
         "f1_test_half_difference_low_95": difference.low,
         "f1_test_half_difference_high_95": difference.high,
-        "k_of_best_f1_development_half": float(KS[best_k]),
-        "f1_test_half_at_that_k": float(test_at_k[best_k]),
+        "k_of_best_f1_development_half": float(KS[best_index]),
+        "f1_test_half_at_that_k": float(test_at_k[best_index]),
         "f1_test_half_at_papers_k_3": float(test_at_k[KS.index(3)]),
         "share_of_rankings_alike_by_store_and_by_cosines": float(np.mean(agreements)),
     }
@@ -175,10 +177,10 @@ def _notes(encoder: Encoder) -> list[str]:
     ]
 
 
-def _draw(axes: Any, ours: Rows, rows: Rows) -> None:
-    """Draw F1@k here with the paper's six weightings, and the best curve in the paper."""
+def _draw(axes: Any, ours: Rows, all_rows: Rows) -> None:
+    """Draw our F1@k with the paper's six weightings, and the best curve in the paper."""
     best = f"paper, {ENCODERS[-1]}: {label_of(PAPERS_BEST)}"
-    lines = {label_of(w): ours[label_of(w)] for w in WEIGHTINGS} | {best: rows[best]}
+    lines = {label_of(w): ours[label_of(w)] for w in WEIGHTINGS} | {best: all_rows[best]}
     for name, scores in lines.items():
         axes.plot(KS, scores, marker=".", linestyle="--" if name == best else "-", label=name)
     finish(axes, "Weights of question, support, entities", xlabel="k", ylabel="F1@k")

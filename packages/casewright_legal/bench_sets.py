@@ -1,7 +1,7 @@
 """The data of the legal benchmark: cases, and questions with two parent cases each.
 
-The sets are the domain's shipped cases, ALQA, and three sets of multi-hop questions, whose
-paragraphs are the cases (see ``paragraphs``).
+The sets are the domain's shipped cases, ALQA, and three sets of multi-hop questions. The cases of
+these three are paragraphs of an encyclopedia (see ``casewright.finetune.judge_sets.paragraphs``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from casewright_legal.data import data_file
 from casewright_legal.entities import extract_entities
 from casewright_legal.question_pairs import cited_as
 
-#: The maximum number of words in the subject of a paragraph's first sentence.
+#: A sentence's subject with more words is not taken for the paragraph's title.
 MAX_SUBJECT_WORDS = 12
 #: The minimum number of words in a sentence; shorter texts are abbreviations or headings.
 MIN_SENTENCE_WORDS = 4
@@ -34,7 +34,7 @@ _ABBREVIATED = re.compile(
 )
 _PARENTHESES = re.compile(r"\s*\([^()]*\)")
 _COPULA = re.compile(r"^(?P<subject>.+?)(?:,.*?)?\s(?P<verb>is|are|was|were)\s(?P<rest>.+)$")
-_DATED = re.compile(
+_DATED_PARTICIPLE = re.compile(
     r"^(?P<participle>\w+(?:ed|born|built|made|held|won|written|sung|set|led))\b"
     r"[^,;.]*?\b(?:in|on|between|from)\s(?:[A-Z][a-z]+\s)?(?:\d{1,2}\s)?(?:[A-Z][a-z]+\s)?\d{4}\b"
 )
@@ -78,7 +78,7 @@ def paragraph_question(paragraph: Paragraph) -> str:
     plain = _PARENTHESES.sub("", sentence)
     copula = _COPULA.match(plain)
     if copula and _is_title(copula["subject"], title):
-        if dated := _DATED.match(copula["rest"]):
+        if dated := _DATED_PARTICIPLE.match(copula["rest"]):
             return f"When {copula['verb']} {title} {dated['participle']}?"
         person = _LIFE_DATES.search(sentence) or _PERSONAL_PRONOUN.search(text)
         return f"{'Who' if person else 'What'} {copula['verb']} {title}?"
@@ -95,20 +95,20 @@ def _is_title(subject: str, title: str) -> bool:
     )
 
 
-#: The names of the domain's shipped set, which ``--data`` accepts like a folder, and of ALQA.
+#: The names of two sets. ``--data shipped`` chooses the domain's shipped set without a folder.
 SHIPPED, ALQA = "shipped", "alqa"
 #: The random seed of development halves, shuffled labels and bootstrap samples.
 SEED = 0
 #: The minimum number of questions in a set.
 MIN_QUESTIONS = 4
 _ADVICE = (
-    "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, with "
-    "ALQA's qa.jsonl and a pairs.jsonl, or the word shipped."
+    "Give the word shipped, or a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or "
+    "musique-dev.jsonl, or a folder with ALQA's qa.jsonl and a pairs.jsonl."
 )
 
 
 class SetQuestion(NamedTuple):
-    """A question whose answer needs two cases; ``parents`` are their indices in the set."""
+    """A question whose answer needs two cases; ``parents`` are the cases' indices in the set."""
 
     text: str
     parents: tuple[int, int]
@@ -121,7 +121,7 @@ class QaSet(NamedTuple):
     name: str
     cases: Sequence[Case]
     questions: Sequence[SetQuestion]
-    left_out: int = 0  # the number of questions in the files without exactly two parents
+    left_out_count: int = 0  # the number of the files' questions with more or fewer parents
 
     def halves(self) -> tuple[list[int], list[int]]:
         """Return the indices of the questions in the development half and in the test half."""
@@ -135,8 +135,9 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
     """Return the sets of a folder; if ``data`` is ``None``, the domain's shipped set.
 
     The multi-hop files and the files of ALQA (``qa.jsonl`` and ``pairs.jsonl``) are in the folder,
-    or in its subfolders ``multihop`` and ``alqa``. Raise ``InputError`` if the folder has no set,
-    or a file has another format.
+    or in its subfolders ``multihop`` and ``alqa``. ``only`` is the name of the only set to return,
+    and ``limit`` the maximum number of questions of a set. Raise ``InputError`` if the folder has
+    no such set, or a file has another format.
     """
     readers: list[tuple[str, Callable[[], QaSet]]] = []
     if data is None:
@@ -160,7 +161,7 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
     if not sets:
         raise InputError(
             f"--data {data or SHIPPED}: it holds no set {only!r}. There are: "
-            f"{', '.join(name for name, _ in readers)}. Sets are: "
+            f"{', '.join(name for name, _ in readers)}. Known sets are: "
             f"{', '.join([*FILES, ALQA, SHIPPED])}."
         )
     for data_set in sets:
@@ -173,9 +174,9 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
 
 
 def read_multihop(file: Path, name: str) -> QaSet:
-    """Return a set: a case for every paragraph, and a question for every item with two paragraphs.
+    """Return a set; each paragraph is a case, each item with two supporting paragraphs a question.
 
-    The paragraphs are sorted, so that the order of the cases does not depend on the labels.
+    The paragraphs are sorted, so that the order of the cases does not depend on the questions.
     """
     items = read_items(file)
     paragraphs = sorted({paragraph for item in items for paragraph in item.paragraphs})
@@ -185,7 +186,7 @@ def read_multihop(file: Path, name: str) -> QaSet:
         if len(supporting) == 2:
             first, second = sorted(index_by_paragraph[paragraph] for paragraph in supporting)
             question, answer = record["question"].strip(), record["answer"].strip()
-            # ALQA's answers are also whole sentences.
+            # Like an answer of ALQA, the reference is a whole sentence.
             reference = f"The answer to the question “{question}” is: {answer}."
             questions.append(SetQuestion(record["question"], (first, second), reference))
     cases = [paragraph_case(paragraph) for paragraph in paragraphs]
@@ -193,7 +194,7 @@ def read_multihop(file: Path, name: str) -> QaSet:
 
 
 def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
-    """Return a set whose questions name their parents by unique citations, or by indices from 0."""
+    """Return a set; ``pairs_file`` names parents by unique citations, or by indices from 0."""
     cases = read_alqa(cases_file)
     indices_by_key: dict[str | int, list[int]] = {index: [index] for index in range(len(cases))}
     for index, case in enumerate(cases):
@@ -214,8 +215,8 @@ def _question(
     if not isinstance(parents, list):
         raise TypeError("parents are two citations of cases")
     keys = [key if isinstance(key, int) else str(key) for key in parents]
-    cited = [indices_by_key.get(key, ()) for key in keys]
-    if () in cited:
-        raise ValueError(f"no case is cited as {parents[cited.index(())]!r}")
-    unique = sorted({indices[0] for indices in cited if len(indices) == 1})
+    candidates = [indices_by_key.get(key, ()) for key in keys]
+    if () in candidates:
+        raise ValueError(f"no case is cited as {parents[candidates.index(())]!r}")
+    unique = sorted({indices[0] for indices in candidates if len(indices) == 1})
     return SetQuestion(question, (unique[0], unique[1]), answer) if len(unique) == 2 else None

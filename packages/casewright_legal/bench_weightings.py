@@ -21,12 +21,12 @@ from casewright_legal.bench_sets import SEED, QaSet
 from casewright_legal.cases import QA_COMPONENTS, qa_schema
 
 Weighting = tuple[float, float, float]
-Ranks = NDArray[np.int64]
+Integers = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
 #: The numbers of retrieved cases in the paper's table.
 KS = (1, 3, 5, 7, 9, 13, 19, 23, 37)
-#: The paper's weightings of question, support and entities; the last is its best.
+#: The paper's weightings of question, support and entities; the last is the paper's best.
 WEIGHTINGS = (
     *((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
     *((0.20, 0.40, 0.40), (0.30, 0.40, 0.30), (0.25, 0.40, 0.35)),
@@ -41,11 +41,11 @@ NOT_FOUND_RANK = 1_000_000
 
 
 class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
-    """A set's cases in a store in memory, for a ``with`` block.
+    """Searches a set's cases for the set's questions; a ``with`` block closes the store.
 
     Attributes:
-        parents: The columns of each question's parents in ``cosines``, as (questions, 2).
-        order: The rank of each case among the sorted ids, as (cases,).
+        parents: Columns of each question's parents, on the last axis of ``cosines``.
+        order: The position of each case's id in sorted order, as (cases,); it decides ties.
     """
 
     def __init__(self, data: QaSet, encoder: Encoder) -> None:
@@ -53,15 +53,15 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
         self._schema = qa_schema(encoder, "bench_legal")
         self._store = CaseStore(self._schema)
         ids = self._store.add(data.cases)
-        # Equal cases have the same id.
+        # Equal cases have the same id, and one column.
         case_by_id = dict(zip(ids, data.cases, strict=True))
         self._cases = list(case_by_id.values())
         self._columns = {case_id: column for column, case_id in enumerate(case_by_id)}
-        self.parents: Ranks = np.array(
+        self.parents: Integers = np.array(
             [[self._columns[ids[n]] for n in question.parents] for question in data.questions],
             dtype=np.int64,
         )
-        self.order: Ranks = np.argsort(np.argsort(np.array(list(case_by_id)))).astype(np.int64)
+        self.order: Integers = np.argsort(np.argsort(np.array(list(case_by_id)))).astype(np.int64)
         self._rankings: dict[Weighting, list[list[int]]] = {}
 
     def __exit__(self, *_: object) -> None:
@@ -71,9 +71,9 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
         return len(self._cases)
 
     def size(self) -> dict[str, int]:
-        """Return the numbers of cases, questions, and excluded questions."""
+        """Return the numbers of cases, questions, and questions that are left out."""
         sizes = {"cases": len(self), "questions": len(self.data.questions)}
-        return {**sizes, "questions_left_out": self.data.left_out}
+        return {**sizes, "questions_left_out": self.data.left_out_count}
 
     def rankings(self, weights: Weighting) -> list[list[int]]:
         """Return the columns of the retrieved cases for each question, best first."""
@@ -87,11 +87,11 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
             self._rankings[weights] = rankings
         return self._rankings[weights]
 
-    def ranks(self, weights: Weighting, labels: Sequence[int] | None = None) -> Ranks:
+    def ranks(self, weights: Weighting, labels: Sequence[int] | None = None) -> Integers:
         """Return the ranks of the parents, as (questions, 2).
 
-        A question's label is the index of the question whose parents are ranked, by default the
-        same question.
+        A question's label is the index of the question whose parents are ranked. By default, each
+        question has its own index as its label.
         """
         ranks = []
         parents = self.parents if labels is None else self.parents[list(labels)]
@@ -104,7 +104,7 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
         return f1_at_k(self.ranks(weights))
 
     def cosines(self) -> Scores:
-        """Return the cosines by facet, as (3, questions, cases)."""
+        """Return the cosines of questions and cases by facet, as (3, questions, cases)."""
         schema = self._schema
         cases = schema.vectors([case.problem for case in self._cases])
         questions = [schema.query(question.text) for question in self.data.questions]
@@ -113,10 +113,10 @@ class RetrievalTrial(AbstractContextManager["RetrievalTrial"]):
         return np.stack([queries[:, f] @ cases[:, f].T for f in facets]).astype(np.float64)
 
     def agreement(self, weights: Weighting, cosines: Scores) -> float:
-        """Return the share of questions for which the store ranks cases as the cosines do."""
+        """Return the proportion of questions whose cases the store ranks as the cosines do."""
         scores = blend(cosines, weights)
-        best = [np.lexsort((self.order, -row))[: KS[-1]].tolist() for row in scores]
-        return float(np.mean([a == b for a, b in zip(best, self.rankings(weights), strict=True)]))
+        exact = [np.lexsort((self.order, -row))[: KS[-1]].tolist() for row in scores]
+        return float(np.mean([a == b for a, b in zip(exact, self.rankings(weights), strict=True)]))
 
 
 def label_of(weights: Weighting) -> str:
@@ -124,22 +124,23 @@ def label_of(weights: Weighting) -> str:
     return " ".join(f"{weight:.2f}" for weight in weights)
 
 
-def f1_at_k(ranks: Ranks) -> Scores:
+def f1_at_k(ranks: Integers) -> Scores:
     """Return F1@k, as (questions, len(KS)), from the parents' ranks, (questions, 2)."""
     ks = np.array(KS)
     hits = (ranks[:, :, None] <= ks).sum(axis=1)
     return np.asarray(2 * hits / (ks + 2), dtype=np.float64)
 
 
-def random_f1_at_k(count: int) -> Scores:
-    """Return the expected F1@k with ``count`` cases in random order, as (len(KS),)."""
+def random_f1_at_k(case_count: int) -> Scores:
+    """Return the expected F1@k with all cases in random order, as (len(KS),)."""
     ks = np.array(KS)
     # On average, 2k/n parents are among the first k of n cases.
-    return np.asarray(2 * (2 * np.minimum(ks, count) / count) / (ks + 2), dtype=np.float64)
+    hits = 2 * np.minimum(ks, case_count) / case_count
+    return np.asarray(2 * hits / (ks + 2), dtype=np.float64)
 
 
 def other_question_indices(count: int) -> list[list[int]]:
-    """Return shuffles: lists with the index of another question for each question."""
+    """Return ``SHUFFLE_COUNT`` shuffles of the questions' indices; no index stays in its place."""
     rng = random.Random(SEED)
     shuffles = []
     for _ in range(SHUFFLE_COUNT):
@@ -149,7 +150,7 @@ def other_question_indices(count: int) -> list[list[int]]:
     return shuffles
 
 
-def shuffled_f1_at_k(rank: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
+def shuffled_f1_at_k(rank: Callable[[Sequence[int]], Integers], count: int) -> Scores:
     """Return the mean F1@k with shuffled labels, as (len(KS),).
 
     ``rank`` returns the ranks (questions, 2) for the labels of a shuffle.
@@ -167,9 +168,9 @@ class Difference(NamedTuple):
 
 
 def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Difference:
-    """Return the mean over the sets of ours minus theirs, with the interval of a bootstrap.
+    """Return the mean over the sets of ``ours`` minus ``theirs``, with its interval.
 
-    The bootstrap (percentile method) resamples each set's questions.
+    A bootstrap (percentile method) resamples each set's questions.
     """
     from scipy.stats import bootstrap
 
@@ -181,9 +182,9 @@ def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Diffe
     mean = float(mean_over_sets(*differences))
     if all((values == values[0]).all() for values in differences):
         return Difference(mean, mean, mean)
-    sampling: dict[str, Any] = {"n_resamples": RESAMPLE_COUNT, "vectorized": True, "batch": 500}
-    sampling |= {"method": "percentile", "rng": np.random.default_rng(SEED)}
-    interval = bootstrap(differences, mean_over_sets, **sampling).confidence_interval
+    options: dict[str, Any] = {"n_resamples": RESAMPLE_COUNT, "vectorized": True, "batch": 500}
+    options |= {"method": "percentile", "rng": np.random.default_rng(SEED)}
+    interval = bootstrap(differences, mean_over_sets, **options).confidence_interval
     return Difference(mean, float(interval.low), float(interval.high))
 
 
@@ -196,22 +197,23 @@ def grid_weightings() -> Iterator[Weighting]:
 
 
 def blend(cosines: Scores, weights: Weighting) -> Scores:
-    """Return the weighted sums (questions, cases) of cosines (3, …), rounded as in a store."""
+    """Return the weighted sums (questions, cases) of cosines by facet, rounded as in a store."""
     scores: Scores = np.tensordot(np.asarray(weights), cosines, axes=1)
     return scores.round(DECIMALS)
 
 
-def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
+def ranks_of(scores: Scores, order: Integers, parents: Integers) -> Integers:
     """Return the parents' ranks (questions, 2); ``order`` ranks cases with equal scores."""
-    parent_scores, rows = np.take_along_axis(scores, parents, axis=1)[:, :, None], scores[:, None]
-    tied_before = (rows == parent_scores) & (order < order[parents][:, :, None])
-    return np.asarray(((rows > parent_scores) | tied_before).sum(axis=2) + 1, dtype=np.int64)
+    parent_scores = np.take_along_axis(scores, parents, axis=1)[:, :, None]
+    all_scores = scores[:, None]
+    tied_before = (all_scores == parent_scores) & (order < order[parents][:, :, None])
+    return np.asarray(((all_scores > parent_scores) | tied_before).sum(axis=2) + 1, dtype=np.int64)
 
 
-def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
-    """Return the grid's first weighting with the highest F1 (a mean over k and sets), and this F1.
+def best_weighting(sets: Sequence[tuple[Scores, Integers, Integers]]) -> tuple[Weighting, float]:
+    """Return the grid's weighting with the highest F1 (the mean over k and sets), and this F1.
 
-    ``sets`` has the cosines, order and parents for each set's development questions.
+    ``sets`` has the cosines, order and parents of each set's development questions.
     """
 
     def score(weights: Weighting) -> float:

@@ -1,6 +1,6 @@
-"""Cases of CBR-RAG: question, support, entities and answer, and their similarity.
+"""CBR-RAG's cases (question, support, entities, answer), and their similarity to a query.
 
-Wiratunga et al. 2024, arXiv 2404.04302.
+CBR-RAG is a paper: Wiratunga et al. 2024, arXiv 2404.04302.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from casewright.stores.facet import component_text
 
 #: The components of a problem; the solution is the answer.
 QA_COMPONENTS = ("question", "support", "entities")
-#: The form of a case in a prompt: these components with labels, then the answer. The form without
-#: components shows only the text of the support.
-_FORMS: dict[str, tuple[str, ...]]
-_FORMS = {"full": QA_COMPONENTS, "qsa": ("question", "support"), "support": ()}
-CONTEXT_FORMS = tuple(_FORMS)
+#: The components that a form of a case in a prompt shows with labels, before the answer. The form
+#: ``support`` shows only the support's text, without a label.
+_LABELLED: dict[str, tuple[str, ...]]
+_LABELLED = {"full": QA_COMPONENTS, "qsa": ("question", "support"), "support": ()}
+CONTEXT_FORMS = tuple(_LABELLED)
 
 
 def qa_case(
@@ -54,13 +54,13 @@ def qa_schema(
 ) -> CaseSchema:
     """Return the schema of CBR-RAG's cases: three facets, and the form of a case in a prompt.
 
-    Queries are compared with questions by the intra-embedding f, and with supports and entities by
-    the inter-embedding g, which puts the encoder's retrieval instruction before the query (section
-    4.2). A query that is a text is compared by all three facets.
+    A query is compared with questions as a text of the same kind. For the comparison with supports
+    and entities, the encoder's retrieval instruction is put before the query (section 4.2). A query
+    that is a text is compared by all three facets.
 
     Args:
         context: The form of a case as evidence; see ``context_text``.
-        weights: Weights of question, support and entities; by default the paper's hybrid weights.
+        weights: Weights of question, support and entities; by default the paper's best weights.
     """
     question_weight, support_weight, entities_weight = weights
     inter_facet = partial(text_facet, encoder=encoder, inter=True)
@@ -85,7 +85,7 @@ def context_text(case: Case, form: str = "support") -> str:
         form: ``"support"`` is only the support. ``"full"`` has question, support, entities and
             answer (CBR-RAG, equation 4b). ``"qsa"`` has question, support and answer (Table 3).
     """
-    names = _FORMS[_checked_form(form)]
+    names = _LABELLED[_checked_form(form)]
     if not names:
         return component_text(case.problem.get("support", ""))
     problem = case.problem
@@ -94,13 +94,13 @@ def context_text(case: Case, form: str = "support") -> str:
 
 
 def joined_text(component: Any) -> str:
-    """Return a component as one text; entities are joined (in a query, they may be one text)."""
+    """Return a component as one text; the items of a list are joined by commas."""
     if isinstance(component, (list, tuple)):
         return ", ".join(map(component_text, component))
     return component_text(component)
 
 
 def _checked_form(form: str) -> str:
-    if form not in _FORMS:
-        raise InputError(f"A case has no context form {form!r}. Forms are: {', '.join(_FORMS)}.")
+    if form not in _LABELLED:
+        raise InputError(f"A case has no context form {form!r}. Forms are: {', '.join(_LABELLED)}.")
     return form

@@ -21,8 +21,8 @@ from casewright_legal.entities import MAX_ENTITIES, extract_entities
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: The wording is not the paper's. It names the kinds of entities in the paper's published case
-#: base: parties and people, Acts with their sections, citations, places, dates.
+#: The prompt's wording is not the paper's. The prompt names the kinds of entities in the paper's
+#: published case base: parties and people, Acts with their sections, citations, places, dates.
 PROMPT = """\
 Extract the named entities and unique identifiers from the legal text below: case names and \
 citations, Acts and regulations with their sections, courts, judges, parties, other people and \
@@ -31,7 +31,7 @@ Answer with a JSON list of strings and nothing else."""
 
 #: The name of the extractor without a chat model.
 OFFLINE = "offline"
-#: Number of first texts without a usable answer of the model after which extraction fails.
+#: Extraction fails if the model gives no usable answer for this number of texts at the start.
 MAX_FAILED_TEXTS = 5
 #: Maximum number of characters of an entity; a longer text is the model's own sentence.
 MAX_ENTITY_LENGTH = 160
@@ -54,7 +54,7 @@ class ChatEntityExtractor:
     """An extractor that asks a LangChain chat model for the entities of a text.
 
     Entities that are not in the text are left out. If the model fails, takes longer than
-    ``seconds``, or gives an unreadable answer, ``extract_entities`` is used instead.
+    ``seconds``, or gives no usable answer, ``extract_entities`` is used instead.
     """
 
     def __init__(self, model: BaseChatModel, *, seconds: float = 60.0) -> None:
@@ -75,20 +75,20 @@ class ChatEntityExtractor:
         try:
             reply = str(ask(self._model, [message], self._seconds).text)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the case
-            return _without_model(text, f"the model failed: {one_line(error)}")
+            return _read_offline(text, f"the model failed: {one_line(error)}")
         entities = read_entities(reply)
         if entities is None:
-            return _without_model(text, f"the model's answer names no entities: {reply!r:.80}")
+            return _read_offline(text, f"the model's answer names no entities: {reply!r:.80}")
         normalised = " ".join(text.casefold().split())
         present = [name for name in entities if " ".join(name.casefold().split()) in normalised]
         if entities and not present:
-            return _without_model(text, "none of the entities that the model named is in the text")
+            return _read_offline(text, "none of the entities that the model named is in the text")
         left_out_count = len(entities) - len(present)
-        warning = f"{left_out_count} of {len(entities)} entities are not in the text: left out."
+        warning = f"Not in the text, so left out: {left_out_count} of {len(entities)} entities."
         return Extraction(present[:MAX_ENTITIES], warning if left_out_count else "")
 
 
-def _without_model(text: str, reason: str) -> Extraction:
+def _read_offline(text: str, reason: str) -> Extraction:
     message = f"Extracted without the model: {reason}."
     return Extraction(extract_entities(text), message, by_model=False)
 
@@ -99,25 +99,25 @@ def read_entities(reply: str) -> list[str] | None:
     if unfenced.casefold().rstrip(".") in _NO_ENTITIES:
         return []
     json_texts = _from_json(unfenced)
-    return _unique(_from_lines(unfenced) if json_texts is None else json_texts) or None
+    return _cleaned(_from_lines(unfenced) if json_texts is None else json_texts) or None
 
 
 def _from_json(text: str) -> list[str] | None:
     """Return the texts in the first JSON list or object; ``None`` if there is none."""
-    brackets = [position for position in (text.find("["), text.find("{")) if position >= 0]
-    if not brackets:
+    positions = [position for position in (text.find("["), text.find("{")) if position >= 0]
+    if not positions:
         return None
     try:
-        value, _ = json.JSONDecoder().raw_decode(text, min(brackets))
+        value, _ = json.JSONDecoder().raw_decode(text, min(positions))
     except (ValueError, RecursionError):
         return None
-    # An answer may begin with a citation that is valid JSON: [2019].
+    # A list without texts may be part of a citation, [2019]; the answer is not JSON then.
     return list(_texts(value)) or None
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts in nested lists, and in objects that describe an entity."""
-    # The answer may be nested deeper than Python's limit of recursion.
+    """Yield the texts in nested lists and objects; of an object with a name, only the name."""
+    # Without recursion, since an answer may be nested deeper than Python's limit.
     stack = [value]
     while stack:
         item = stack.pop()
@@ -131,6 +131,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _from_lines(text: str) -> list[str]:
+    """Return the items of a bulleted list; without bullets, the lines, or the parts of one line."""
     lines = [line for line in text.splitlines() if line.strip()]
     bulleted = [line for line in lines if _BULLET.match(line)]
     if bulleted:
@@ -140,7 +141,7 @@ def _from_lines(text: str) -> list[str]:
     return re.split(r"[;,]", _HEADING.sub("", lines[0], count=1)) if lines else []
 
 
-def _unique(entities: Iterable[str]) -> list[str]:
+def _cleaned(entities: Iterable[str]) -> list[str]:
     entity_by_folded: dict[str, str] = {}
     for entity in entities:
         cleaned = " ".join(entity.split()).strip("\"'“”‘’`* .")
@@ -149,12 +150,12 @@ def _unique(entities: Iterable[str]) -> list[str]:
     return list(entity_by_folded.values())
 
 
-def check_extractor(name: str, source: str) -> None:
-    """Raise ``InputError`` unless ``name`` names an extractor; ``source`` is the setting's name."""
+def check_extractor(name: str, setting: str) -> None:
+    """Raise ``InputError`` if there is no extractor ``name``, the value of ``setting``."""
     provider, _, model = name.partition(":")
     if name != OFFLINE and not (provider and model):
         raise InputError(
-            f"{source} is {name!r}. Entities are extracted by {OFFLINE}, or by a chat model as "
+            f"{setting} is {name!r}. The extractor of entities is {OFFLINE}, or a chat model as "
             "provider:model, for example openai:gpt-4o-mini."
         )
 
@@ -165,18 +166,18 @@ def read_with_chat(
     """Return the cases of ``read_alqa`` with entities extracted by a chat model.
 
     The model is called once for each case. If it gives no usable answer, the offline extractor
-    reads the text; the number of these texts is printed to stderr. Raise ``CasewrightError`` if the
+    reads the text; the number of such texts is printed to stderr. Raise ``CasewrightError`` if the
     model gives no usable answer for the first ``MAX_FAILED_TEXTS`` texts.
     """
     extractor = ChatEntityExtractor(model)
-    note_counts: Counter[str] = Counter()
+    failure_counts: Counter[str] = Counter()
     numbers = count(1)
 
     def extract(text: str) -> list[str]:
         number, extraction = next(numbers), extractor.extract(text)
         if not extraction.by_model:
-            note_counts[extraction.note] += 1
-            if note_counts.total() == number == MAX_FAILED_TEXTS:
+            failure_counts[extraction.note] += 1
+            if failure_counts.total() == number == MAX_FAILED_TEXTS:
                 raise CasewrightError(
                     f"The chat model extracted no entities from the first {MAX_FAILED_TEXTS} "
                     f"texts. {extraction.note} Check the model, or use the extractor {OFFLINE}."
@@ -184,9 +185,9 @@ def read_with_chat(
         return extraction.entities
 
     cases = read_alqa(source, extract, progress=progress)
-    if note_counts:
+    if failure_counts:
         note(
-            f"{note_counts.total()} of {len(cases)} texts were read by the offline extractor. Most "
-            f"often: {note_counts.most_common(1)[0][0]}"
+            f"{failure_counts.total()} of {len(cases)} texts were read by the offline extractor. "
+            f"The most frequent note: {failure_counts.most_common(1)[0][0]}"
         )
     return cases

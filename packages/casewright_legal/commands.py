@@ -1,4 +1,4 @@
-"""`casewright bench legal` and `casewright bench encoder`."""
+"""The commands `casewright bench legal` and `casewright bench encoder`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from casewright.serve.cli.options import AsJson, EncoderName, Plot
 
 
 def bench_encoder(
-    data: Annotated[Path | None, Option(help="A folder with the sets of the two benches.")] = None,
+    data: Annotated[Path | None, Option(help="A folder for bench legal or bench feedback.")] = None,
     against: Annotated[
-        str | None, Option(help="Another encoder; the integer weights by default.")
+        str | None, Option(help="The other encoder; by default, the integer weights.")
     ] = None,
     only: OnlySet = None,
     limit: SetLimit = None,
-    texts: Annotated[int, Option(min=1, help="Texts to measure the speed with.")] = 512,
+    texts: Annotated[int, Option(min=1, help="Number of texts to time the encoders with.")] = 512,
     as_json: AsJson = False,
 ) -> None:
     """Compare the packaged encoder with its integer weights or another encoder.
 
-    The figures are retrieval and speed; by default on the shipped legal cases and code.
+    Retrieval and speed are measured; without --data, on the shipped legal cases and code.
     """
     from casewright_legal.bench_encoder import measure_encoder
 
@@ -37,22 +37,24 @@ def bench_legal(
     data: Annotated[
         Path,
         Option(
-            help="A folder with ALQA's qa.jsonl and pairs.jsonl or the multi-hop sets; or shipped, "
-            "the domain's cases."
+            help="shipped (the domain's cases), or a folder with the multi-hop sets or with "
+            "ALQA's qa.jsonl and pairs.jsonl."
         ),
     ] = Path("shipped"),
     only: OnlySet = None,
     encoder: EncoderName = None,
     answers: Annotated[bool, Option("--answers", help="Measure answers, not retrieval.")] = False,
     generator: Annotated[
-        str, Option(help="extractive, provider:model, local:smollm2.")
+        str, Option(help="With --answers: extractive, provider:model or local:smollm2.")
     ] = "extractive",
-    against: Annotated[str | None, Option(help="With --answers: a second encoder.")] = None,
+    against: Annotated[
+        str | None, Option(help="With --answers: a second encoder, which also finds cases.")
+    ] = None,
     limit: SetLimit = None,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score retrieval for questions with two parent cases, or with --answers the answers.
+    """Score the search for the two cases that each question needs; with --answers, score answers.
 
     The first run encodes every case: some minutes for the three multi-hop sets.
     """

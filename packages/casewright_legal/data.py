@@ -17,31 +17,31 @@ from casewright_legal.alqa import is_dataset, read_alqa
 from casewright_legal.cases import CONTEXT_FORMS
 from casewright_legal.chat_entities import OFFLINE, check_extractor, read_with_chat
 
-#: Environment variables. ``ALQA`` is the path of ALQA's ``qa.jsonl``, or its name on Hugging Face.
-#: ``CONTEXT`` is the form of a case as evidence (see ``context_text``). ``EXTRACTOR`` is
-#: ``offline``, or a chat model that extracts the entities, ``provider:model``, once for each case.
-ALQA = "CASEWRIGHT_ALQA"
-CONTEXT = "CASEWRIGHT_LEGAL_CONTEXT"
-EXTRACTOR = "CASEWRIGHT_LEGAL_EXTRACTOR"
+#: Names of environment variables. Their values are the path of ALQA's ``qa.jsonl`` or ALQA's name
+#: on Hugging Face; the form of a case as evidence (see ``context_text``); and the extractor of
+#: entities: ``offline``, or a chat model as ``provider:model``, which is called once for each case.
+ALQA_VARIABLE = "CASEWRIGHT_ALQA"
+CONTEXT_VARIABLE = "CASEWRIGHT_LEGAL_CONTEXT"
+EXTRACTOR_VARIABLE = "CASEWRIGHT_LEGAL_EXTRACTOR"
 
 
 def context_form() -> str:
-    """Return the form of a case as evidence; raise ``InputError`` if the setting is unknown."""
-    form = os.environ.get(CONTEXT) or "support"
+    """Return the form of a case as evidence; raise ``InputError`` if there is no such form."""
+    form = os.environ.get(CONTEXT_VARIABLE) or "support"
     if form not in CONTEXT_FORMS:
-        raise InputError(f"{CONTEXT} is {form!r}. It is one of: {', '.join(CONTEXT_FORMS)}.")
+        raise InputError(f"{CONTEXT_VARIABLE} is {form!r}. Forms are: {', '.join(CONTEXT_FORMS)}.")
     return form
 
 
 def extractor_name() -> str:
-    """Return the extractor's name; raise ``InputError`` if the setting is invalid."""
-    name = os.environ.get(EXTRACTOR) or OFFLINE
-    check_extractor(name, EXTRACTOR)
+    """Return the name of the extractor of entities; raise ``InputError`` if it is unknown."""
+    name = os.environ.get(EXTRACTOR_VARIABLE) or OFFLINE
+    check_extractor(name, EXTRACTOR_VARIABLE)
     return name
 
 
 def data_file(name: str) -> Traversable:
-    """Return the path of the JSON Lines file with this name."""
+    """Return the path of the package's JSON Lines file with this name (without ``.jsonl``)."""
     return files("casewright_legal") / "data" / f"{name}.jsonl"
 
 
@@ -54,7 +54,7 @@ def records(name: str) -> list[dict[str, Any]]:
 
 def source() -> str:
     """Return the path of the cases, or their name on Hugging Face; by default, the shipped file."""
-    return os.environ.get(ALQA) or str(data_file("cases"))
+    return os.environ.get(ALQA_VARIABLE) or str(data_file("cases"))
 
 
 def source_file() -> Path | None:
@@ -62,14 +62,14 @@ def source_file() -> Path | None:
 
     Raise ``InputError`` if the file does not exist.
     """
-    name = source()
-    if is_dataset(name):
+    location = source()
+    if is_dataset(location):
         return None
-    path = Path(name).expanduser()
+    path = Path(location).expanduser()
     if not path.is_file():
         raise InputError(
-            f"{ALQA} is {name!r}, and there is no such file. Set it to the path of ALQA's "
-            "qa.jsonl, or to its name on Hugging Face, or unset it for the cases that ship."
+            f"{ALQA_VARIABLE} is {location!r}, and there is no such file. Set it to the path of "
+            "ALQA's qa.jsonl, or to ALQA's name on Hugging Face, or unset it for the shipped cases."
         )
     return path
 

@@ -1,9 +1,9 @@
 """The legal domain: it answers questions from decided cases, and cites them.
 
 The shipped cases were written for this package: they are about courts and statutes of an invented
-jurisdiction, Ardmore, in the format of ALQA (Open Australian Legal QA). The environment variables
-in ``data.py`` choose ALQA instead, the form of a case as evidence, and the extractor of entities.
-A change of the variables rebuilds the stores.
+jurisdiction, Ardmore, in the format of ALQA (Open Australian Legal QA). Environment variables
+(see ``data.py``) can replace these cases by ALQA, and choose the form of a case as evidence and the
+extractor of entities. If the cases or the extractor change, the stores are rebuilt.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def open_legal(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDom
         CasewrightError: The chat model that extracts entities does not answer.
     """
     extractor = data.extractor_name()
-    schemas = {
+    schemas = {  # by store, with the function that makes the store's cases
         "legal": (qa_schema(encoder, context=data.context_form()), data.legal_cases),
         "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
     }
@@ -49,19 +49,20 @@ def open_legal(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDom
     names = MODULES if extractor == OFFLINE else (*MODULES, CHAT_MODULE)
     modules = (files("casewright_legal") / name for name in names)
     sources = [*modules, data.data_file("queries"), *([file] if file else [])]
-    expected = digest(sources, [schema for schema, _ in schemas.values()])
+    expected_digest = digest(sources, [schema for schema, _ in schemas.values()])
     if file is None:
-        expected += f" {data.source()}"
+        expected_digest += f" {data.source()}"
     if extractor != OFFLINE:
-        expected += f" {extractor}"
-    stores = open_built(folder, "legal", expected, schemas, rebuild=rebuild)
+        expected_digest += f" {extractor}"
+    stores = open_built(folder, "legal", expected_digest, schemas, rebuild=rebuild)
     return OpenDomain(legal_toolbox(stores["legal"]), stores["plans"], stores)
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     """Return the open domain with searches by relevance feedback."""
     cases = opened.stores["legal"]
-    return replace(opened, toolbox=legal_toolbox(cases, make(cases, SentenceStrategy(), None)))
+    loop = make(cases, SentenceStrategy(), None)  # None: the schema's facet weights
+    return replace(opened, toolbox=legal_toolbox(cases, loop))
 
 
 def queries() -> list[AnnotatedQuery]:

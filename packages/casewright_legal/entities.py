@@ -40,23 +40,23 @@ _NOT_NAMES = (_CITATION, _SECTION, _DATE, _SUM, _YEAR)
 
 
 def extract_entities(text: str) -> list[str]:
-    """Return at most ``MAX_ENTITIES`` entities of a text, without duplicates, by first mention.
+    """Return the first ``MAX_ENTITIES`` entities of a text, in their order, without duplicates.
 
     The time is linear in the length of the text.
     """
-    is_used = bytearray(len(text))
+    used_characters = bytearray(len(text))
     names = Names(text)
-    entities: list[Span] = []
+    spans: list[Span] = []
     citations, sections, dates, sums, years = (
         (match.span() for match in pattern.finditer(text)) for pattern in _NOT_NAMES
     )
-    legal_names = chain(citations, names.cases(), names.acts(), sections)
-    # If spans overlap, only the first one is an entity.
-    for start, end in chain(legal_names, dates, sums, names.others(), years):
-        if not any(is_used[start:end]):
-            is_used[start:end] = b"\1" * (end - start)
-            entities.append((start, end))
-    texts = [" ".join(text[start:end].split()) for start, end in sorted(entities)]
+    legal_spans = chain(citations, names.cases(), names.acts(), sections)
+    # If two spans overlap, only the one that comes first in this order is an entity.
+    for start, end in chain(legal_spans, dates, sums, names.others(), years):
+        if not any(used_characters[start:end]):
+            used_characters[start:end] = b"\1" * (end - start)
+            spans.append((start, end))
+    texts = [" ".join(text[start:end].split()) for start, end in sorted(spans)]
     return _unique(texts)[:MAX_ENTITIES]
 
 

@@ -11,19 +11,19 @@ from casewright_legal.entity_tokens import TextTokens
 
 #: Maximum number of words of a name; longer headings in capitals are split.
 MAX_WORDS = 14
-#: Maximum distance, in words and marks, of two successive capitalised words of a name.
+#: Maximum distance, in words and marks, between two successive capitalised words of a name.
 MAX_DISTANCE = 5
 #: Maximum number of words in brackets before a ``v``.
 MAX_BRACKET_WORDS = 24
-Span = tuple[int, int]
+Span = tuple[int, int]  # the index of the first character, and the index after the last
 
 _YEAR = re.compile(r"[12]\d{3}")
 _NUMBER = re.compile(r"\d{1,3}")
-_OPENINGS = (("re",), ("ex", "parte"), ("in", "re"), ("in", "the", "matter", "of"))
+_CASE_PREFIXES = (("re",), ("ex", "parte"), ("in", "re"), ("in", "the", "matter", "of"))
 
 
 class Names:
-    """Finds the names in a text, one kind after another; a word is in at most one name."""
+    """Finds the names in a text. A method skips the words of names that were found before."""
 
     def __init__(self, text: str) -> None:
         self._tokens = TextTokens(text)
@@ -34,9 +34,9 @@ class Names:
         for start, token in enumerate(self._tokens):
             if token.folded in ("v", "vs"):
                 yield from self._case_at_versus(start)
-            elif token.is_capitalised and not self._used[start] and (count := self._opening(start)):
-                last = self._name_end(start + count, entity_words.PARTY_JOINERS)
-                if last >= start + count:
+            elif token.is_capitalised and not self._used[start]:
+                first = start + self._prefix_length(start)
+                if start < first <= (last := self._name_end(first, entity_words.PARTY_JOINERS)):
                     yield self._use_as_name(start, self._with_case_number(last))
 
     def acts(self) -> Iterator[Span]:
@@ -49,14 +49,14 @@ class Names:
     def others(self) -> Iterator[Span]:
         """Yield the other names, which are sequences of capitalised words."""
         for start in self._starts():
-            end = self._with_and_part(self._name_end(start, entity_words.CONNECTORS))
-            first = self._name_start(start, end)
-            if first <= end and self._is_name(first, end):
-                yield self._use_as_name(first, end)
-            self._use(start, end)
+            last = self._with_and_part(self._name_end(start, entity_words.CONNECTORS))
+            first = self._name_start(start, last)
+            if first <= last and self._is_name(first, last):
+                yield self._use_as_name(first, last)
+            self._mark_used(start, last)
 
     def _starts(self) -> Iterator[int]:
-        """Yield the indices of the capitalised words that are in no name yet."""
+        """Yield the indices of the capitalised words that no method has used yet."""
         for index, token in enumerate(self._tokens):
             if token.is_capitalised and not self._used[index]:
                 yield index
@@ -74,16 +74,16 @@ class Names:
         if first <= left and last >= right:
             yield self._use_as_name(first, self._with_case_number(last))
 
-    def _opening(self, start: int) -> int:
-        """Return the number of words, such as ``In re``, that begin a case's name here; or 0."""
+    def _prefix_length(self, start: int) -> int:
+        """Return the number of words of a case prefix, such as ``In re``, at ``start``, or 0."""
         folded = self._tokens.folded_words
-        return next((len(words) for words in _OPENINGS if folded(start, len(words)) == words), 0)
+        return next((len(p) for p in _CASE_PREFIXES if folded(start, len(p)) == p), 0)
 
     def _name_end(self, start: int, joiners: frozenset[str]) -> int:
-        """Return the last index of the name that begins at ``start``, or ``start - 1``."""
+        """Return the last index of a name that begins at ``start``; if none does, ``start - 1``."""
         last, index = start - 1, start
-        end = min(start + 2 * MAX_WORDS, len(self._tokens))
-        while index < end and last - start < MAX_WORDS:
+        limit = min(start + 2 * MAX_WORDS, len(self._tokens))
+        while index < limit and last - start < MAX_WORDS:
             token = self._tokens[index]
             is_far = index - last > MAX_DISTANCE
             if self._used[index] or (index > start and token.begins_line) or is_far:
@@ -93,12 +93,12 @@ class Names:
             elif last < start or not self._may_continue(index, last, joiners):
                 break
             elif token.text == "(":
-                index = self._bracket_end(index)
+                index = self._closing_bracket(index)
             index += 1
         return last
 
     def _begins_new_name(self, index: int) -> bool:
-        """Return ``True`` if a capitalised word begins a sentence, or is a title."""
+        """Return ``True`` if a capitalised word begins a sentence, or is a title such as ``Mr``."""
         is_title = self._tokens[index].folded in entity_words.TITLES
         return is_title or self._tokens.begins_sentence(index)
 
@@ -108,43 +108,43 @@ class Names:
         if token.text == ".":
             return index == last + 1 and self._tokens.is_abbreviation(last)
         if token.text == "(":
-            return self._bracket_end(index) > index
+            return self._closing_bracket(index) > index
         if token.folded == "for" and joiners is entity_words.CONNECTORS:
             return last_word.folded in entity_words.WORDS_BEFORE_FOR
         if token.folded == "the":
-            # "Queen of the Desert", "Smith v the King", but "Featuring the King".
+            # "the" is in "Queen of the Desert" and "Smith v the King"; not in "Featuring the King".
             return index > last + 1 or not self._tokens.begins_sentence(last)
         return token.folded in joiners or _NUMBER.fullmatch(token.text) is not None
 
-    def _bracket_end(self, index: int) -> int:
-        """Return the end of a bracket inside a name, if it has one or two words; else ``index``."""
+    def _closing_bracket(self, index: int) -> int:
+        """Return the index of a ``)`` after one or two words inside a name; else ``index``."""
         for end in (index + 2, index + 3):
             part = self._tokens[index + 1 : end + 2]
             if len(part) == end + 1 - index and part[-2].text == ")" and part[-1].is_capitalised:
                 return end if all(token.is_capitalised for token in part[:-2]) else index
         return index
 
-    def _party_start(self, end: int) -> int:
-        """Return the first index of the party that ends at ``end``, or ``end + 1``."""
-        start, index = end + 1, end
-        while index >= 0 and end - index < 2 * MAX_WORDS and not self._used[index]:
+    def _party_start(self, last: int) -> int:
+        """Return the first index of a party that ends at ``last``; if none does, ``last + 1``."""
+        start, index = last + 1, last
+        while index >= 0 and last - index < 2 * MAX_WORDS and not self._used[index]:
             token = self._tokens[index]
             if token.is_capitalised:
                 start = index
-            elif token.text == ")" and (bracket := self._bracket_start(index)) is not None:
+            elif token.text == ")" and (bracket := self._opening_bracket(index)) is not None:
                 index = bracket
             elif not self._may_be_in_party(index):
                 break
             if self._tokens.begins_sentence(index):
                 break
             index -= 1
-        while start <= end and self._is_opener(start):
+        while start <= last and self._cannot_begin_name(start):
             start += 1
         return start
 
-    def _is_opener(self, index: int) -> bool:
+    def _cannot_begin_name(self, index: int) -> bool:
         token = self._tokens[index]
-        return not token.is_capitalised or token.folded in entity_words.OPENERS
+        return not token.is_capitalised or token.folded in entity_words.SENTENCE_OPENERS
 
     def _may_be_in_party(self, index: int) -> bool:
         """Return ``True`` if a party's name may contain this uncapitalised word or mark."""
@@ -154,9 +154,9 @@ class Names:
         is_number = _NUMBER.fullmatch(token.text) is not None
         return is_number or token.folded in entity_words.PARTY_JOINERS
 
-    def _bracket_start(self, index: int) -> int | None:
-        starts = range(index - 1, max(index - MAX_BRACKET_WORDS, 0), -1)
-        return next((start for start in starts if self._tokens[start].text == "("), None)
+    def _opening_bracket(self, index: int) -> int | None:
+        earlier = range(index - 1, max(index - MAX_BRACKET_WORDS, 0), -1)
+        return next((start for start in earlier if self._tokens[start].text == "("), None)
 
     def _with_case_number(self, last: int) -> int:
         """Return the last index of a name with its number, such as ``(No 2)``."""
@@ -165,17 +165,17 @@ class Names:
         return last + 4 if has_number and part[2].isdecimal() else last
 
     def _with_and_part(self, last: int) -> int:
-        """Return the last index of a name with its part after ``and``: Law and Order Commission."""
+        """Return the last index of a name with a part after ``and``: Law and Order Commission."""
         following = self._tokens[last + 1 : last + 3]
         if [token.folded for token in following[:1]] != ["and"] or not following[-1].is_capitalised:
             return last
-        end = self._name_end(last + 2, entity_words.CONNECTORS)
+        longer_last = self._name_end(last + 2, entity_words.CONNECTORS)
         is_company = self._tokens[last].folded in entity_words.COMPANY_ENDS
-        is_name_end = self._tokens[end].folded in entity_words.LAST_WORDS_AFTER_AND
-        return end if is_name_end and not is_company else last
+        is_name_end = self._tokens[longer_last].folded in entity_words.LAST_WORDS_AFTER_AND
+        return longer_last if is_name_end and not is_company else last
 
     def _instrument_end(self, first: int, last: int) -> int | None:
-        """Return the last index of an instrument's name without its year."""
+        """Return the index of the last word, such as ``Act``, of an instrument's name, if any."""
         for index in range(first + 1, last + 1):
             token = self._tokens[index]
             if token.is_capitalised and token.folded in INSTRUMENTS:
@@ -192,7 +192,7 @@ class Names:
             previous, word = self._tokens[index - 1], self._tokens[index]
             if word.folded == "the" and previous.folded not in ("of", "for"):
                 return index + 1
-        while first < last and self._is_opener(first):
+        while first < last and self._cannot_begin_name(first):
             first += 1
         return first
 
@@ -210,14 +210,15 @@ class Names:
         """Return the first index of a name, without titles and words that only begin a sentence."""
         start = first
         while start <= last and (
-            self._is_opener(start)
+            self._cannot_begin_name(start)
             or self._tokens[start].folded in entity_words.TITLES | entity_words.CALENDAR
-            or (start < last and self._tokens.is_only_capitalised_here(start))
+            or (start < last and self._tokens.is_capitalised_as_first_word(start))
         ):
             start += 1
         return start
 
     def _is_name(self, first: int, last: int) -> bool:
+        """Return ``True`` if not all words are generic. A single word has further conditions."""
         if last > first:
             words = self._tokens[first : last + 1]
             return any(word.folded not in entity_words.GENERIC for word in words)
@@ -227,8 +228,9 @@ class Names:
         return not self._tokens.begins_sentence(first) or self._tokens.is_always_capitalised(first)
 
     def _use_as_name(self, first: int, last: int) -> Span:
-        self._use(first, last)
+        """Mark the words of a name as used, and return the name's span."""
+        self._mark_used(first, last)
         return self._tokens[first].start, self._tokens[last].end
 
-    def _use(self, first: int, last: int) -> None:
+    def _mark_used(self, first: int, last: int) -> None:
         self._used[first : last + 1] = b"\1" * (last + 1 - first)

@@ -33,13 +33,13 @@ class TextTokens(list[TextToken]):
         super().__init__()
         previous_end = 0
         for match in _TOKEN.finditer(text):
-            token, start = match[0], match.start()
-            word = token[:-2] if token.endswith(("'s", "’s", "'S", "’S")) else token
-            is_capitalised = token[0].isupper() and len(token) <= MAX_WORD_LENGTH
+            full, start = match[0], match.start()
+            word = full[:-2] if full.endswith(("'s", "’s", "'S", "’S")) else full
+            is_capitalised = full[0].isupper() and len(full) <= MAX_WORD_LENGTH
             end, begins_line = start + len(word), "\n" in text[previous_end:start]
-            self.append(TextToken(token, word.casefold(), start, end, is_capitalised, begins_line))
+            self.append(TextToken(full, word.casefold(), start, end, is_capitalised, begins_line))
             previous_end = match.end()
-        self._capital_counts = Counter(token.folded for token in self if token.is_capitalised)
+        self._capitalised_counts = Counter(token.folded for token in self if token.is_capitalised)
         self._uncapitalised = {token.folded for token in self if not token.is_capitalised}
 
     def folded_words(self, first: int, count: int) -> tuple[str, ...]:
@@ -49,9 +49,9 @@ class TextTokens(list[TextToken]):
     def is_always_capitalised(self, index: int) -> bool:
         """Return ``True`` if a word occurs several times, always with a capital."""
         folded = self[index].folded
-        return self._capital_counts[folded] > 1 and folded not in self._uncapitalised
+        return self._capitalised_counts[folded] > 1 and folded not in self._uncapitalised
 
-    def is_only_capitalised_here(self, index: int) -> bool:
+    def is_capitalised_as_first_word(self, index: int) -> bool:
         """Return ``True`` if a word has a capital only because it begins a sentence."""
         return self.begins_sentence(index) and self[index].folded in self._uncapitalised
 
@@ -67,7 +67,7 @@ class TextTokens(list[TextToken]):
         return mark in ("!", "?", "—") or (mark == "." and not self.is_abbreviation(previous - 1))
 
     def _label_start(self, index: int) -> int:
-        """Return the index of a word, or of a number such as ``7`` or ``(2)`` before the word."""
+        """Return the index of a number, ``7`` or ``(2)``, before a word; else the word's index."""
         if index > 2 and self[index - 1].text == ")" and self[index - 3].text == "(":
             return index - 3
         return index - 1 if index > 0 and self[index - 1].text[0].isdecimal() else index

@@ -8,14 +8,14 @@ def words(line: str) -> frozenset[str]:
     return frozenset(line.split())
 
 
-#: Words between two words of a name.
+#: Uncapitalised words that a name may contain.
 CONNECTORS = words("of for the de van von der den du la le di da del el al bin ibn &")
-#: Words between two words of a party's name.
+#: Uncapitalised words that a party's name may contain.
 PARTY_JOINERS = CONNECTORS | {"and"}
-#: Words between two words of an Act's name; in other texts, they separate two names.
+#: Words and marks that an Act's name may contain. Those added here separate other names.
 ACT_JOINERS = CONNECTORS | words("and on in to with , ' ’")
 #: Words that may begin a sentence, and never begin a name.
-OPENERS = words(
+SENTENCE_OPENERS = words(
     "a about above according accordingly after against all also although among an and another any "
     "applying are as at back because before being below between both but by can considering could "
     "despite did do does during each either even every finally first following for from further "
@@ -28,7 +28,7 @@ OPENERS = words(
     "under unless until up upon was we were what whatever when whenever where whereas whether "
     "which while who whom whose why will with within without would yes yet you your"
 )
-#: Words before a name that are not part of it.
+#: Words before a person's name that are not part of the name.
 TITLES = words("mr mrs ms miss dr prof mx messrs")
 #: Words that are no names by themselves.
 GENERIC = words(
@@ -57,7 +57,8 @@ LAST_WORDS_AFTER_AND = words(
 COMPANY_ENDS = words("ltd limited inc incorporated llc plc corporation corp")
 #: Abbreviations whose full stop does not end a sentence.
 ABBREVIATIONS = TITLES | words("v vs no st co pty jr sr hon cf eg ie para s ss r cl")
+#: The names of months and days with capitals, separated by spaces.
 MONTHS = "January February March April May June July August September October November December"
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
-#: Capitalised words of dates.
+#: The months and days in lower case.
 CALENDAR = frozenset(f"{MONTHS} {DAYS}".casefold().split())

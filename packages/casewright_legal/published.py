@@ -1,4 +1,4 @@
-"""The tables that CBR-RAG published."""
+"""The tables that the paper CBR-RAG published."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 @cache
-def published_table(table: str) -> dict[str, Any]:
+def published_table(name: str) -> dict[str, Any]:
     """Return a table of ``published.toml`` by its name."""
     text = Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
-    return dict(tomllib.loads(text)[table])
+    return dict(tomllib.loads(text)[name])

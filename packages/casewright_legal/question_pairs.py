@@ -1,7 +1,7 @@
 """Generates test questions that need two cases (CBR-RAG, section 6.1).
 
 A chat model reads two cases that share an Act or another entity, and writes a question that only
-both cases together answer. In measurements of retrieval, these two parent cases are relevant.
+both cases together answer. The two cases are the question's parents, which a search should find.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from casewright_legal.entities import is_name
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: Maximum number of cases with an entity that makes pairs; in more cases, it may be a court.
-MAX_CASES = 8
+#: An entity makes pairs if at most this many cases have it; a more frequent one may be a court.
+MAX_CASES_OF_ENTITY = 8
 PROMPT = """\
 Below are two legal cases that have in common: {shared}. Write one question that can only be \
 answered from both cases together, and its answer. The question stands for itself: it does not \
@@ -51,12 +51,12 @@ class CasePair:
 
 @dataclass(frozen=True, slots=True)
 class PairQuestion:
-    """A question that needs two cases, with the entities that both have.
+    """A question that needs two cases, with the entities that the cases share.
 
     Attributes:
         id: An id that is derived from the parents, and is the same in every run.
         answer: The reference answer.
-        parents: The ``citation``, ``key`` or id of both cases.
+        parents: The results of ``cited_as`` for both cases.
     """
 
     id: str
@@ -72,7 +72,7 @@ class PairQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PairQuestions:
-    """The usable questions of a model, and the numbers of pairs without a question, by reason."""
+    """The usable questions of a model, and the number of skipped pairs for each reason."""
 
     questions: list[PairQuestion]
     skipped: Mapping[str, int]
@@ -85,7 +85,7 @@ def entity_pairs(
 
     The time is linear in the number of entities. Two cases with the same citation are not a pair.
     """
-    # For each entity, the indices of the cases, with the entity as the case writes it.
+    # For each entity, its spelling in each case, by the index of the case.
     spellings_by_entity: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for index, case in enumerate(cases):
         for entity in case.problem.get("entities") or ():
@@ -94,7 +94,7 @@ def entity_pairs(
                 spellings_by_entity[key].setdefault(index, entity)
     shared: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for spellings in spellings_by_entity.values():
-        if len(spellings) <= MAX_CASES:
+        if len(spellings) <= MAX_CASES_OF_ENTITY:
             for first, second in combinations(spellings, 2):
                 if cited_as(cases[first]) != cited_as(cases[second]):
                     shared[first, second].append(spellings[first])
@@ -113,7 +113,7 @@ def write_questions(
     seconds: float = 60.0,
     progress: bool | None = None,
 ) -> PairQuestions:
-    """Return questions that a chat model writes, one for each pair; a call may take ``seconds``.
+    """Return questions that a chat model writes, one for each pair, in at most ``seconds`` each.
 
     Pairs for which the model fails, or does not write a question with an answer, are skipped and
     counted.
@@ -122,7 +122,7 @@ def write_questions(
     skipped: Counter[str] = Counter()
     with progress_bar("Writing questions", len(pairs), show=progress) as advance:
         for pair in pairs:
-            question_or_reason = _question(pair, model, seconds)
+            question_or_reason = _write_question(pair, model, seconds)
             if isinstance(question_or_reason, str):
                 skipped[question_or_reason] += 1
             else:
@@ -136,7 +136,7 @@ def cited_as(case: Case) -> str:
     return str(case.metadata.get("citation") or case.metadata.get("key") or case.id)
 
 
-def _question(pair: CasePair, model: BaseChatModel, seconds: float) -> PairQuestion | str:
+def _write_question(pair: CasePair, model: BaseChatModel, seconds: float) -> PairQuestion | str:
     """Return a pair's question, or the reason why there is none."""
     from langchain_core.messages import HumanMessage
 

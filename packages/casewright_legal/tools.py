@@ -9,12 +9,12 @@ from casewright.domains.search_tools import merge_hits
 from casewright.stores import CaseStore, Hit
 from casewright.tools import CallContext, Search, Toolbox, ToolExample, ToolSpec, tool_from_function
 from casewright_legal.acts import matching_keys
-from casewright_legal.naming import named_by
+from casewright_legal.naming import naming_levels
 
 #: Lowest relevance of a case that is related to the question; unrelated texts reach 0.17.
 MIN_RELEVANCE = 0.22
-#: Lowest relevance of a case, as a share of the best case's relevance. If a question needs two
-#: cases, the relevance of the second case is about two thirds of the first case's.
+#: Lowest relevance of a case, as a proportion of the best case's relevance. If a question needs two
+#: cases, the relevance of the second case is near this limit.
 MIN_SHARE_OF_BEST = 0.7
 #: Maximum numbers of cases in a result, and of candidates that are compared with the question.
 MAX_CASES, MAX_CANDIDATES = 4, 100
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 def legal_toolbox(cases: CaseStore, loop: Search | None = None) -> Toolbox:
-    """Return the toolbox; hits that a feedback loop confirms follow the hits of a single search."""
+    """Return the toolbox; the hits of ``loop``, a search with feedback, follow the other hits."""
     return Toolbox([_case_search(cases, loop), _act_cases(cases, loop)])
 
 
@@ -32,11 +32,11 @@ def _case_search(cases: CaseStore, loop: Search | None) -> ToolSpec:
     def case_search(query: str, call: CallContext) -> list[Row]:
         """Decided cases and statute sections like the question: what a court held, and why."""
         hits = cases.search(query, MAX_CANDIDATES)
-        best = max((hit.relevance for hit in hits), default=0.0)
-        lowest = max(MIN_RELEVANCE, MIN_SHARE_OF_BEST * best)
-        levels = named_by(query, [hit.case.metadata["citation"] for hit in hits])
+        best_relevance = max((hit.relevance for hit in hits), default=0.0)
+        threshold = max(MIN_RELEVANCE, MIN_SHARE_OF_BEST * best_relevance)
+        levels = naming_levels(query, [hit.case.metadata["citation"] for hit in hits])
         pairs = zip(levels, hits, strict=True)
-        selected = [(level, hit) for level, hit in pairs if level or hit.relevance >= lowest]
+        selected = [(level, hit) for level, hit in pairs if level or hit.relevance >= threshold]
         selected.sort(key=lambda item: -item[0])
         confirmed_hits = [] if loop is None else loop(query, 2 * MAX_CASES, {}, call)
         hits = merge_hits([hit for _, hit in selected[:MAX_CASES]], confirmed_hits)
@@ -80,5 +80,5 @@ def _act_cases(cases: CaseStore, loop: Search | None) -> ToolSpec:
 
 def _row(cases: CaseStore, hit: Hit) -> Row:
     citation = hit.case.metadata["citation"]
-    evidence = {"answer": hit.case.solution, "evidence": cases.schema.support(hit.case)}
-    return {"citation": citation, **evidence, "source": f"legal:{citation}"}
+    fields = {"answer": hit.case.solution, "evidence": cases.schema.support(hit.case)}
+    return {"citation": citation, **fields, "source": f"legal:{citation}"}

@@ -1,1 +1,1 @@
-"""The Math-24 domain, whose puzzles are to make 24 of four numbers on a card."""
+"""The Math-24 domain: a puzzle is to make 24 of the four numbers on a card."""

@@ -34,11 +34,12 @@ class Check:
 
 
 def final_answer(text: str) -> str:
-    """Return the expression after the last "Final Answer:", without "= 24", or an empty text."""
+    """Return the expression after the last "Final Answer:", without "= 24"; else an empty text."""
     matches = list(re.finditer(re.escape(FINAL), text, re.IGNORECASE))
     if not matches:
         return ""
     line = text[matches[-1].end() :].strip().split("\n", 1)[0]
+    # In Markdown, an asterisk is written as \*.
     plain = line.replace("\\*", "*").translate(SIGNS)
     left, _, right = plain.rpartition("=")
     return left.strip() if right.strip().rstrip(".") == str(GOAL) else plain.strip().rstrip(".")
@@ -58,7 +59,7 @@ def check(expression: str, problem: Problem) -> Check:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Check(expression, False, "It is no expression of numbers with + - * / and brackets.")
     if sorted(numbers) != list(problem):
-        used, expected = (", ".join(map(str, row)) for row in (sorted(numbers), problem))
+        used, expected = (", ".join(map(str, group)) for group in (sorted(numbers), problem))
         why = f"It uses {used}, and must use {expected}, each exactly once."
         return Check(expression, False, why)
     if value != GOAL:

@@ -32,13 +32,13 @@ class CardAnswer:
     hits: Sequence[Hit]  # the nearest cases of other puzzles
     answered_by: str  # "reuse", or the chat model's name
     checks: Sequence[Check]  # the checks of all attempts; the last attempt is the answer
-    #: The outcome of retaining the answer; ``None`` if this was not requested, or the answer is
-    #: wrong or not a product of two pairs.
+    #: The outcome of retaining the answer. ``None`` if ``retain`` was not set, if the answer is
+    #: wrong, or if the answer is not a product of two pairs.
     retained: Retained | None = None
 
     @property
     def right(self) -> bool:
-        """True if the check proves the last attempt."""
+        """True if the last attempt is right."""
         return self.checks[-1].right
 
 
@@ -48,8 +48,8 @@ class CardAnswerer:
 
     store: CaseStore  # a store whose schema is from puzzle_schema
     reader: CardReader
-    #: A chat model, which reads the plans of the nearest cases; without a model, the plans are
-    #: applied to the numbers.
+    #: A chat model, which is told the plans of the nearest cases (see ``cases.plans_of``). Without
+    #: a model, ``attempts`` applies these plans to the card's numbers.
     chat: Chat | None = None
     name: str = "reuse"  # the chat model's name; "reuse" without a model
 
@@ -60,18 +60,18 @@ class CardAnswerer:
         ``InputError`` if the image cannot be read, or does not show a card.
         """
         reading = self.reader.read(image)
-        data = image.read_bytes() if isinstance(image, Path) else image
+        image_bytes = image.read_bytes() if isinstance(image, Path) else image
         problem = problem_of(reading.numbers)
         # As in the paper's protocol, cases of the same puzzle are not retrieved.
-        other_puzzles = {"puzzle": {"not": puzzle_key(problem)}}
-        card = {"card": Binary(media_type(data), data)}
-        hits = self.store.search(card, NEAREST_COUNT, where=other_puzzles)
+        not_this_puzzle = {"puzzle": {"not": puzzle_key(problem)}}
+        card = {"card": Binary(media_type(image_bytes), image_bytes)}
+        hits = self.store.search(card, NEAREST_COUNT, where=not_this_puzzle)
         plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
         if self.chat is None:
             expressions = attempts(problem, plans)
         else:
-            query = prompt(problem, "top" if plans else "none", plans)
-            expressions = chat_attempts(self.chat, query, problem)
+            puzzle_prompt = prompt(problem, "top" if plans else "none", plans)
+            expressions = chat_attempts(self.chat, puzzle_prompt, problem)
         checks: list[Check] = []
         for expression in islice(expressions, MAX_ATTEMPTS):
             verdict = check(expression, problem)
@@ -86,6 +86,6 @@ class CardAnswerer:
         answer = CardAnswer(reading, problem, hits, self.name, checks)
         # For a wrong answer, ``product_of_pairs`` returns ``None``.
         if retain and (solution := product_of_pairs(checks[-1].expression, problem)):
-            case = solved_case(data, problem, [solution])
+            case = solved_case(image_bytes, problem, [solution])
             return replace(answer, retained=self.store.retain(case))
         return answer

@@ -1,14 +1,13 @@
 """MCBR-RAG's experiments on Math-24 (Marom 2024, section 5.1): Table 1 and Table 2.
 
-Table 1 has the relevance of the nearest cases. A solution is 24 = larger factor × smaller factor.
-For SCO ("solution class"), a case is relevant if case and puzzle have a larger factor in common.
-For SCD ("solution class and decomposition"), the same pair of numbers must also make this factor.
-Table 2 has the shares of right answers with no context, a general context, or the nearest case. A
-context is right if the nearest case and the puzzle have a class in common. Accuracy is over all
-puzzles, faithfulness over puzzles with a right context, negative rejection over the other puzzles.
+Table 1 measures if the nearest cases are relevant. A solution is 24 = larger × smaller factor. For
+SCO ("solution class"), a case is relevant if case and puzzle have a larger factor in common. For
+SCD ("solution class and decomposition"), the pair at the same places of the sorted numbers must
+also make this factor. Table 2 has shares of right answers with no context, a general plan, or the
+nearest case's plans. A context is right if the nearest case is relevant for SCD. Accuracy is over
+all puzzles, faithfulness over those with a right context, negative rejection over the others.
 
-A run measures one of the paper's ten splits: 30 test puzzles, and 436 training puzzles, which
-are also the cases.
+A run has one of the paper's ten splits: 30 test puzzles, and 436 puzzles for training and as cases.
 """
 
 from __future__ import annotations
@@ -40,28 +39,28 @@ from casewright_math24.latent_training import (
 )
 from casewright_math24.prompts import CONTEXT_KINDS, ContextKind, chat_attempts, prompt
 from casewright_math24.puzzle import Problem, problem_of
-from casewright_mcbr.layers import UNITS, unit_rows
-from casewright_mcbr.ranking import FIGURE_NAMES, KS, Floats, ranking_figures
+from casewright_mcbr.layers import LATENT_SIZE, unit_rows
+from casewright_mcbr.ranking import FIGURE_NAMES, KS, FigureArray, ranking_figures
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 #: The paper's files: the puzzles with their classes, and the test puzzles of each split.
 CASES, SPLITS = "cases_466.jsonl", "test_splits_10x30.json"
-#: Names of the representations in tables. "By comparison" means a contrastive loss, whose settings
-#: are "chosen within each run".
+#: Names of the representations in tables. "By comparison" means a contrastive loss. Its settings
+#: are those of ``ContrastSettings``, unless they are "chosen within each run".
 FEATURES, PAPER, CONTRASTIVE = "features", "latent, the paper's network", "latent, by comparison"
 NESTED = "latent, by comparison, chosen within each run"
 SHUFFLED = "control: latent, by comparison, labels shuffled"
 RANDOM = "control: random numbers"
-#: An upper bound, whose vectors are the puzzles' true classes.
+#: The vectors are the puzzles' true classes, so this is an upper bound.
 SOLVER = "for comparison: a solver's classes, an upper bound"
-#: Names of answerers.
+#: Names of answerers (see ``Answerer``) in Table 2.
 REUSE = "reuse, no model"
 RANDOM_CASE, OWN_PAIR = "control: a random case's plans", "reuse, the case's own pair alone"
 #: The fixed plan for general context: one pair makes 24, and the other pair makes 1.
 GENERAL_PLAN: Class = (24, 2, 3)
-#: Controls that ignore the case: the same factors for every puzzle, each with all six pairs.
+#: Plans of controls, which ignore the case. For each factor, ``attempts`` tries all six pairs.
 CONTROLS: dict[str, Sequence[Class]] = {
     **{f"control: always factor {larger}": ((larger, *PAIRS[0]),) for larger in LARGER_FACTORS},
     "control: factor 6, then 12": ((6, *PAIRS[0]), (12, *PAIRS[0])),
@@ -70,16 +69,16 @@ CONTROLS: dict[str, Sequence[Class]] = {
 GRID = [ContrastSettings(*settings) for settings in product((0.05, 0.1, 0.2), (0.7, 1.0))]
 #: The shares of right answers: over all puzzles, with a right context, and with a wrong context.
 SHARES = ("accuracy", "faithfulness", "negative rejection")
-#: The paper's names of these representations; the last one corresponds to its latent.
+#: The paper's names of representations. ``CONTRASTIVE`` is compared with the paper's latent.
 _NAMES_IN_PAPER = {FEATURES: "features", PAPER: "latent", CONTRASTIVE: "latent"}
-#: The paper's Table 1: in the order of ``FIGURE_NAMES``, the means over k from 1 to 5 and ten runs.
+#: The paper's Table 1: figures in the order of ``FIGURE_NAMES``, means over k and ten runs.
 TABLE_1 = {
     ("features", "SCO"): (0.719, 0.015, 0.029, 0.726, 0.815),
     ("latent", "SCO"): (0.820, 0.018, 0.034, 0.824, 0.872),
     ("features", "SCD"): (0.454, 0.042, 0.071, 0.465, 0.581),
     ("latent", "SCD"): (0.642, 0.065, 0.109, 0.651, 0.734),
 }
-#: The paper's Table 2: for each model, ``SHARES`` with no context, the general and the top one.
+#: The paper's Table 2: for each model, the ``SHARES`` with each of ``CONTEXT_KINDS``.
 TABLE_2 = {
     "Llama-3-70B": ((0.060, 0.072, 0.029), (0.123, 0.148, 0.057), (0.533, 0.694, 0.159)),
     "Llama-3.1-405B": ((0.340, 0.291, 0.473), (0.300, 0.329, 0.238), (0.613, 0.738, 0.335)),
@@ -93,14 +92,14 @@ TABLE_2 = {
 Vectors = NDArray[np.float32]
 Classes = frozenset[Class]
 Indices = tuple[int, ...]
-Labels = tuple[Classes, ...]
-#: A function from the indices of the training puzzles, their labels and the number of the run to a
-#: vector for each puzzle.
+Labels = tuple[Classes, ...]  # the classes of each training puzzle
+#: A function that returns a vector for each puzzle of training and test. Its arguments are the
+#: indices of the training puzzles, their labels, and the number of the run.
 Represent = Callable[[Indices, Labels, int], Vectors]
-#: A function that returns True if a problem is solved, from the problem, the kind of context, the
-#: plans of the nearest case, and the maximum number of attempts.
+#: A function that solves a problem, and returns True for a right answer. Its arguments are the
+#: problem, the kind of context, the plans of the nearest case, and the maximum number of attempts.
 Answerer = Callable[[Problem, ContextKind, Sequence[Class], int], bool]
-#: For each kind of relevance, a function that returns True if a case is relevant for a puzzle.
+#: The kinds of relevance. Each function gets the classes of a puzzle and of a case.
 IS_RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
     "SCO": lambda puzzle, case: bool({n for n, *_ in puzzle} & {n for n, *_ in case}),
     "SCD": lambda puzzle, case: bool(puzzle & case),
@@ -121,7 +120,7 @@ class Puzzles:
         return [index for index in range(len(self.problems)) if index not in tests]
 
     def nearest(self, represent: Represent, run: int) -> NDArray[np.intp]:
-        """Return the nearest cases of each test puzzle by cosine, nearest first, as (tests, 5)."""
+        """Return an array (tests, 5): the indices of each test puzzle's nearest cases by cosine."""
         training = self.training(run)
         labels = tuple(self.classes[index] for index in training)
         units = unit_rows(represent(tuple(training), labels, run).astype(np.float64))
@@ -156,7 +155,7 @@ def measure_math24(
     Args:
         data: The folder for ``read_puzzles``.
         chat: The name of a chat model that is also measured.
-        run_count: The number of runs, one for each split.
+        run_count: The number of splits to measure, with one run for each.
         nested: True to train also networks whose settings are chosen in each run.
     """
     puzzles = read_puzzles(data)
@@ -171,26 +170,26 @@ def measure_math24(
     rows = _retrieval_rows(puzzles, represent_by_name, runs)
     seconds = time.perf_counter() - started
     rows += _answer_rows(puzzles, represent_by_name, answerers, runs)
-    pairs = zip(puzzles.problems, puzzles.classes, strict=True)
-    incomplete = sum(bool(classes(problem) - published) for problem, published in pairs)
+    labelled = zip(puzzles.problems, puzzles.classes, strict=True)
+    incomplete_count = sum(bool(classes(problem) - published) for problem, published in labelled)
     return Report(
         bench="math24",
         settings={"runs": len(runs), "puzzles": len(puzzles.problems), "ks": list(KS)},
         figures={
             **_figures(rows),
             "retrieval_seconds": seconds,
-            "puzzles_with_more_classes_by_enumeration": float(incomplete),
+            "puzzles_with_more_classes_by_enumeration": float(incomplete_count),
         },
         rows=rows,
         notes=[
-            "Table 1: means over k from 1 to 5 where the row has no k. SCO: a case with a common "
-            "larger factor; SCD: the same pair of numbers also makes this factor. A run's 30 test "
-            "puzzles are used neither to train nor to choose the learning rate.",
-            "Table 2: an answer is checked by exact arithmetic. Revise: a second attempt, after "
-            "the model was told the error of the first. Without a model, the plans of the nearest "
-            "case are reused; general context is the same plan for all puzzles, the trivial "
-            "answer. All pairs are tried for a plan's factor. Retrieval must therefore beat the "
-            "controls, which try one factor for all puzzles.",
+            "Table 1: means over k from 1 to 5 where the row has no k. SCO: case and puzzle have a "
+            "larger factor in common. SCD: the pair at the same places also makes this factor. A "
+            "run's 30 test puzzles are used neither to train nor to choose the learning rate.",
+            "Table 2: an answer is checked by exact arithmetic. Before a second attempt (Revise), "
+            "a model is told the error of the first. Without a model, the plans of the nearest "
+            "case are reused; the general context is the plan 24 × 1 for all puzzles. All pairs "
+            "are tried for a plan's factor, so only the factor comes from the case. Retrieval must "
+            "therefore beat the controls, which try the same factors for all puzzles.",
             "The settings of the latent by comparison were chosen on the training puzzles of all "
             "runs together; --nested chooses them within each run.",
             "The paper's Table 2 measures chat models that this bench does not include; --chat "
@@ -202,36 +201,37 @@ def measure_math24(
 
 
 def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
-    """Return the representations by name, with cached vectors; ``nested`` adds ``NESTED``."""
+    """Return the representations by name, with cached vectors; ``NESTED`` only if ``nested``."""
     problems = puzzles.problems
-    contrastive = latents_by(train_contrastive_network, problems)
+    contrastive = latent_representation(train_contrastive_network, problems)
 
     def tuned_latents(indices: Indices, labels: Labels, run: int) -> Vectors:
-        training = [problems[index] for index in indices]
-        query_indices = np.random.default_rng(run).permutation(len(training))[: len(training) // 4]
-        inner_split = Puzzles(training, labels, {run: query_indices.tolist()})
+        known = [problems[index] for index in indices]
+        # A quarter of the training puzzles serve as test puzzles, to choose the settings.
+        query_indices = np.random.default_rng(run).permutation(len(known))[: len(known) // 4]
+        inner_puzzles = Puzzles(known, labels, {run: query_indices.tolist()})
 
         def precision(contrast: ContrastSettings) -> float:
             train = partial(train_contrastive_network, contrast=contrast)
-            figures = retrieval_figures(inner_split, latents_by(train, training), [run])
+            figures = retrieval_figures(inner_puzzles, latent_representation(train, known), [run])
             return float(figures["SCD"][:, FIGURE_NAMES.index("precision")].mean())
 
         train = partial(train_contrastive_network, contrast=max(GRID, key=precision))
-        return latents_by(train, problems)(indices, labels, run)
+        return latent_representation(train, problems)(indices, labels, run)
 
     def shuffled_latents(indices: Indices, labels: Labels, run: int) -> Vectors:
         order = np.random.default_rng(run).permutation(len(labels))
         return contrastive(indices, tuple(labels[index] for index in order), run)
 
     def random_vectors(_indices: Indices, _labels: Labels, run: int) -> Vectors:
-        vectors = np.random.default_rng(run).standard_normal((len(problems), UNITS))
+        vectors = np.random.default_rng(run).standard_normal((len(problems), LATENT_SIZE))
         return vectors.astype(np.float32)
 
     all_classes = [(larger, *pair) for larger in LARGER_FACTORS for pair in PAIRS]
     flags = [[float(class_ in row) for class_ in all_classes] for row in puzzles.classes]
     functions: dict[str, Represent] = {
         FEATURES: lambda *_: np.stack([features(problem) for problem in problems]),
-        PAPER: latents_by(train_paper_network, problems),
+        PAPER: latent_representation(train_paper_network, problems),
         CONTRASTIVE: contrastive,
         SHUFFLED: shuffled_latents,
         **({NESTED: tuned_latents} if nested else {}),
@@ -241,8 +241,10 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
     return {name: cache(represent) for name, represent in functions.items()}
 
 
-def latents_by(train: Callable[..., LatentNetwork], problems: Sequence[Problem]) -> Represent:
-    """Return a representation by the latents of a network that is trained for each run."""
+def latent_representation(
+    train: Callable[..., LatentNetwork], problems: Sequence[Problem]
+) -> Represent:
+    """Return a representation by latents; ``train`` trains a network of latents for each run."""
     return lambda indices, labels, run: train(
         [problems[index] for index in indices], labels, seed=run
     ).vectors(problems)
@@ -250,18 +252,18 @@ def latents_by(train: Callable[..., LatentNetwork], problems: Sequence[Problem])
 
 def retrieval_figures(
     puzzles: Puzzles, represent: Represent, runs: Sequence[int]
-) -> dict[str, Floats]:
-    """Return the figures of SCO and SCD, means over the runs, as (k, figure)."""
-    figures: dict[str, list[Floats]] = {label: [] for label in IS_RELEVANT}
+) -> dict[str, FigureArray]:
+    """Return the figures (k, figure) for SCO and for SCD: means over queries and runs."""
+    figures: dict[str, list[FigureArray]] = {name: [] for name in IS_RELEVANT}
     for run in runs:
         nearest = puzzles.nearest(represent, run)
-        tests = [puzzles.classes[test] for test in puzzles.splits[run]]
-        for label, is_relevant in IS_RELEVANT.items():
-            relevant = np.array([[is_relevant(t, case) for case in puzzles.classes] for t in tests])
+        queries = [puzzles.classes[test] for test in puzzles.splits[run]]
+        for relevance, is_relevant in IS_RELEVANT.items():
+            relevant = np.array([[is_relevant(q, c) for c in puzzles.classes] for q in queries])
             hits = np.take_along_axis(relevant, nearest, axis=1)
             counts = relevant[:, puzzles.training(run)].sum(axis=1)
-            figures[label].append(ranking_figures(hits, counts).mean(axis=2))
-    return {label: np.mean(by_run, axis=0) for label, by_run in figures.items()}
+            figures[relevance].append(ranking_figures(hits, counts).mean(axis=2))
+    return {relevance: np.mean(by_run, axis=0) for relevance, by_run in figures.items()}
 
 
 def plans_solve(
@@ -279,12 +281,12 @@ def plans_solve(
 
 
 def fixed_plans_answerer(fixed: Sequence[Class]) -> Answerer:
-    """Return an answerer that tries the same plans for all puzzles."""
+    """Return an answerer that tries the same plans for all puzzles, whatever the context."""
     return lambda problem, _kind, _plans, limit: plans_solve(problem, "top", fixed, limit)
 
 
 def chat_answerer(model: BaseChatModel) -> Answerer:
-    """Return an answerer that asks a chat model, and tells it the error of its first attempt.
+    """Return an answerer that asks a chat model, and tells the model the error of a wrong answer.
 
     Replies are cached, since trials with one and with two attempts begin with the same call.
     """
@@ -307,18 +309,18 @@ def _retrieval_rows(
     rows: list[dict[str, Any]] = []
     with progress_bar("Training and retrieving", len(represent_by_name), show=None) as advance:
         for name, represent in represent_by_name.items():
-            for label, figures in retrieval_figures(puzzles, represent, runs).items():
-                published = TABLE_1.get((_NAMES_IN_PAPER.get(name, ""), label))
-                figures_by_k: list[tuple[int | None, Floats]] = [(None, figures.mean(axis=0))]
+            for relevance, figures in retrieval_figures(puzzles, represent, runs).items():
+                published = TABLE_1.get((_NAMES_IN_PAPER.get(name, ""), relevance))
+                figures_by_k: list[tuple[int | None, FigureArray]] = [(None, figures.mean(axis=0))]
                 if published:
                     figures_by_k += zip(KS, figures, strict=True)
                 for k, values in figures_by_k:
-                    row: dict[str, Any] = {"table": "1", "cases by": name, "relevant": label}
+                    row: dict[str, Any] = {"table": "1", "cases by": name, "relevant": relevance}
                     row |= {"k": k, **dict(zip(FIGURE_NAMES, map(float, values), strict=True))}
                     # The paper has only means over k.
-                    in_paper = published if published and k is None else (None,) * len(FIGURE_NAMES)
-                    paper = zip(FIGURE_NAMES, in_paper, strict=True)
-                    rows.append(row | {f"paper {figure}": value for figure, value in paper})
+                    means = published if published and k is None else (None,) * len(FIGURE_NAMES)
+                    in_paper = zip(FIGURE_NAMES, means, strict=True)
+                    rows.append(row | {f"paper {figure}": value for figure, value in in_paper})
             advance(1)
     return rows
 
@@ -379,10 +381,10 @@ def right_shares(
             is_right = answerer(puzzles.problems[test], context_kind, plans, max_attempts)
             verdicts_of_shares[0].append(is_right)
             verdicts_of_shares[1 if labels[test] & labels[case] else 2].append(is_right)
-        for share, verdicts in zip(shares, verdicts_of_shares, strict=True):
+        for values, verdicts in zip(shares, verdicts_of_shares, strict=True):
             if verdicts:
-                share.append(mean(verdicts))
-    return tuple(mean(share) if share else None for share in shares)
+                values.append(mean(verdicts))
+    return tuple(mean(values) if values else None for values in shares)
 
 
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:

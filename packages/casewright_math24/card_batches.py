@@ -1,8 +1,8 @@
 """Training batches of the card reader.
 
-Drawing a card takes milliseconds, which is too long for a training step. So a pool of cells is
-drawn once. Each batch combines cells to cards; torch rotates, stretches and blurs these cards, and
-varies their strokes. A batch also has cards that were drawn whole, and images without a card.
+Drawing a card takes milliseconds, too long for a training step. So a pool of cells (quarters of
+cards) is drawn once. Each batch combines cells to cards; torch rotates, stretches and blurs these
+cards, and varies their strokes. A batch also has whole cards, and images without a card: non-cards.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright_math24.card_reader import INPUT_SIDE, card_input
-from casewright_math24.cards import NUMBER_COUNT, CardStyle, draw_style, render_card, render_texts
+from casewright_math24.cards import NUMBER_COUNT, CardStyle, random_style, render_card, render_texts
 from casewright_math24.non_cards import TRAINED_KINDS, Fonts, draw_non_card, strange_text
 from casewright_math24.puzzle import LARGEST
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from PIL import Image
     from torch import Tensor
 
-#: Numbers of images in a batch: cards combined of cells, whole cards, and images without a card.
-COMBINED_COUNT, WHOLE_COUNT, OTHER_COUNT = 36, 10, 18
-#: Sizes of the pools: styles of cells, whole cards, and images without a card.
+#: Numbers of images in a batch: cards combined of cells, whole cards, and non-cards.
+BATCH_COMBINED, BATCH_WHOLE, BATCH_NON_CARDS = 36, 10, 18
+#: Sizes of the pools: styles of cells, whole cards, and non-cards.
 STYLE_COUNT, CARD_COUNT, NON_CARD_COUNT = 480, 5000, 5000
-#: Number of cells of each style whose texts are not numbers from 1 to 13.
+#: Number of cells with a ``strange_text`` in each style.
 STRANGE_COUNT = 6
 #: Side of a cell in the network's input, in pixels.
 INPUT_CELL = INPUT_SIDE // 2
@@ -38,18 +38,18 @@ NONE = -1
 class Pools:
     """The pools of images for batches, in grey levels from 0 to 255."""
 
-    #: Cells (styles, 1 + 13 + STRANGE_COUNT, 45, 45): an empty cell, numbers, and strange texts.
+    #: For each style, an empty cell, 13 numbers, and strange texts: (styles, 1 + 13 + 6, 45, 45).
     cells: NDArray[np.uint8]
     cards: NDArray[np.uint8]  # whole cards (n, 90, 90)
-    numbers: NDArray[np.int64]  # the numbers on the whole cards, minus one (n, 4)
-    non_cards: NDArray[np.uint8]  # images without a card (m, 90, 90)
+    labels: NDArray[np.int64]  # the labels of the whole cards' cells (n, 4); see draw_batch
+    non_cards: NDArray[np.uint8]  # (m, 90, 90)
 
 
 def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
-    """Draw new pools in about a minute; a tenth of the cards has the plain style."""
+    """Draw new pools in about a minute; a tenth of the whole cards has the plain style."""
     numbers = rng.integers(1, LARGEST + 1, (CARD_COUNT, NUMBER_COUNT))
     cards = [
-        _input_bytes(render_card(row, draw_style(rng, fonts) if rng.random() >= 0.1 else None))
+        _input_bytes(render_card(row, random_style(rng, fonts) if rng.random() >= 0.1 else None))
         for row in numbers.tolist()
     ]
     non_cards = [
@@ -63,11 +63,11 @@ def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
     """Return the cells of a random style, upright and without noise, from five drawn cards."""
     texts = ["", *map(str, range(1, LARGEST + 1))]
     texts += [strange_text(rng) for _ in range(STRANGE_COUNT)]
-    base = draw_style(rng, fonts, rotation=0)
+    base = random_style(rng, fonts, rotation=0)
     cells: list[NDArray[np.uint8]] = []
     for start in range(0, len(texts), NUMBER_COUNT):
         # Batches vary rotation, strokes and noise, so only the offsets differ between cells here.
-        offsets = draw_style(rng, fonts).offsets
+        offsets = random_style(rng, fonts).offsets
         style = CardStyle(font=base.font, size=base.size, lines=base.lines, offsets=offsets)
         card = _input_bytes(render_texts(texts[start : start + NUMBER_COUNT], style))
         cells += [
@@ -90,30 +90,32 @@ def draw_batch(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """
     import torch
 
-    contents = rng.integers(1, LARGEST + 1, (COMBINED_COUNT, NUMBER_COUNT))
-    for row in np.flatnonzero(rng.random(COMBINED_COUNT) < 0.2):
+    # Indices into the cells of a style; cells 1 to 13 have the numbers 1 to 13.
+    contents = rng.integers(1, LARGEST + 1, (BATCH_COMBINED, NUMBER_COUNT))
+    for card in np.flatnonzero(rng.random(BATCH_COMBINED) < 0.2):
         replaced = rng.choice(NUMBER_COUNT, size=int(rng.integers(1, NUMBER_COUNT)), replace=False)
         # Half of these cards have empty cells, and the others have strange texts.
         strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE_COUNT, len(replaced))
-        contents[row, replaced] = strange if rng.random() < 0.5 else 0
-    cells = pools.cells[rng.integers(len(pools.cells), size=(COMBINED_COUNT, 1)), contents]
-    combined = cells.reshape(COMBINED_COUNT, 2, 2, INPUT_CELL, INPUT_CELL).transpose(0, 1, 3, 2, 4)
-    combined = combined.reshape(COMBINED_COUNT, INPUT_SIDE, INPUT_SIDE)
-    numbers = np.where((contents >= 1) & (contents <= LARGEST), contents - 1, NONE)
+        contents[card, replaced] = strange if rng.random() < 0.5 else 0
+    cells = pools.cells[rng.integers(len(pools.cells), size=(BATCH_COMBINED, 1)), contents]
+    combined = cells.reshape(BATCH_COMBINED, 2, 2, INPUT_CELL, INPUT_CELL).transpose(0, 1, 3, 2, 4)
+    combined = combined.reshape(BATCH_COMBINED, INPUT_SIDE, INPUT_SIDE)
+    combined_labels = np.where((contents >= 1) & (contents <= LARGEST), contents - 1, NONE)
 
-    indices = rng.integers(len(pools.cards), size=WHOLE_COUNT)
-    non_cards = pools.non_cards[rng.integers(len(pools.non_cards), size=OTHER_COUNT)]
-    # Images without a card may be mirrored, but not cards with their digits.
+    card_indices = rng.integers(len(pools.cards), size=BATCH_WHOLE)
+    non_cards = pools.non_cards[rng.integers(len(pools.non_cards), size=BATCH_NON_CARDS)]
+    # Only non-cards are mirrored: mirrored digits are no digits.
     if rng.random() >= 0.5:
         non_cards = np.ascontiguousarray(non_cards[:, :, ::-1])
     # Augmentation changes margins. Whole cards and half of the non-cards are not augmented, so that
     # margins do not show whether an image is a card.
-    images = np.concatenate([combined, non_cards, pools.cards[indices]])
-    no_numbers = np.full((OTHER_COUNT, NUMBER_COUNT), NONE)
-    labels = np.concatenate([numbers, no_numbers, pools.numbers[indices]])
+    images = np.concatenate([combined, non_cards, pools.cards[card_indices]])
+    non_card_labels = np.full((BATCH_NON_CARDS, NUMBER_COUNT), NONE)
+    labels = np.concatenate([combined_labels, non_card_labels, pools.labels[card_indices]])
     inputs = torch.from_numpy(images).float() / 255
-    end = COMBINED_COUNT + OTHER_COUNT // 2
-    return torch.cat([_augment(inputs[:end], rng), inputs[end:]]), torch.from_numpy(labels)
+    augmented_count = BATCH_COMBINED + BATCH_NON_CARDS // 2
+    augmented = _augment(inputs[:augmented_count], rng)
+    return torch.cat([augmented, inputs[augmented_count:]]), torch.from_numpy(labels)
 
 
 def _augment(images: Tensor, rng: np.random.Generator) -> Tensor:
@@ -139,15 +141,15 @@ def _augment(images: Tensor, rng: np.random.Generator) -> Tensor:
     affine = torch.from_numpy(np.array(matrices).transpose(2, 0, 1)).float()
     size = [count, 1, INPUT_SIDE, INPUT_SIDE]
     grid = functional.affine_grid(affine, size, align_corners=False)
-    # Pixels from outside the image are white, like the background of these cards.
+    # Pixels from outside the image are white, like the background of combined cards.
     result = 1 - functional.grid_sample(1 - images.unsqueeze(1), grid, align_corners=False)
-    share = per_image(np.clip(uniform(-0.5, 0.8), 0, None))
+    strength = per_image(np.clip(uniform(-0.5, 0.8), 0, None))
     if rng.random() < 0.5:
         thinner = functional.max_pool2d(result, 3, 1, 1)
-        result = result + share * 0.7 * (thinner - result)
+        result = result + strength * 0.7 * (thinner - result)
     else:
         thicker = -functional.max_pool2d(-result, 3, 1, 1)
-        result = result + share * (thicker - result)
+        result = result + strength * (thicker - result)
     if rng.random() < 0.3:
         side = int(rng.integers(36, INPUT_SIDE))
         result = functional.interpolate(result, (side, side), mode="bilinear", antialias=True)

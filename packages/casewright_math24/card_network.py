@@ -1,8 +1,8 @@
-"""The torch network that reads a card: convolutions, and a softmax over 13 numbers per corner.
+"""The torch network that reads a card: convolutions, then dense layers for each corner.
 
 MCBR-RAG (Marom 2024) reads upright cards in one font with 3×3 convolutions, pooling, and a softmax
-for each number. Here, dense layers predict each number from the features around its corner, with a
-margin large enough for turned cards, and from a summary of the whole image.
+for each number. Here, the dense layers predict each number from the features of its corner and from
+a summary of the whole image. The corner is large enough for the numbers of turned cards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAP_WIDTH, CORNER_WIDTH = 12, 7
 
 
 class CardNetwork(nn.Module):
-    """A network from the grey levels of an image to the logits of its four numbers."""
+    """A network from the grey levels of an image to the logits of the four numbers on it."""
 
     def __init__(self) -> None:
         super().__init__()

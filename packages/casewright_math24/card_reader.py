@@ -25,7 +25,7 @@ INPUT_SIDE = 90
 #: The pictures that are accepted as a card.
 CARD = ExpectedPicture("a card", "about as wide as high", min_side=32, max_ratio=3)
 #: The shipped network.
-WEIGHTS = Path(__file__).parent / "weights" / "cards.onnx"
+CARD_WEIGHTS = Path(__file__).parent / "weights" / "cards.onnx"
 #: Number of images in a batch.
 BATCH_SIZE = 64
 #: Key of the confidence threshold in the metadata of the network's file.
@@ -42,20 +42,20 @@ class CardReading:
 
 
 class CardReader:
-    """A thread-safe reader of cards with the network of a file, by default the shipped network."""
+    """A thread-safe card reader; ``weights`` is the network's file, by default the shipped one."""
 
     def __init__(self, weights: Path | None = None) -> None:
-        self._file = weights or WEIGHTS
+        self._file = weights or CARD_WEIGHTS
 
     @cached_property
-    def _network(self) -> tuple[InferenceSession, float]:
+    def _session_and_threshold(self) -> tuple[InferenceSession, float]:
         session, metadata = open_network(self._file, "math24")
         return session, float(metadata.get(THRESHOLD_KEY, 0.5))
 
     @property
     def threshold(self) -> float:
         """The confidence threshold, below which images are refused."""
-        return self._network[1]
+        return self._session_and_threshold[1]
 
     def read(self, image: bytes | Path | Image.Image) -> CardReading:
         """Return the numbers on a card, given as an image file's bytes or path, or an open image.
@@ -76,8 +76,8 @@ class CardReader:
         return CardReading((first, second, third, fourth), confidence)
 
     def probabilities(self, images: Iterable[bytes | Path | Image.Image]) -> NDArray[np.float32]:
-        """Return the probabilities of the numbers 1 to 13 in each cell, as (n, 4, 13)."""
-        session = self._network[0]
+        """Return an array (n, 4, 13): for n images, the probabilities of 1 to 13 in each cell."""
+        session = self._session_and_threshold[0]
         inputs = map(card_input, images)
         batches = [np.empty((0, 4, 13), dtype=np.float32)]
         # All images together might not fit into memory.
@@ -91,9 +91,9 @@ shipped_reader = cache(CardReader)
 
 
 def card_input(image: bytes | Path | Image.Image) -> NDArray[np.float32]:
-    """Return a picture as grey levels from 0 (black) to 1 (white), (90, 90).
+    """Return the grey levels of a picture, from 0 (black) to 1 (white), as (90, 90).
 
-    See ``open_picture`` for the conversion and for ``InputError``.
+    ``open_picture`` decodes the picture, or raises ``InputError``.
     """
     from PIL import Image
 

@@ -42,10 +42,10 @@ class CardStyle:
     seed: int = 0  # random seed of the noise
 
 
-def draw_style(
+def random_style(
     rng: np.random.Generator, fonts: Sequence[Path | None], *, rotation: float = 15.0
 ) -> CardStyle:
-    """Return a random style with one of the fonts, rotated by at most ``rotation`` degrees."""
+    """Return a random style: one of the fonts, and a rotation of at most ``rotation`` degrees."""
     ink, paper = 0, 255
     if rng.random() < 0.7:
         ink, paper = int(rng.integers(0, 90)), int(rng.integers(165, 256))

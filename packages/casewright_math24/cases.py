@@ -1,4 +1,4 @@
-"""Puzzles as cases, from the image of a card to solutions that are products of two pairs."""
+"""Cases of Math-24: the problem is a card's image, and each solution is a product of two pairs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from casewright_math24.decomposition import Class, Decomposition, decompositions
 from casewright_math24.latent import LatentNetwork
 from casewright_math24.prompts import question
 from casewright_math24.puzzle import GOAL, Problem, problem_of
-from casewright_mcbr.layers import UNITS
+from casewright_mcbr.layers import LATENT_SIZE
 from casewright_mcbr.picture import media_type
 
 
 def puzzle_schema(reader: CardReader, network: LatentNetwork) -> CaseSchema:
-    """Return the schema of cards; ``reader`` and ``network`` are the T and the L of MCBR-RAG."""
+    """Return the schema of cards; ``reader`` makes text (MCBR-RAG's T), ``network`` latents (L)."""
 
     def numbers_of(components: Components) -> Problem:
         card = components.get("card")
@@ -32,13 +32,13 @@ def puzzle_schema(reader: CardReader, network: LatentNetwork) -> CaseSchema:
             raise InputError(f"{card!r:.80} is not a card. Give its image as a Binary.")
         return problem_of(reader.read(card.read()).numbers)
 
-    def embed(components: Sequence[Components]) -> NDArray[np.float32]:
-        return network.vectors([numbers_of(problem) for problem in components])
+    def embed(cards: Sequence[Components]) -> NDArray[np.float32]:
+        return network.vectors([numbers_of(components) for components in cards])
 
     card = Facet(
         name="card",
         components=("card",),
-        dimension=UNITS,
+        dimension=LATENT_SIZE,
         embed_case=embed,
         embed_query=embed,
         describe=lambda components: question(numbers_of(components)),
@@ -57,7 +57,7 @@ def puzzle_case(problem: Problem) -> Case:
 
 
 def solved_case(image: bytes, problem: Problem, solutions: Sequence[Decomposition]) -> Case:
-    """Return a card with its solutions as a case."""
+    """Return the case of a card's image, with the puzzle's sorted numbers and the solutions."""
     return Case(
         problem={"card": Binary(media_type(image), image)},
         solution={
@@ -102,7 +102,7 @@ def case_text(case: Case) -> str:
 
 
 def flaw_of(case: Case) -> str | None:
-    """Return why a case is refused (Revise); ``None`` if its solution is proved."""
+    """Return why a case must be refused, or ``None`` if all its expressions are right."""
     solution: Any = case.solution
     problem = problem_of(case.metadata.get("numbers", ()))
     expressions = solution.get("expressions") if isinstance(solution, dict) else None

@@ -16,21 +16,21 @@ def bench_math24(
     data: Annotated[
         Path,
         typer.Option(
-            help="The paper's puzzles and splits: the folder with cases_466.jsonl and "
+            help="The folder with the paper's puzzles and splits: cases_466.jsonl and "
             "test_splits_10x30.json.",
             metavar="DIR",
         ),
     ],
     chat: ChatModel = None,
     runs: Annotated[
-        int, typer.Option(min=1, max=10, help="Number of the ten published runs to measure.")
+        int, typer.Option(min=1, max=10, help="How many of the ten published runs to measure.")
     ] = 10,
     nested: Annotated[
         bool,
         typer.Option(
             "--nested",
             help="Also train a latent network with settings that are chosen on each run's training "
-            "puzzles. This takes three times as long.",
+            "puzzles. The bench then takes three times as long.",
         ),
     ] = False,
     plot: Plot = None,
@@ -38,7 +38,7 @@ def bench_math24(
 ) -> None:
     """Measure retrieval and answers for Math-24, by the paper's protocol.
 
-    About ten minutes on two cores: each run trains its networks again.
+    Takes about ten minutes on two cores, since each run trains its own networks.
     """
     from casewright_math24.bench import measure_math24
 
@@ -53,16 +53,16 @@ def finetune_math24(
     seed: Annotated[int, typer.Option(min=0, help="Random seed of both trainings.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Train the reader of Math-24 cards, and the network whose latents are compared.
+    """Train the reader of Math-24 cards, and the network that computes latents to compare cards.
 
-    About ten minutes on one core. The figures are printed with those of the shipped networks.
+    Takes about ten minutes on one core. Prints the figures of the new and the shipped networks.
     """
-    from casewright_math24.latent import FILE
+    from casewright_math24.latent import LATENT_WEIGHTS
     from casewright_math24.training import train_math24
     from casewright_mcbr.training import read_figures
 
     check_folder(target)
-    # Read first, since the training may write its own figures to the folder of the shipped ones.
-    shipped_figures = read_figures(FILE.parent)
+    # The shipped figures are read first: the training replaces them if ``target`` is their folder.
+    shipped_figures = read_figures(LATENT_WEIGHTS.parent)
     figures = train_math24(target, seed=seed, steps=steps)
     print_training_figures(figures, shipped_figures, target, as_json=as_json)

@@ -1,8 +1,8 @@
 """Decompositions: solutions that are a product of two pairs (MCBR-RAG, section 5).
 
-Cases have no other solutions. One pair of the numbers makes 24, 12, 8 or 6, and the other pair
-makes 1, 2, 3 or 4. The class of a decomposition is its larger factor, with the indices (in the
-sorted numbers) of the pair that makes this factor. A class that another puzzle reuses is a plan.
+Cases have only such solutions. One pair of numbers makes the larger factor (24, 12, 8 or 6), and
+the other pair makes the smaller one. The class of a decomposition is its larger factor, with the
+indices of this factor's pair in the sorted numbers. A class that another puzzle reuses is a plan.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Decomposition:
     """A product of two pairs that equals 24."""
 
     larger: int  # the larger factor
-    pair: tuple[int, int]  # lowest indices of the numbers that make the larger factor
+    pair: tuple[int, int]  # indices of the larger factor's numbers; the lowest if two are equal
     larger_expression: str  # an expression of this pair; it equals the larger factor
     smaller_expression: str  # an expression of the other two numbers
 
@@ -61,7 +61,7 @@ def decompositions(problem: Problem) -> list[Decomposition]:
             for expression in pair_results.get(Fraction(larger), ()):
                 for other_expression in other_results.get(Fraction(GOAL, larger), ()):
                     solutions.append(Decomposition(larger, indices, expression, other_expression))
-    # A pair with equal numbers occurs more than once.
+    # If two of the four numbers are equal, several pairs give the same decomposition.
     return list(dict.fromkeys(solutions))
 
 
@@ -78,7 +78,7 @@ def decomposable_problems() -> tuple[Problem, ...]:
 
 
 def product_of_pairs(expression: str, problem: Problem) -> Decomposition | None:
-    """Return an expression as a decomposition; ``None`` for wrong answers and other products."""
+    """Return an expression as a decomposition; ``None`` if it is wrong or has another form."""
     if not check(expression, problem).right:
         return None
     tree = ast.parse(expression.translate(SIGNS), mode="eval").body
@@ -99,9 +99,9 @@ def attempts(
     """Yield an expression for each plan in order, or an empty text if a plan gives no solution.
 
     This is MCBR-RAG's Reuse without a model. The pair at the plan's indices is tried first, then
-    the other five pairs, as in the paper's hint to a language model. So a plan gives a solution if
-    any pair makes the plan's larger factor: the case contributes only this factor, and the
-    benchmark's controls measure the gain. With ``other_pairs=False``, other pairs are not tried.
+    the other five pairs, as in the paper's hint to a language model. So only the plan's larger
+    factor comes from the case. The benchmark has controls that try the same factor for all puzzles.
+    With ``other_pairs=False``, the other five pairs are not tried.
     """
     for larger, first, second in plans:
         pair = (first, second)
@@ -110,7 +110,7 @@ def attempts(
 
 
 def _first_product(problem: Problem, larger: int, pairs: Iterable[tuple[int, int]]) -> str:
-    """Return the expression with the first pair that makes the larger factor; empty if none."""
+    """Return the first possible product with this larger factor, or an empty text."""
     for pair in pairs:
         expressions = pair_values(problem, pair).get(Fraction(larger))
         other_expressions = pair_values(problem, _other_pair(pair)).get(Fraction(GOAL, larger))

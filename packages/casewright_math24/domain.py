@@ -9,17 +9,17 @@ from casewright.domains.domain import OpenDomain
 from casewright.domains.own_answer import IMAGE_OPTIONS, OwnAnswer, OwnRequest
 from casewright.stores import CaseStore
 from casewright_math24.answerer import CardAnswer, CardAnswerer
-from casewright_math24.card_reader import WEIGHTS, shipped_reader
+from casewright_math24.card_reader import CARD_WEIGHTS, shipped_reader
 from casewright_math24.cases import card_image, case_text, puzzle_case, puzzle_schema
 from casewright_math24.decomposition import decomposable_problems
-from casewright_math24.latent import FILE, shipped_network
+from casewright_math24.latent import LATENT_WEIGHTS, shipped_network
 from casewright_math24.page import page_of
 from casewright_math24.puzzle import problem_of
 from casewright_mcbr.domain import one_tool_domain
 
 #: The modules that determine the cases; the store is rebuilt if one changes.
 CASE_MODULES = ("cards.py", "cases.py", "decomposition.py", "domain.py")
-QUERIES = (
+QUERIES = (  # example questions; the tool answers each in one call
     "How do I make 24 of 2, 3, 7 and 8?",
     "Solve the Math-24 puzzle 1 8 10 12",
     "24 out of 3 4 6 9?",
@@ -30,8 +30,7 @@ QUERIES = (
 def _evidence(store: CaseStore, question: str) -> list[str]:
     """Return the lines of the answer to a question: the attempts, then the cases."""
     numbers = [int(text) for text in re.findall(r"\d+", question)]
-    # A question may also name the goal.
-    if len(numbers) > 4 and 24 in numbers:
+    if len(numbers) > 4 and 24 in numbers:  # a question may also name the goal
         numbers.remove(24)
     answer = CardAnswerer(store, shipped_reader()).answer(card_image(problem_of(numbers)))
     # The first line is left out: it shows the numbers read from an image, which a question lacks.
@@ -84,7 +83,10 @@ DOMAIN = one_tool_domain(
     tool_description="Makes 24 of four numbers by the plans of similar puzzles, and checks it.",
     schema=lambda: puzzle_schema(shipped_reader(), shipped_network()),
     cases=lambda: [puzzle_case(problem) for problem in decomposable_problems()],
-    sources=lambda: [*(files("casewright_math24") / name for name in CASE_MODULES), WEIGHTS, FILE],
+    sources=lambda: [
+        *(files("casewright_math24") / name for name in CASE_MODULES),
+        *(CARD_WEIGHTS, LATENT_WEIGHTS),
+    ],
     evidence=_evidence,
     options=IMAGE_OPTIONS,
     answer=answer_card,

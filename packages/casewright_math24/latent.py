@@ -1,8 +1,8 @@
-"""L of MCBR-RAG (section 5.1): a network from a problem to its latent, a vector of 64 numbers.
+"""The network that computes a problem's latent, a vector of 64 numbers (MCBR-RAG's L, section 5.1).
 
 The inputs are the four numbers and the paper's features. For each factor of 24, the features are
-the share of all six pairs that can make the factor, and for each number the share of the number's
-three pairs. The features do not show which two pairs have no number in common.
+the share of the six pairs that can make the factor, and for each of the four numbers the share of
+the number's three pairs that can. The features do not show which two pairs make 24 together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from casewright_math24.decomposition import PAIRS, pair_values
 from casewright_math24.puzzle import LARGEST, Problem
 from casewright_mcbr.layers import (
-    UNITS,
+    LATENT_SIZE,
     Floats,
     Layer,
     forward,
@@ -30,10 +30,10 @@ from casewright_mcbr.layers import (
 )
 
 #: The shipped network.
-FILE = Path(__file__).parent / "weights" / "latent.npz"
+LATENT_WEIGHTS = Path(__file__).parent / "weights" / "latent.npz"
 #: The factors of 24.
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 24)
-#: Number of features: for all pairs, and for the pairs of each of the four numbers.
+#: Number of features: five shares for each factor, of all pairs and of each number's pairs.
 FEATURE_COUNT = 5 * len(FACTORS)
 #: Number of inputs: the numbers and the features.
 INPUT_COUNT = 4 + FEATURE_COUNT
@@ -63,13 +63,13 @@ class LatentNetwork:
 
     layers: Sequence[Layer]  # weights (out, in) and biases (out) of each layer
     name: str  # the loss and the seed of the training
-    #: True if ReLU follows the last layer, as in the paper's network: its latent is a hidden layer.
+    #: True if ReLU follows the last layer, as in the paper, where the latent is a hidden layer.
     ends_in_relu: bool
 
     def vectors(self, problems: Sequence[Problem]) -> Floats:
         """Return the latents of n problems, as (n, 64), without normalising them."""
         if not problems:
-            return np.zeros((0, UNITS), dtype=np.float32)
+            return np.zeros((0, LATENT_SIZE), dtype=np.float32)
         vectors = forward(np.stack([inputs(problem) for problem in problems]), self.layers)
         return np.maximum(vectors, 0) if self.ends_in_relu else vectors
 
@@ -81,14 +81,14 @@ class LatentNetwork:
         write_arrays(file, arrays)
 
 
-def load_network(file: Path = FILE) -> LatentNetwork:
-    """Return a file's network; raise ``InputError`` for a missing file or other contents."""
+def load_network(file: Path = LATENT_WEIGHTS) -> LatentNetwork:
+    """Return a file's network; raise ``InputError`` if the file is missing or has other arrays."""
     arrays = read_arrays(file, "latent network", "math24")
     try:
         # The file has two arrays for each layer, the name and "last".
         layers = [(arrays[f"weight{n}"], arrays[f"bias{n}"]) for n in range(len(arrays) // 2 - 1)]
         network = LatentNetwork(layers, str(arrays["name"]), bool(arrays["last"]))
-        fits = layers[0][0].shape[1] == INPUT_COUNT and layers[-1][0].shape[0] == UNITS
+        fits = layers[0][0].shape[1] == INPUT_COUNT and layers[-1][0].shape[0] == LATENT_SIZE
     except (KeyError, IndexError):
         fits = False
     if not fits:

@@ -6,46 +6,46 @@ import torch
 from torch import Tensor, nn
 
 from casewright_math24.latent import INPUT_COUNT
-from casewright_mcbr.layers import UNITS
+from casewright_mcbr.layers import LATENT_SIZE
 
 #: Number of hidden units in ``ContrastiveNetwork``.
 WIDTH = 256
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network: a hidden layer of 64 units, the latent, and an output for each flag.
+    """The paper's network: a hidden layer of 64 units, which is the latent, and an output per flag.
 
     ``latent_training.FLAG_COUNT`` describes the flags.
     """
 
     def __init__(self, flag_count: int, dropout: float) -> None:
         super().__init__()
-        self.hidden = nn.Linear(INPUT_COUNT, UNITS)
-        self.norm = nn.LayerNorm(UNITS)
+        self.hidden = nn.Linear(INPUT_COUNT, LATENT_SIZE)
+        self.norm = nn.LayerNorm(LATENT_SIZE)
         self.dropout = nn.Dropout(dropout)
-        self.flags = nn.Linear(UNITS, flag_count)
+        self.flags = nn.Linear(LATENT_SIZE, flag_count)
         nn.init.xavier_uniform_(self.hidden.weight)
         nn.init.zeros_(self.hidden.bias)
 
-    def forward(self, problems: Tensor) -> Tensor:
-        """Return the logits of the flags, (n, flags), for inputs (n, 44)."""
-        logits: Tensor = self.flags(self.dropout(self.norm(torch.relu(self.hidden(problems)))))
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return the flags' logits (n, flags) for inputs (n, 44)."""
+        logits: Tensor = self.flags(self.dropout(self.norm(torch.relu(self.hidden(inputs)))))
         return logits
 
 
 class ContrastiveNetwork(nn.Module):
-    """A network of two layers, whose output is the latent, and a head that classifies latents."""
+    """A network in which two layers compute the latent, and a third layer classifies the latent."""
 
     def __init__(self, class_count: int, dropout: float) -> None:
         super().__init__()
         self.first = nn.Linear(INPUT_COUNT, WIDTH)
         self.dropout = nn.Dropout(dropout)
-        self.latent = nn.Linear(WIDTH, UNITS)
-        self.classes = nn.Linear(UNITS, class_count)
+        self.latent = nn.Linear(WIDTH, LATENT_SIZE)
+        self.classes = nn.Linear(LATENT_SIZE, class_count)
 
-    def forward(self, problems: Tensor) -> tuple[Tensor, Tensor]:
-        """Return latents of length 1, (n, 64), and logits of the classes, (n, classes)."""
-        hidden = self.dropout(torch.relu(self.first(problems)))
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return latents (n, 64) of length 1 and logits (n, classes), for inputs (n, 44)."""
+        hidden = self.dropout(torch.relu(self.first(inputs)))
         latents = nn.functional.normalize(self.latent(hidden), dim=1)
-        # Without a factor, the logits would be small, since the latents have length 1.
+        # Latents of length 1 give small logits, so the logits are multiplied by 10.
         return latents, self.classes(latents) * 10

@@ -17,10 +17,10 @@ from casewright_mcbr.training import arrays_of, seeded, step
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Number of flags of a problem's classes. Each larger factor has five: one for the factor, and one
-#: for each of the four numbers, which may be in a pair that makes the factor.
+#: Number of flags of a problem's classes. Each larger factor has five: one says if the factor is in
+#: a class, and one for each of the four numbers says if the number is in a pair of the factor.
 FLAG_COUNT = 5 * len(LARGER_FACTORS)
-#: The paper's settings, or the middle of its ranges. ``L2_WEIGHT`` is the weight of an L2 penalty.
+#: The paper's settings; for a range, its middle. ``L2_WEIGHT`` is the weight of an L2 penalty.
 EPOCHS, BATCH_SIZE, LEARNING_RATE, L2_WEIGHT, DROPOUT = 500, 64, 0.01, 0.001, 0.1
 #: Settings of the contrastive training. ``NOISE`` is the standard deviation of noise on inputs.
 STEPS, CONTRASTIVE_RATE, DECAY, CONTRASTIVE_DROPOUT, NOISE = 1000, 3e-3, 1e-2, 0.2, 0.03
@@ -34,12 +34,12 @@ class ContrastSettings:
     """Settings of the contrastive loss.
 
     The defaults were chosen on the training puzzles of all published splits. A test puzzle of one
-    split is a training puzzle of other splits, so it influenced this choice. ``bench math24
+    split is a training puzzle of other splits, so all puzzles influenced the choice. ``bench math24
     --nested`` chooses the settings in each split, without its test puzzles.
     """
 
     temperature: float = 0.1  # temperature of the softmax over similarities
-    class_weight: float = 0.7  # weight of the loss for classes; the loss for factors has the rest
+    class_weight: float = 0.7  # weight of the loss for classes; 1 - class_weight is for factors
 
 
 def train_paper_network(
@@ -109,7 +109,7 @@ def train_contrastive_network(
 
 
 def _contrastive_loss(latents: Tensor, positives: Tensor, temperature: float) -> Tensor:
-    """Return the supervised contrastive loss; ``positives`` (n, n) is True for positive pairs."""
+    """Return the supervised contrastive loss; ``positives`` (n, n): which are to be alike."""
     import torch
 
     diagonal = torch.eye(len(latents), dtype=torch.bool)
@@ -122,7 +122,7 @@ def _contrastive_loss(latents: Tensor, positives: Tensor, temperature: float) ->
 
 
 def _common_element_mask(sets: Sequence[set[Any]]) -> Tensor:
-    """Return a tensor (n, n) that is True for two different sets with a common element."""
+    """Return a tensor (n, n): True at i and j ≠ i if the two sets have a common element."""
     import torch
 
     return torch.tensor(

@@ -1,7 +1,7 @@
 """Draws images without a card, which the card reader is trained to refuse.
 
-The training uses ``TRAINED_KINDS`` (outlier exposure, Hendrycks et al. 2019). The share of images
-of ``UNSEEN_KINDS`` that the reader refuses is an estimate for images of any other kind.
+The training uses ``TRAINED_KINDS`` (outlier exposure, Hendrycks et al. 2019). ``UNSEEN_KINDS`` are
+kept for measuring: their share of refused images estimates the share for any other kind.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casewright_math24.cards import CELL, SIDE, CardStyle, apply_effects, draw_style, render_texts
+from casewright_math24.cards import CELL, SIDE, CardStyle, apply_effects, random_style, render_texts
 from casewright_mcbr.fonts import font_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ LETTERS = "ACDEFHJKLMNPQRTUVWXYacdefhjkmnprtuvwxy"
 
 def draw_non_card(kinds: Mapping[str, Draw], rng: np.random.Generator, fonts: Fonts) -> Image.Image:
     """Return an image of a random kind: grey (mode "L"), 180×180 pixels."""
-    return kinds[str(rng.choice(list(kinds)))](rng, draw_style(rng, fonts))
+    return kinds[str(rng.choice(list(kinds)))](rng, random_style(rng, fonts))
 
 
 def strange_text(rng: np.random.Generator) -> str:
@@ -57,7 +57,7 @@ def _blank(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _noise(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw noise at one or several scales, which resembles a photograph."""
+    """Draw noise, summed over one to four scales; it resembles a photograph."""
     scales = rng.choice([1, 2, 4, 8, 16, 32], size=int(rng.integers(1, 5)), replace=False)
     return _to_image(sum((_noise_at(rng, int(scale)) for scale in scales), np.zeros((SIDE, SIDE))))
 
@@ -73,16 +73,16 @@ def _gradient(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _scene(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw shapes that are filled with many greys, on smooth noise."""
+    """Draw shapes, each filled with a random grey, on smooth noise."""
     image = _to_image(_noise_at(rng, 32) + _noise_at(rng, 16))
-    _draw_shapes(image, rng, int(rng.integers(3, 12)), None)
+    _draw_shapes(image, rng, int(rng.integers(3, 12)), ink=None)
     return apply_effects(image, style)
 
 
 def _shapes(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw outlines of shapes in the style's ink."""
     image = render_texts([""] * 4, CardStyle(ink=style.ink, paper=style.paper, lines=style.lines))
-    _draw_shapes(image, rng, int(rng.integers(1, 14)), style.ink)
+    _draw_shapes(image, rng, int(rng.integers(1, 14)), ink=style.ink)
     return apply_effects(image, style)
 
 
@@ -134,9 +134,10 @@ def _strange_cells(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _checkers(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """Draw a checkerboard."""
     fields_per_side = int(rng.integers(2, 12))
-    cells = np.arange(SIDE) * fields_per_side // SIDE
-    return apply_effects(_to_image((cells[:, None] + cells) % 2 * 1.0), style)
+    fields = np.arange(SIDE) * fields_per_side // SIDE
+    return apply_effects(_to_image((fields[:, None] + fields) % 2 * 1.0), style)
 
 
 def _bars(rng: np.random.Generator, style: CardStyle) -> Image.Image:
@@ -180,12 +181,12 @@ UNSEEN_KINDS: dict[str, Draw] = {"checkers": _checkers, "bar chart": _bars, "fac
 
 
 def _random_numbers(rng: np.random.Generator, count: int) -> list[str]:
-    """Return texts of numbers from 1 to 13."""
+    """Return ``count`` random numbers from 1 to 13, as texts."""
     return [str(rng.integers(1, 14)) for _ in range(count)]
 
 
 def _empty_image(style: CardStyle) -> tuple[Image.Image, ImageDraw.ImageDraw]:
-    """Return an image with the style's background, and its pen."""
+    """Return an image with the style's background, and a pen that draws on the image."""
     from PIL import Image, ImageDraw
 
     image = Image.new("L", (SIDE, SIDE), style.paper)
@@ -204,7 +205,7 @@ def _write_at(
 
 
 def _draw_shapes(image: Image.Image, rng: np.random.Generator, count: int, ink: int | None) -> None:
-    """Draw random shapes: outlines in ``ink``, or if it is ``None`` filled with random greys."""
+    """Draw random shapes: outlines in ``ink``; without ``ink``, shapes filled with random greys."""
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(image)

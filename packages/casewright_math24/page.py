@@ -12,7 +12,7 @@ from casewright_mcbr.page import figure, item, page
 
 
 def page_of(answer: CardAnswer, image: bytes) -> str:
-    """Return an answer as an HTML document that needs no other file; ``image`` shows the card."""
+    """Return an answer as HTML that needs no other file; ``image`` is the card's image file."""
     cases = "".join(
         figure(card.read(), f"{hit.score:.3f}: {case_text(hit.case)}")
         for hit in answer.hits

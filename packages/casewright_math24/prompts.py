@@ -1,7 +1,7 @@
 """Prompts for a puzzle: without a hint, with a general hint, or with plans of the nearest cases.
 
-A plan is the class of a case: a larger factor of 24, and the pair of numbers that makes it. The
-three contexts are those of MCBR-RAG (section 5.1, Table 2), but not in the paper's words.
+A plan is a class of a case: a larger factor, and the places of the two numbers that make it. The
+three kinds of prompt have MCBR-RAG's contexts (section 5.1, Table 2), but not the paper's words.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ def correction(verdict: Check) -> str:
 
 
 def chat_attempts(chat: Chat, query: str, problem: Problem) -> Iterator[str]:
-    """Yield without end the expressions of a chat model's answers; an expression may be empty.
+    """Yield the expression in each answer of a chat model, or an empty text, without end.
 
     The model gets the prompt ``query``, and after each answer the text that ``correction`` returns.
     """
 
-    def correct(answer: str) -> str:
+    def next_message(answer: str) -> str:
         return correction(check(final_answer(answer), problem))
 
-    return map(final_answer, dialogue(chat, ROLE, query, correct))
+    return map(final_answer, dialogue(chat, ROLE, query, next_message))
 
 
 def _plan_hint(problem: Problem, plan: Class) -> str:
-    larger, first, last = plan
+    larger, first, second = plan
     smaller = GOAL // larger
     return (
-        f"Make {larger} of {problem[first]} and {problem[last]}; if that fails, make {larger} "
+        f"Make {larger} of {problem[first]} and {problem[second]}; if that fails, make {larger} "
         f"of another pair. Make {smaller} of the other two. Then {larger} * {smaller} = {GOAL}."
     )

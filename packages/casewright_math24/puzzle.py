@@ -9,10 +9,10 @@ from casewright.errors import InputError
 
 #: The number that the four numbers are to make.
 GOAL = 24
-#: The largest number on a card, a king.
+#: The largest number on a card; in a card game, the number of a king.
 LARGEST = 13
 
-#: The four numbers of a puzzle, in ascending order unless it is stated otherwise.
+#: The four numbers of a puzzle, in ascending order; only ``checked_numbers`` keeps another order.
 Problem = tuple[int, int, int, int]
 
 

@@ -12,7 +12,7 @@ from casewright_math24.card_batches import NONE, draw_batch, draw_pools
 from casewright_math24.card_measures import choose_threshold, measure
 from casewright_math24.card_reader import INPUT_SIDE, THRESHOLD_KEY
 from casewright_math24.decomposition import classes, decomposable_problems
-from casewright_math24.latent import FILE, LatentNetwork
+from casewright_math24.latent import LATENT_WEIGHTS, LatentNetwork
 from casewright_math24.latent_training import train_contrastive_network
 from casewright_mcbr.fonts import training_fonts
 from casewright_mcbr.layers import unit_rows
@@ -38,7 +38,7 @@ def train_math24(
     math24`` trains other networks to measure them on held-out puzzles.
 
     Args:
-        steps: Training steps of the card reader, with 64 images each; one core does 4 in a second.
+        steps: Training steps of the card reader, of 64 images each; one core does 4 steps a second.
         progress: Whether to show a progress bar; see ``progress_bar``.
 
     Returns:
@@ -48,13 +48,13 @@ def train_math24(
     Raises:
         DependencyError: matplotlib, which has the fonts, is not installed.
     """
-    training_fonts()  # raises an error before the first training, which takes a minute
+    training_fonts()  # raises ``DependencyError`` before a minute of training, not after it
     labels = [classes(problem) for problem in decomposable_problems()]
     network = train_contrastive_network(decomposable_problems(), labels, seed=seed)
-    network.save(folder / FILE.name)
-    cards = _train_card_reader(folder / "cards.onnx", seed, steps, progress)
+    network.save(folder / LATENT_WEIGHTS.name)
+    card_figures = _train_card_reader(folder / "cards.onnx", seed, steps, progress)
     figures = {
-        **{f"cards_{name}": share for name, share in cards.items()},
+        **{f"cards_{name}": value for name, value in card_figures.items()},
         "latent_nearest_case_same_class": _same_class_share(network),
     }
     write_figures(folder, figures)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 def convolution(
     incoming: int, outgoing: int, width: int, *, stride: int = 1, dilation: int = 1
 ) -> list[nn.Module]:
-    """Return the layers of a ``width`` × ``width`` convolution, batch normalisation and ReLU.
+    """Return three layers: a ``width`` × ``width`` convolution, batch normalisation and ReLU.
 
     ``incoming`` and ``outgoing`` are the numbers of channels before and after the convolution.
     """
@@ -19,7 +19,7 @@ def convolution(
 
 
 class Probabilities(nn.Module):
-    """A network whose outputs are another network's probabilities, for the ONNX export."""
+    """A network that turns another network's logits into probabilities, for the ONNX export."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

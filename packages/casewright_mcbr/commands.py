@@ -1,4 +1,4 @@
-"""Options and output of commands that Math-24 and backgammon share."""
+"""Options and output that the commands of Math-24 and backgammon share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_folder(target: Path) -> None:
 def print_training_figures(
     figures: Mapping[str, float], shipped: Mapping[str, float], target: Path, *, as_json: bool
 ) -> None:
-    """Print the figures of new and shipped networks, and whether they agree within ``TOLERANCE``.
+    """Print the new and the shipped networks' figures, and if the two agree within ``TOLERANCE``.
 
     ``target`` is the folder of the new networks.
     """
@@ -46,5 +46,5 @@ def print_training_figures(
         return
     rows = [[name, value, shipped.get(name)] for name, value in figures.items()]
     print_table(["figure", "trained now", "as shipped"], rows, str(target))
-    verdict = "All" if are_close else "Not all"
-    typer.echo(f"{verdict} figures differ by at most {TOLERANCE} from the shipped figures.")
+    verdict = "All figures differ by at most" if are_close else "Some figures differ by more than"
+    typer.echo(f"{verdict} {TOLERANCE} from the shipped figures.")

@@ -11,7 +11,7 @@ def dialogue(chat: Chat, role: str, query: str, correction: Callable[[str], str]
     """Yield the answers of a chat model without end.
 
     ``role`` is the system message, and ``query`` the user's first message. ``correction`` returns
-    the user's next message for an answer.
+    the user's next message after each answer; the caller stops after a right answer.
     """
     messages = [("system", role), ("user", query)]
     while True:

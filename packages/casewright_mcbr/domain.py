@@ -1,4 +1,4 @@
-"""Domains with one tool and one case store, in which a question may have an image."""
+"""Domains with one tool and one store of cases; ``casewright ask`` can also give them an image."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def one_tool_domain(
     Args:
         name: The name of the domain and of its case store.
         description: One sentence about the domain.
-        questions: The questions of the annotated queries; the first two are shown as examples.
+        questions: Questions that the tool answers; the first two are shown as examples.
         tool: The name of the tool.
         tool_description: The tool's description for planners.
         schema: Returns the schema of the case store.
@@ -79,7 +79,7 @@ def one_tool_domain(
         return Toolbox([spec])
 
     def open_stores(folder: Path, encoder: Encoder, rebuild: bool = False) -> OpenDomain:
-        contents_by_store = {
+        contents_by_store = {  # each store's schema, and a function that returns its cases
             name: (schema(), cases),
             "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
         }

@@ -3,9 +3,10 @@
 matplotlib includes all of these fonts. They are split by family, so that a test font is not a bold
 or oblique variant of a training font:
 
-* training: DejaVu Sans, DejaVu Sans Mono, STIX General (like Times) and Computer Modern Roman with
-  its bold and its italic; the drawing code adds Pillow's default font, which has no file,
+* training: DejaVu Sans, DejaVu Sans Mono, STIX General (like Times), and Computer Modern Roman,
 * unseen: DejaVu Serif, Computer Modern Sans and Computer Modern Typewriter.
+
+The callers add Pillow's default font, which has no file, to the training fonts.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def _files(names: str) -> list[Path]:
 
 @lru_cache(maxsize=1024)
 def font_of(file: Path | None, size: int) -> FreeTypeFont | ImageFont:
-    """Return the font of a font file, or Pillow's default font, at a size in pixels."""
+    """Return a file's font at a size in pixels; Pillow's default font if ``file`` is ``None``."""
     from PIL import ImageFont
 
     if file is None:

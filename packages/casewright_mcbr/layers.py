@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 #: A dense layer: weights (out, in) and biases (out).
 Layer = tuple[Floats, Floats]
-#: Number of dimensions of a latent (MCBR-RAG, sections 5.1 and 5.2).
-UNITS = 64
+#: Number of elements of a latent vector (MCBR-RAG, sections 5.1 and 5.2).
+LATENT_SIZE = 64
 
 
 def forward(inputs: Floats, layers: Iterable[Layer]) -> Floats:
     """Return the outputs (n, out) of dense layers for inputs (n, in), with ReLU between them."""
     values = inputs
     for number, (weight, bias) in enumerate(layers):
-        values = (np.maximum(values, 0) if number else values) @ weight.T + bias
+        values = (np.maximum(values, 0) if number > 0 else values) @ weight.T + bias
     return np.asarray(values, dtype=np.float32)
 
 
@@ -47,7 +47,7 @@ def write_arrays(file: Path, arrays: Mapping[str, Any]) -> None:
 def read_arrays(file: Path, content: str, domain: str) -> dict[str, NDArray[Any]]:
     """Return the arrays of a NumPy archive; ``InputError`` if the file is missing or damaged.
 
-    The error names the expected ``content``, and the ``domain`` whose training writes the file.
+    The error names the expected ``content``, and the ``domain`` to train.
     """
     try:
         with np.load(file, allow_pickle=False) as archive:
@@ -66,7 +66,7 @@ def other_network_error(file: Path, domain: str) -> InputError:
 def open_network(file: Path, domain: str) -> tuple[InferenceSession, Mapping[str, str]]:
     """Return an ONNX session with one thread, and the file's metadata.
 
-    Raise ``InputError`` if the file does not exist; the error names the ``domain`` that trains it.
+    Raise ``InputError`` if the file does not exist; the error names the ``domain`` to train.
     """
     if not file.is_file():
         raise InputError(

@@ -36,8 +36,8 @@ def open_picture(picture: bytes | Path | Image.Image, expected: ExpectedPicture)
     bits are scaled to the range from 0 to 255.
 
     Returns:
-        An image that can be converted to "L" or "RGB". It has the mode of the file, except that
-        grey levels of more than 8 bits become "L", and transparent images "RGBA".
+        An image that can be converted to "L" or "RGB". Its mode is "L" for grey levels of more than
+        8 bits, "RGBA" for a transparent picture, and otherwise the mode of the file.
 
     Raises:
         InputError: The file is missing, is not an image, or is damaged; the image is too small, too
@@ -84,7 +84,7 @@ def _read(source: io.BytesIO | Path, name: str, expected: ExpectedPicture) -> Im
 
     try:
         with warnings.catch_warnings():
-            # Our own limit is stricter than Pillow's.
+            # MAX_PIXELS is stricter than the limit of this warning.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(source) as image:
                 return _check_and_decode(image, name, expected)
@@ -115,9 +115,10 @@ def _check_and_decode(image: Image.Image, name: str, expected: ExpectedPicture) 
             f"Give an image of at least {expected.min_side}×{expected.min_side} pixels."
         )
     if max(width, height) > expected.max_ratio * min(width, height):
+        noun = expected.subject.partition(" ")[2]
         raise InputError(
             f"{name} has {width}×{height} pixels; {expected.subject} is {expected.shape}. "
-            f"Cut the image to the {expected.subject.partition(' ')[2]}."
+            f"Cut the image to the {noun}."
         )
     try:
         return _decode(image)
@@ -138,13 +139,14 @@ def _decode(image: Image.Image) -> Image.Image:
         levels = np.asarray(upright, dtype=np.float64)
         levels = np.nan_to_num(levels, posinf=0.0, neginf=0.0)
         low, high = levels.min(), levels.max()
-        # The file does not say if levels have 10, 12 or 16 bits, so their range is the scale.
+        # A file does not say if it has 10, 12 or 16 bits. So the lowest level becomes black, and
+        # the highest white.
         return Image.fromarray(
             ((levels - low) * (255 / max(high - low, 1e-9))).round().astype(np.uint8)
         )
     if upright.has_transparency_data:
         background = Image.new("RGBA", upright.size, "white")
         return Image.alpha_composite(background, upright.convert("RGBA"))
-    # This conversion raises an error for an unknown mode, and the image counts as damaged.
+    # Only a test: for an unknown mode this raises an error, and the image counts as damaged.
     upright.convert("L")
     return upright

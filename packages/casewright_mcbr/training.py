@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Network = TypeVar("Network", bound="nn.Module")
-#: Name of the file with the figures of a training, in the folder of its networks.
+#: Name of the file with a training's figures, beside the networks that were trained.
 FIGURES_FILE = "figures.json"
 
 
@@ -87,13 +87,13 @@ def train_one_cycle(
 
 
 def export_batched(
-    network: nn.Module, shape: Sequence[int], target: Path, name: str, outputs: Sequence[str]
+    network: nn.Module, shape: Sequence[int], target: Path, input_name: str, outputs: Sequence[str]
 ) -> None:
-    """Write a network as an ONNX file for any batch size, without local paths.
+    """Write a network as an ONNX file that accepts any batch size.
 
     Args:
         shape: The shape of one example, without the batch dimension.
-        name: The name of the network's only input.
+        input_name: The name of the network's only input.
         outputs: The names of the network's outputs.
     """
     import torch
@@ -102,11 +102,11 @@ def export_batched(
         network.eval(),
         [torch.rand(2, *shape)],
         target,
-        inputs=[name],
+        inputs=[input_name],
         outputs=list(outputs),
-        dynamic={name: {0: torch.export.Dim("n")}},
+        dynamic={input_name: {0: torch.export.Dim("n")}},
     )
-    write_metadata(target, {})
+    write_metadata(target, {})  # removes the source paths of this machine
 
 
 def write_figures(folder: Path, figures: Mapping[str, float]) -> None:

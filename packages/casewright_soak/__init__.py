@@ -1,1 +1,1 @@
-"""The soak test: killed processes, damaged files, full disks, lost clients, and hostile input."""
+"""The soak test kills processes, damages files, fills disks, drops clients and sends bad input."""

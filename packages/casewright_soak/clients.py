@@ -1,4 +1,4 @@
-"""Trials that kill a service with many clients, some of which disconnect before the answer."""
+"""Trials that kill a service while many clients send requests; some clients disconnect early."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from casewright.bench.harness import serving
 from casewright_soak.trials import Bounds, Counts
 
 CLIENT_COUNT = 64
+#: Number of the latest answers in threads that are compared after a kill.
+COMPARED_COUNT = 200
 #: The status codes that a service under load may return; other codes, such as 500, are faults.
 ALLOWED_CODES = {200, 400, 404, 405, 409, 413, 415, 422, 429, 431, 503, 504}
 #: The text of a Python file with a domain whose tools are slow.
@@ -56,14 +58,14 @@ def kills_with_clients(bounds: Bounds, folder: Path) -> Counts:
     counts = Counts("64 clients, and the service killed")
     deadline = time.monotonic() + bounds.seconds
     (folder / "plant.py").write_text(DOMAIN_CODE)
-    command = (f"{folder / 'plant.py'}:domain", "--threads", str(folder / "t.db"))
+    serve_arguments = (f"{folder / 'plant.py'}:domain", "--threads", str(folder / "t.db"))
     clients = _Clients(counts)
     for number in bounds.trials(counts):
-        seconds = max(3.0, min(20.0, deadline - time.monotonic()))
-        with serving(*command, may_end=True) as (url, pid):
+        load_seconds = max(3.0, min(20.0, deadline - time.monotonic()))
+        with serving(*serve_arguments, may_end=True) as (url, pid):
             rng = random.Random(f"{bounds.seed}.{number}")
-            asyncio.run(clients.ask_and_kill(url, pid, seconds, rng))
-    with serving(*command) as (url, _):
+            asyncio.run(clients.ask_and_kill(url, pid, load_seconds, rng))
+    with serving(*serve_arguments) as (url, _):
         asyncio.run(clients.compare_threads(url))
     return counts
 
@@ -76,18 +78,18 @@ class _Clients:
         self._answer_by_thread: dict[str, str] = {}
 
     async def compare_threads(self, url: str) -> None:
-        """Compare the answers in the latest threads with the answers that clients have received."""
+        """Compare the answers in the latest threads with the answers that clients received."""
         async with httpx.AsyncClient(base_url=url, timeout=90) as client:
-            for thread, answer in list(self._answer_by_thread.items())[-200:]:
+            for thread, received in list(self._answer_by_thread.items())[-COMPARED_COUNT:]:
                 reply = await client.get(f"/threads/{thread}")
                 is_found = reply.status_code == 200
-                text = reply.json().get("answer", {}).get("text") if is_found else None
-                self._counts.lost += text != answer
-                outcome = "sound" if text == answer else f"{reply.status_code} {text!r}"
+                stored = reply.json().get("answer", {}).get("text") if is_found else None
+                self._counts.lost += stored != received
+                outcome = "sound" if stored == received else f"{reply.status_code} {stored!r}"
                 self._counts.add(outcome, f"thread {thread}")
 
     async def ask_and_kill(self, url: str, pid: int, seconds: float, rng: random.Random) -> None:
-        """Compare the threads, ask for ``seconds``, and kill the service under load."""
+        """Compare the threads, send requests for some seconds, and kill the service meanwhile."""
         await self.compare_threads(url)
         limits = httpx.Limits(max_connections=CLIENT_COUNT + 1)
         async with httpx.AsyncClient(base_url=url, timeout=90, limits=limits) as client:
@@ -100,7 +102,7 @@ class _Clients:
                     try:
                         outcome = await self._request(client, kind, client_rng)
                     except (TimeoutError, httpx.TransportError):
-                        # The client disconnected, or the service refused the connection.
+                        # The client disconnected, or the service was killed.
                         outcome = "sound"
                     self._counts.add(outcome, kind)
 
@@ -116,8 +118,8 @@ class _Clients:
     async def _request(self, client: httpx.AsyncClient, kind: str, rng: random.Random) -> str:
         """Send a request of a kind, and return an outcome for ``Counts.add``.
 
-        ``ask`` waits for an answer, and ``thread`` for an answer in a thread. ``leave`` disconnects
-        before the answer, and ``cut`` during the answer's stream. ``invalid`` is not a valid body.
+        ``ask`` waits for an answer, and ``thread`` for an answer that a thread stores. ``leave``
+        disconnects before the answer, ``cut`` during the stream. ``invalid`` sends an invalid body.
         """
         body: dict[str, Any] = {"question": f"how warm is the lathe {rng.randrange(1000)}"}
         if kind == "leave":

@@ -17,13 +17,13 @@ def bench_soak(
     minutes: Annotated[float, Option(min=0.1, help="Approximate duration.")] = 5.0,
     seed: Seed = 0,
     only: Annotated[list[str] | None, Option(help="A kind of trials; repeatable.")] = None,
-    trials: Annotated[int | None, Option(min=1, help="Maximum of trials of each kind.")] = None,
+    trials: Annotated[int | None, Option(min=1, help="Maximum number of trials of a kind.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Kill, damage, fill up and overload running systems, and count lost and wrong results.
+    """Count lost and wrong results after kills, damaged files, full disks and overload.
 
-    All files are in a temporary folder. The exit code is 2 after a lost or wrong result. If root
-    runs the command, it also mounts and fills a small disk.
+    All files are in a temporary folder. The exit code is 2 after a lost or wrong result. For root,
+    the command also mounts and fills a small disk.
     """
     from casewright_soak.measure import KINDS, soak
 

@@ -1,4 +1,4 @@
-"""Trials with damaged text files, checkpoints and threads, which must be read or refused."""
+"""Trials on damaged text files, checkpoints and conversations; each must be read or refused."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from casewright_soak.damage import damage_copy
 from casewright_soak.service import KEY_HEADER, QuestionPlanner, run_service
 from casewright_soak.trials import Bounds, Counts, in_child
 
-#: The readers of the files of ``write_texts``, by file name. The files have no checksums, so a
-#: damaged file that is read without an error counts as sound.
+#: The functions that read the files of ``write_texts``, by file name. The files have no checksums,
+#: so a damaged file that is read without an error counts as sound.
 READER_BY_FILE: Mapping[str, Callable[[Path], Any]] = {
     "run.json": read_run,
     "toolbox.json": toolbox_from_file,
@@ -33,14 +34,12 @@ READER_BY_FILE: Mapping[str, Callable[[Path], Any]] = {
 }
 #: On average, every tenth trial damages a training's checkpoint instead of a text file.
 CHECKPOINT_EVERY = 10
+#: The question contains the plan, for ``QuestionPlanner``.
 REQUEST = {"question": "please plan: s1 = look(text=question)", "thread_id": "t"}
 
 
 def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
-    """Damage text files, which must be read or refused with a ``CasewrightError``.
-
-    A training's checkpoint has checksums, so damage to it must be detected.
-    """
+    """Damage text files, which must be read or refused, or a checkpoint, which must be refused."""
     write_texts(folder / "texts")
     checkpoint = folder / "training" / "checkpoint-1"
     checkpoint.mkdir(parents=True)
@@ -49,10 +48,11 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
 
     def judge(number: int, original: Path, copy: Path, description: str) -> str:
         if original.name == "training":
-            return "told" if last_complete(copy)[0] is None else "damage not detected"
-        file = copy / description.split()[1]
+            undamaged_checkpoint, _ = last_complete(copy)
+            return "told" if undamaged_checkpoint is None else "damage not detected"
+        _, name, *_ = description.split()
         try:
-            READER_BY_FILE[file.name](file)
+            READER_BY_FILE[name](copy / name)
         except CasewrightError:
             return "told"
         except Exception as error:  # noqa: BLE001
@@ -64,7 +64,7 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
 
 
 def write_texts(folder: Path) -> None:
-    """Write a file for each of ``READER_BY_FILE``."""
+    """Write an undamaged file for each name in ``READER_BY_FILE``."""
     folder.mkdir()
 
     def look(text: str) -> str:
@@ -75,8 +75,8 @@ def write_texts(folder: Path) -> None:
     state = build_graph(toolbox, QuestionPlanner()).invoke({"question": REQUEST["question"]})
     save_run(folder / "run.json", Answer.from_json(state["answer"]), REQUEST["question"])
     (folder / "toolbox.json").write_text(json.dumps(toolbox_to_records(toolbox), indent=1))
-    query = {"query": "where is the mill", "plan": "s1 = look(text=question)"}
-    lines = [json.dumps({"id": str(number), **query}) + "\n" for number in range(20)]
+    record = {"query": "where is the mill", "plan": "s1 = look(text=question)"}
+    lines = [json.dumps({"id": str(number), **record}) + "\n" for number in range(20)]
     (folder / "queries.jsonl").write_text("".join(lines))
     JudgeModel.shipped().save(folder / "judge.json")
     shutil.copy(find_recipe("small"), folder / "recipe.toml")
@@ -85,24 +85,25 @@ def write_texts(folder: Path) -> None:
 def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
     """Damage a closed service's files; a new service must give the same answer or a clear error."""
     (folder / "threads").mkdir()
-    _, right_state = in_child(thread_state, folder / "threads", True)
-    for name in ("log", "threads.db.lock"):
+    _, right_state = in_child(partial(thread_state, new_thread=True), folder / "threads")
+    for name in ("log", "threads.db.lock"):  # only the files with threads are to be damaged
         (folder / "threads" / name).unlink(missing_ok=True)
 
     def judge(number: int, original: Path, copy: Path, description: str) -> str:
-        outcome, state = in_child(thread_state, copy, False)
-        if outcome == "done" and (state == right_state or description.startswith("remove")):
+        ending, state = in_child(thread_state, copy)
+        # After the removal of the file, the service has no threads, which is right.
+        if ending == "done" and (state == right_state or description.startswith("remove")):
             return "sound"
-        is_clear = outcome == "told" or "damaged" in str(state)
-        return "told" if is_clear else f"{outcome} {state!r:.300}"
+        is_clear = ending == "told" or "damaged" in str(state)
+        return "told" if is_clear else f"{ending} {state!r:.300}"
 
     return damage_copy(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
 
 
-async def thread_state(folder: Path, ask_first: bool) -> Any:
-    """Return the thread's state and the answer to a request; ``ask_first`` creates the thread."""
+async def thread_state(folder: Path, *, new_thread: bool = False) -> Any:
+    """Return a thread's state and a reply to ``REQUEST``; create the thread if ``new_thread``."""
     async with run_service(folder) as client:
-        if ask_first:
+        if new_thread:
             await client.post("/ask", json=REQUEST, headers=KEY_HEADER)
         state = (await client.get("/threads/t")).json()
         return state, (await client.post("/ask", json=REQUEST, headers=KEY_HEADER)).json()

@@ -17,7 +17,7 @@ from casewright.stores.documents.splitter import split
 from casewright.tools import Toolbox
 from casewright_soak.trials import Bounds, Counts
 
-#: Number of inputs between two checks of the bounds.
+#: Number of inputs between two checks of ``Bounds``.
 BATCH_SIZE = 200
 #: Valid texts, which ``_hostile_text`` changes.
 TEXTS = (
@@ -31,7 +31,7 @@ TEXTS = (
 #: Texts that ``_hostile_text`` inserts.
 INSERTIONS = ["\0", "\ud800", "\u202e", "[" * 50, "(" * 50, '"', "'", "\\", "<", "9" * 400]
 INSERTIONS += ["\n", "𝔸", "﷽"]
-#: File names, whose endings choose how a hostile text is read as a document.
+#: Names of hostile texts that are read as documents; the ending determines the reader.
 FILE_NAMES = ("a.md", "a.html", "a.txt", "a.py", "a.js", "a.json", "a.csv", "a.pdf")
 
 
@@ -45,16 +45,16 @@ def fuzz_parsers(bounds: Bounds, folder: Path) -> Counts:
         "annotated": _read_annotated,
         **{name: partial(_split_document, name) for name in FILE_NAMES},
     }
-    # Documents take a hundred times as long as plans and requests, so they are rarer.
+    # A document takes a hundred times as long as another input, so documents are rarer.
     weights = [60, 30, 30, 20, *(1 for _ in FILE_NAMES)]
     for _ in bounds.trials(counts):
         for name in rng.choices(list(parsers), weights, k=BATCH_SIZE):
             text = _hostile_text(rng)
             try:
                 parsers[name](text)
-                counts.add("sound", "")
+                counts.add("sound", trial="")
             except CasewrightError:
-                counts.add("told", "")
+                counts.add("told", trial="")
             except Exception as error:  # noqa: BLE001
                 counts.add(one_line(error), f"{bounds.seed} {name} {text!a:.200}")
     return counts
@@ -64,9 +64,10 @@ def _hostile_text(rng: random.Random) -> str:
     text = rng.choice(TEXTS)
     for _ in range(rng.randrange(1, 6)):
         start, end = sorted(rng.choices(range(len(text) + 1), k=2))
-        repeated, character = text[start:end], chr(rng.randrange(0x3000))
-        inserted = rng.choice((rng.choice(INSERTIONS), repeated, character, ""))
-        text = text[:start] + inserted + text[rng.choice((start, end)) :]
+        part, character = text[start:end], chr(rng.randrange(0x3000))
+        inserted = rng.choice((rng.choice(INSERTIONS), part, character, ""))
+        part_or_nothing = rng.choice((part, ""))
+        text = text[:start] + inserted + part_or_nothing + text[end:]
     return text
 
 
@@ -80,5 +81,6 @@ def _read_annotated(text: str) -> Any:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
+        # Text that is not JSON is tried as a query and as its plan.
         record = {"id": "1", "query": text, "plan": text}
     return AnnotatedQuery.read(record)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -19,25 +20,25 @@ from casewright.stores import CaseStore
 from casewright_soak import workload
 from casewright_soak.trials import Bounds, Counts, child_running, in_child
 
-#: A process is killed at every seventh step, so that few trials cover all of the work. If the work
-#: ends before the kill, the next round of trials starts one step later.
+#: Each trial kills a process seven steps later than the previous trial, so that few trials span all
+#: of the work. After a trial in which the work ends, a new round of trials starts one step later.
 STRIDE = 7
-#: The steps: Python's audit events for changes of files; ``open`` counts only for writing.
+#: Python's audit events that count as steps: changes of files. ``open`` counts only for writing.
 STEP_EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
 
 
 def random_kills(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a process that writes to a store; no acknowledged note may be lost."""
+    """Kill a process that adds notes to a store; no acknowledged note may be lost."""
     counts, rng = Counts("killed at any moment"), random.Random(bounds.seed)
     for number in bounds.trials(counts):
-        store = folder / f"random{number // 4}"
-        note_count = _kill_writer(store, rng.uniform(0, 0.2))
-        outcome, numbers = in_child(stored_numbers, store)
-        if outcome == "done" and set(range(note_count)) <= set(numbers):
+        store = folder / f"random{number // 4}"  # four trials in a row use one store
+        acknowledged = _kill_writer(store, rng.uniform(0, 0.2))
+        ending, numbers = in_child(stored_numbers, store)
+        if ending == "done" and set(range(acknowledged)) <= set(numbers):
             counts.add("sound", str(number))
         else:
-            counts.lost += max(0, note_count - len(numbers)) if outcome == "done" else 0
-            counts.add(f"{outcome} {numbers!r:.300}, acknowledged {note_count}", str(number))
+            counts.lost += max(0, acknowledged - len(numbers)) if ending == "done" else 0
+            counts.add(f"{ending} {numbers!r:.300}, acknowledged {acknowledged}", str(number))
         if number % 4 == 3:
             shutil.rmtree(store)
     return counts
@@ -50,24 +51,24 @@ def stored_numbers(folder: Path) -> list[int]:
 
 
 def write_until_killed(pipe: Connection, folder: Path) -> None:
-    """Add notes to a store without end; after each batch, send the number of notes."""
+    """Add notes to a store without end; after each batch, send the store's number of notes."""
     with CaseStore(workload.schema(), folder, lock_seconds=10) as store:
-        # The store may also have some or all notes of a batch that was not acknowledged.
-        first = store.count() // workload.BATCH_SIZE * workload.BATCH_SIZE
+        # A killed writer may have stored a part of a batch; this batch is added again.
+        count = store.count() // workload.BATCH_SIZE * workload.BATCH_SIZE
         while True:
-            store.add(workload.notes(first, first + workload.BATCH_SIZE), progress=False)
-            first += workload.BATCH_SIZE
-            pipe.send(first)
+            store.add(workload.notes(count, count + workload.BATCH_SIZE), progress=False)
+            count += workload.BATCH_SIZE
+            pipe.send(count)
 
 
 def _kill_writer(folder: Path, delay: float) -> int:
-    """Kill a writer after ``delay`` seconds; return the number of acknowledged notes."""
+    """Kill a writer ``delay`` s after its first batch; return the number of acknowledged notes."""
     count = 0
     with child_running(write_until_killed, folder) as (pipe, process), suppress(EOFError):
         count = pipe.recv()
         time.sleep(delay)
         process.kill()
-        while True:
+        while True:  # until EOFError
             count = pipe.recv()
     return count
 
@@ -85,7 +86,7 @@ def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
 
 
 def write_and_read(folder: Path) -> dict[str, Any]:
-    """Write notes to a new or existing store, and return its contents."""
+    """Write notes to a new or old store; return its contents, with only the solutions of cases."""
     workload.write_notes(folder)
     result = workload.store_contents(folder)
     return {**result, "cases": {id_: case["solution"] for id_, case in result["cases"].items()}}
@@ -98,20 +99,20 @@ def kill_at_steps(
 
     ``work`` is called with a new folder and ``arguments``.
     """
-    outcome, right = in_child(work, folder / "whole", *arguments)
-    if outcome != "done":
-        raise CasewrightError(f"{counts.name}: without a kill, {outcome} {right}")
+    ending, right_result = in_child(work, folder / "whole", *arguments)
+    if ending != "done":
+        raise CasewrightError(f"{counts.name}: without a kill, {ending} {right_result}")
     step = bounds.seed % STRIDE
     for number in bounds.trials(counts):
         trial_folder = folder / f"step{number}"
-        killed_work = (run_until_step, step, str(trial_folder), work)
-        outcome, _ = in_child(*killed_work, trial_folder, *arguments)
-        second_outcome, result = in_child(work, trial_folder, *arguments)
-        is_right = second_outcome == "done" and result == right
+        work_until_step = partial(run_until_step, step, str(trial_folder), work)
+        first_ending, _ = in_child(work_until_step, trial_folder, *arguments)
+        second_ending, result = in_child(work, trial_folder, *arguments)
+        is_right = second_ending == "done" and result == right_result
         counts.lost += not is_right
-        counts.add("sound" if is_right else f"{second_outcome} {result!r:.300}", f"step {step}")
+        counts.add("sound" if is_right else f"{second_ending} {result!r:.300}", f"step {step}")
         shutil.rmtree(trial_folder, ignore_errors=True)
-        step = (step + 1) % STRIDE if outcome == "done" else step + STRIDE
+        step = (step + 1) % STRIDE if first_ending == "done" else step + STRIDE
     return counts
 
 
@@ -126,8 +127,8 @@ def run_until_step(step: int, folder: str, work: Callable[..., Any], *arguments:
         nonlocal remaining
         if event not in STEP_EVENTS or not isinstance(values[0], (str, bytes, os.PathLike)):
             return
-        flags = values[2] if event == "open" else os.O_CREAT
-        is_write = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+        is_write = event != "open" or (isinstance(values[2], int) and values[2] & writing)
         if is_write and folder in os.fsdecode(values[0]):
             if remaining == 0:
                 os.kill(os.getpid(), signal.SIGKILL)

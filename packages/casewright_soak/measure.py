@@ -1,4 +1,4 @@
-"""The soak test: trials of all kinds, each of which gets its share of the time."""
+"""The soak test: trials of several kinds; each kind gets a share of the time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Kind(NamedTuple):
     """A kind of trials."""
 
     run: Callable[[Bounds, Path], Counts]  # runs trials in a folder within the bounds
-    share: float  # the kind's share of the time
+    share: float  # the kind's share of the time, relative to the other kinds' shares
     figure: str  # the name of the figure that counts the kind's trials
-    modules: Sequence[str] = ()  # more modules that all child processes import
+    modules: Sequence[str] = ()  # modules that child processes import in addition to ``PRELOADED``
 
 
 NOTE = (
     "Trials by outcome. sound: all answers were right. told: a CasewrightError named the fault. "
-    "lost: acknowledged data is gone without an error. wrong: any other failure."
+    "lost: acknowledged data is gone without an error. wrong: any failure, also a loss."
 )
 _TRAINING_MODULES = ("casewright_soak.training", "peft", "trl.trainer.sft_trainer")
 #: The kinds by their names on the command line.
@@ -56,9 +56,9 @@ KINDS: Mapping[str, Kind] = {
 def soak(
     minutes: float, seed: int = 0, kinds: Sequence[str] = (), max_trials: int | None = None
 ) -> Report:
-    """Run trials of the given kinds, by default of all; ``Bounds`` explains the other arguments.
+    """Run trials of the given kinds, by default of all kinds, for about ``minutes``.
 
-    The report's notes describe the failures.
+    ``Bounds`` explains ``seed`` and ``max_trials``. The report's notes describe the failures.
     """
     selected = {name: KINDS[name] for name in kinds or KINDS}
     total_share = sum(kind.share for kind in selected.values())

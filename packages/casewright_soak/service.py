@@ -1,4 +1,4 @@
-"""Trials that kill a service while it serves a request, and continue the run in a new service."""
+"""Trials that kill a service during a request, and continue the request's run in a new service."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from casewright_soak.trials import Bounds, Counts, in_child
 REQUEST_KINDS = ("first", "second", "reply")
 #: How a killed run is continued: resume the thread, or repeat the request.
 CONTINUATIONS = ("resume", "repeat")
+#: A header by which the service recognises a repeated request.
 KEY_HEADER = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
-#: The lines of a plan whose last two steps ask the user, and the replies of the user.
+#: The lines of a plan whose last two steps ask the user.
 ASKING_PLAN = ("s1 = look(text=question)", "s2 = ask(text=s1.value)", "s3 = ask(text=s2.value)")
-REPLIES = ("red", "blue")
-#: The methods that write for a request; each trial kills the service after one of their calls.
+REPLIES = ("red", "blue")  # the user's replies to the two steps
+#: The methods that store a request's data; each trial kills the service after one of their calls.
 WRITES: tuple[tuple[Any, str], ...] = (
     (AsyncSqliteSaver, "aput"),
     (AsyncSqliteSaver, "aput_writes"),
@@ -40,7 +41,7 @@ WRITES: tuple[tuple[Any, str], ...] = (
 
 
 class QuestionPlanner:
-    """A planner that reads the plan from the question, after ``plan:``; ``;`` ends a line."""
+    """A planner that returns the part of the question after ``plan:``, where ``;`` ends a line."""
 
     name = "question"
 
@@ -56,7 +57,7 @@ class QuestionPlanner:
 
 @asynccontextmanager
 async def run_service(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """Run a service in this process; its threads and a log of tool calls are in the folder."""
+    """Run a service in this process; the folder has its conversations and a log of tool calls."""
 
     def log(context: CallContext) -> None:
         with (folder / "log").open("a") as file:
@@ -87,7 +88,7 @@ async def run_service(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
 def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
     """Kill a service after each write of a request in turn, and check how the run continues."""
     counts, rng = Counts("killed after each write of a request"), random.Random(bounds.seed)
-    kind, write_count = "", 0
+    kind, write_count = "", 0  # before each trial, an empty kind is replaced by a drawn one
     plan: tuple[str, ...] = ASKING_PLAN
     for number in bounds.trials(counts):
         if not kind:
@@ -99,17 +100,17 @@ def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
         name = f"{bounds.seed}.{number} {kind} after {write_count} writes, {trial.continuation}, "
         name += "; ".join(plan)
         in_child(trial.prepare)
-        outcome, error = in_child(trial.serve_until_killed)
-        if outcome in ("told", "failed", "late"):
-            counts.add(f"{outcome} {error}", name)
+        ending, error = in_child(trial.serve_until_killed)
+        if ending in ("told", "failed", "late"):
+            counts.add(f"{ending} {error}", name)
         else:
-            state_outcome, state = in_child(trial.continue_run)
-            counts.lost += state_outcome == "done" and state.startswith("lost")
-            counts.add(state if state_outcome == "done" else f"{state_outcome} {state}", name)
+            new_ending, outcome = in_child(trial.continue_run)
+            counts.lost += new_ending == "done" and outcome.startswith("lost")
+            counts.add(outcome if new_ending == "done" else f"{new_ending} {outcome}", name)
         shutil.rmtree(trial_folder)
         # If the request ended before the kill, all of its writes were tried. Draw another kind.
         write_count += 1
-        if outcome == "done":
+        if ending == "done":
             kind = ""
     return counts
 
@@ -131,7 +132,7 @@ class ServiceTrial(NamedTuple):
     write_count: int  # the number of writes before the kill
 
     @property
-    def question(self) -> dict[str, str]:
+    def question_body(self) -> dict[str, str]:
         """The JSON body of the request that sends the question."""
         return {"question": f"please plan: {'; '.join(self.plan)}", "thread_id": "t"}
 
@@ -143,8 +144,8 @@ class ServiceTrial(NamedTuple):
             if self.kind == "second":
                 await client.post("/ask", json={"question": "before", "thread_id": "t"})
             else:
-                reply = await client.post("/ask", json=self.question)
-                (self.folder / "question_id").write_text(reply.json()["questions"][0]["id"])
+                response = await client.post("/ask", json=self.question_body)
+                (self.folder / "question_id").write_text(response.json()["questions"][0]["id"])
 
     async def serve_until_killed(self) -> None:
         """Serve the request, and kill this process after ``write_count`` writes."""
@@ -173,47 +174,47 @@ class ServiceTrial(NamedTuple):
             await self._send(client)
 
     async def continue_run(self) -> str:
-        """Continue the run; return ``sound``, or a description of the fault."""
-        calls_before = self._logged_steps()
+        """Continue the run; return ``sound``, ``lost: …`` or the description of another fault."""
+        steps_before = self._logged_steps()
         async with run_service(self.folder) as client:
             thread = await client.get("/threads/t")
             if thread.status_code != 200:
-                was_not_written = not self.write_count and self.kind == "first"
-                return "sound" if was_not_written else f"lost: {thread.text}"
+                nothing_was_written = not self.write_count and self.kind == "first"
+                return "sound" if nothing_was_written else f"lost: {thread.text}"
             state = thread.json()
             if not self.write_count and self.kind == "second" and state["question"] == "before":
                 return "sound"
             if self.continuation == "repeat":
-                first, second = await self._send(client), await self._send(client)
-                if (second.status_code, second.text) != (first.status_code, first.text):
-                    return f"the repeated request returned {second.text}, not {first.text}"
+                response, repeated = await self._send(client), await self._send(client)
+                if (repeated.status_code, repeated.text) != (response.status_code, response.text):
+                    return f"the repeated request returned {repeated.text}, not {response.text}"
             elif state["status"] == "interrupted":
                 await client.post("/threads/t/resume", json={})
             end_state = await _reply_to_all(client)
-        calls = self._logged_steps()[len(calls_before) :]
-        finished = {step["id"] for step in state["steps"]}
-        if finished & set(calls) or len(set(calls)) < len(calls):
-            return f"finished steps {finished}, later calls {calls}"
+        later_steps = self._logged_steps()[len(steps_before) :]
+        finished_steps = {step["id"] for step in state["steps"]}
+        if finished_steps & set(later_steps) or len(set(later_steps)) < len(later_steps):
+            return f"finished steps {finished_steps}, later calls {later_steps}"
         steps = (end_state["answer"] or {"steps": []})["steps"]
         values = [step["rows"][0]["value"] for step in steps]
-        expected = (self.question["question"], self.expected_values())
+        expected = (self.question_body["question"], self.expected_values())
         return "sound" if (end_state["question"], values) == expected else f"lost: {end_state}"
 
     async def _send(self, client: httpx.AsyncClient) -> httpx.Response:
         if self.kind != "reply":
-            return await client.post("/ask", json=self.question, headers=KEY_HEADER)
+            return await client.post("/ask", json=self.question_body, headers=KEY_HEADER)
         body = {"replies": {(self.folder / "question_id").read_text(): REPLIES[0]}}
         return await client.post("/threads/t/resume", json=body, headers=KEY_HEADER)
 
     def expected_values(self) -> list[str]:
         """Return the values that the steps of the plan must have."""
-        value_by_name, replies = {"question": self.question["question"]}, iter(REPLIES)
+        value_by_name, replies = {"question": self.question_body["question"]}, iter(REPLIES)
         for line in self.plan:
             step, _, call = line.partition(" = ")
             text = value_by_name[call.partition("text=")[2].rstrip(")").removesuffix(".value")]
             is_ask = call.startswith("ask")
             value_by_name[step] = f"told: {next(replies)}" if is_ask else f"seen: {text}"
-        return list(value_by_name.values())[1:]
+        return list(value_by_name.values())[1:]  # without the question
 
     def _logged_steps(self) -> list[str]:
         log = self.folder / "log"
@@ -228,7 +229,7 @@ async def _reply_to_all(client: httpx.AsyncClient) -> dict[str, Any]:
             break
         (question,) = state["questions"]
         # The second question has the first reply as its text, after "told: ".
-        reply = REPLIES[question["question"].startswith("told: ")]
+        reply = REPLIES[1 if question["question"].startswith("told: ") else 0]
         body = {"replies": {question["id"]: reply}}
         await client.post("/threads/t/resume", json=body)
     return state

@@ -1,4 +1,4 @@
-"""Trials that kill a training at its changes of files, and resume it in a new process."""
+"""Trials that kill a training at a change of a file, and resume it in a new process."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from casewright.tools import Toolbox
 from casewright_soak.kills import kill_at_steps
 from casewright_soak.trials import Bounds, Counts
 
-#: The numbers of training and of validation examples.
+#: Number of training examples, and number of validation examples.
 TRAINING_COUNT, VALIDATION_COUNT = 8, 2
+#: The next constants are a recipe's sections for a tiny network and a short training.
 _SHAPE = {"hidden": 16, "layers": 1, "heads": 2, "kv_heads": 1, "intermediate": 32}
 _NETWORK = training_section.NewModelSection(**_SHAPE, vocabulary=512, positions=2048, tied=False)
 MODEL = training_section.ModelSection(base="new", new=_NETWORK, device="cpu")
@@ -26,12 +27,12 @@ TRAINING = training_section.TrainingSection(
 
 
 def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a training at each step; the resumed training must end with the same weights."""
+    """Kill a training at each change of a file; when resumed, it must end with the same weights."""
     examples = []
     for number in range(TRAINING_COUNT + VALIDATION_COUNT):
+        id_, plan = str(number), f's1 = find(query="machine {number}")'
         prompt = render_prompt(PlanRequest(f"where is machine {number}", Toolbox([])))
-        plan = f's1 = find(query="machine {number}")'
-        examples.append(TrainingExample(str(number), PLAN_TASK, str(number), prompt, plan))
+        examples.append(TrainingExample(id_, PLAN_TASK, source=id_, prompt=prompt, completion=plan))
     data = folder / "data"
     training_set = TrainingSet.of(examples[:TRAINING_COUNT], examples[TRAINING_COUNT:])
     write_training_set(training_set, data)

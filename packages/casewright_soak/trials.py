@@ -39,7 +39,7 @@ class Counts:
     sound: int = 0  # trials with the right result
     told: int = 0  # trials that ended with a CasewrightError
     lost: int = 0  # acknowledged cases or answers that are gone without an error
-    #: Descriptions of other failures, each with the name of its trial.
+    #: Descriptions of all failures, also of losses, each with the name of its trial.
     wrong: list[str] = field(default_factory=list)
     skipped: str = ""  # the reason why no trial was possible; else empty
 
@@ -60,7 +60,7 @@ class Bounds(NamedTuple):
     max_trials: int | None = None  # the maximum number of trials
 
     def trials(self, counts: Counts) -> Iterator[int]:
-        """Yield the numbers of trials from 0, at least one, until a bound is reached."""
+        """Yield 0, 1, … up to a bound; the caller counts one trial or more for each number."""
         deadline = time.monotonic() + self.seconds
         with show_progress(counts.name, self.max_trials, "trials") as advance:
             for number in itertools.count():
@@ -81,9 +81,9 @@ PRELOADED = [
     "qdrant_client.local.qdrant_local",
     "qdrant_edge",
 ]
-#: The kind of an outcome, and its details: the result if ``done``, the error if ``told`` or
-#: ``failed``, the signal or exit code if ``died``, or the time limit if ``late``.
-Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
+#: The way in which a call in a child process ended, and details: the result if ``done``, the error
+#: if ``told`` or ``failed``, the signal or exit code if ``died``, or the time limit if ``late``.
+Ending = tuple[Literal["done", "told", "failed", "died", "late"], Any]
 
 
 @cache
@@ -95,7 +95,7 @@ def _context() -> ForkServerContext:
 
 @contextmanager
 def child_running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
-    """Call ``work`` with a pipe's end in a child process; yield the other end and the process."""
+    """Call ``work`` in a child process with a pipe's end; yield the other end and the process."""
     reader, writer = _context().Pipe(duplex=False)
     options: dict[str, Any] = {"args": (writer, *arguments), "daemon": True}
     process: ForkServerProcess = _context().Process(target=work, **options)
@@ -109,21 +109,21 @@ def child_running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[
         reader.close()
 
 
-def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) -> Outcome:
-    """Call ``work``, a plain or async function, in a child process, and return the outcome."""
-    with child_running(_send_outcome, work, arguments) as (answers, process):
+def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) -> Ending:
+    """Call a plain or async function in a child process, and return how the call ended."""
+    with child_running(_send_ending, work, arguments) as (pipe, process):
         try:
-            if not answers.poll(seconds):
+            if not pipe.poll(seconds):
                 return "late", f"{seconds:g} s"
-            outcome: Outcome = answers.recv()
+            ending: Ending = pipe.recv()
         except EOFError:
             process.join()
             code = process.exitcode or 0
-            outcome = ("died", signal.Signals(-code).name if code < 0 else f"code {code}")
-        return outcome
+            ending = ("died", signal.Signals(-code).name if code < 0 else f"code {code}")
+        return ending
 
 
-def _send_outcome(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _send_ending(pipe: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     # Nobody needs the messages that killed engines write to stderr.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
@@ -131,20 +131,20 @@ def _send_outcome(answer: Connection, work: Callable[..., Any], arguments: tuple
             result = work(*arguments)
             if inspect.iscoroutine(result):
                 result = asyncio.run(result)
-            outcome: Outcome = ("done", result)
+            ending: Ending = ("done", result)
     except CasewrightError as error:
-        outcome = ("told", f"{type(error).__name__}: {error}")
+        ending = ("told", f"{type(error).__name__}: {error}")
     except BaseException as error:  # noqa: BLE001
-        outcome = ("failed", one_line(error))
-    answer.send(outcome)
-    answer.close()
+        ending = ("failed", one_line(error))
+    pipe.send(ending)
+    pipe.close()
 
 
 def _in_fork(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[str]:
     """Run the task of a store's child process in a fork, which starts faster than a new process."""
     read_end, write_end = os.pipe()
-    child = os.fork()
-    if not child:
+    child_id = os.fork()
+    if child_id == 0:
         try:
             answer = edge_child.run_task(task, str(disk.store), disk.collection)
             os.write(write_end, json.dumps(answer).encode())
@@ -153,4 +153,4 @@ def _in_fork(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[st
     os.close(write_end)
     with os.fdopen(read_end) as pipe:
         text = pipe.read()
-    return CompletedProcess([], os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text, "")
+    return CompletedProcess([], os.waitstatus_to_exitcode(os.waitpid(child_id, 0)[1]), text, "")

@@ -26,7 +26,7 @@ from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
 from casewright.stores.documents.worker import Worker
 
-#: The numbers of notes in a batch and in a store.
+#: Number of notes in a batch, and number of notes in a store.
 BATCH_SIZE, NOTE_COUNT = 20, 60
 QUESTIONS = ("note 7 of the red mill", "note 31", "the saw", "oil")
 THINGS = ("mill", "saw", "lathe", "drill", "press")
@@ -66,7 +66,7 @@ def notes(first: int, end: int) -> list[Case]:
 
 
 def write_notes(folder: Path, count: int = NOTE_COUNT) -> None:
-    """Write notes in batches; reopen the store, and change and delete some notes."""
+    """Write notes in batches; reopen the store; change some notes, delete some and add one."""
     with CaseStore(schema(), folder) as store:
         for first in range(0, count, BATCH_SIZE):
             store.add(notes(first, first + BATCH_SIZE))
@@ -78,14 +78,14 @@ def write_notes(folder: Path, count: int = NOTE_COUNT) -> None:
 
 
 def store_contents(folder: Path) -> dict[str, Any]:
-    """Return a store's counts, cases and search results, for a comparison with another store."""
+    """Return a store's count, cases and search results, for a comparison with another store."""
     with CaseStore(schema(), folder) as store:
-        hits = [store.search(question, 10) for question in QUESTIONS]
+        found = [store.search(question, 10) for question in QUESTIONS]
         return {
             "count": store.count(),
             "cases": {case.id: case.to_json() for case in store.all()},
-            "found": [[(hit.case.id, round(hit.score, 5)) for hit in row] for row in hits],
-            "numbers": len(store.all({"number": {"gte": 20}})),
+            "found": [[(hit.case.id, round(hit.score, 5)) for hit in hits] for hits in found],
+            "filtered": len(store.all({"number": {"gte": 20}})),
         }
 
 

@@ -20,15 +20,15 @@ def bench_reaper(
     steps: Annotated[int | None, Option(min=1, help="Training steps; default: recipe's.")] = None,
     planner: Annotated[Path | None, Option(help="Table 1's planner; default: shipped.")] = None,
     instructions: Annotated[
-        Path | None, Option(help="A folder of generic instructions, for rows with a share of them.")
+        Path | None, Option(help="A folder of generic instructions, which some rows need.")
     ] = None,
     recipe: Annotated[str, Option(help="The trainings' recipe: a TOML file or a name.")] = "reaper",
-    limit: Annotated[int, Option(min=1, help="Limit of questions of each set.")] = 100,
+    limit: Annotated[int, Option(min=1, help="Limit of questions of each test set.")] = 100,
     seed: Seed = 0,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print REAPER's tables for a small model; each row of Tables 2 and 3 is a training.
+    """Print REAPER's tables for a small model; each row of Tables 2 and 3 needs a training.
 
     Takes hours; --table and --steps shorten it. The same command continues a stopped run.
     """
@@ -60,10 +60,10 @@ def bench_small_talk(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Recognise small talk from examples: REAPER's human_small_talk, which needs no evidence."""
+    """Measure how well planners recognise small talk (REAPER's class human_small_talk)."""
     from casewright_studies.small_talk import measure_small_talk
 
-    show(measure_small_talk(limit, seed, model=model), as_json=as_json)
+    show(measure_small_talk(limit, seed, with_model=model), as_json=as_json)
 
 
 def bench_truthfulqa(
@@ -75,18 +75,19 @@ def bench_truthfulqa(
     device: Device = None,
     dtype: DType = None,
     primer: Annotated[
-        Path | None, Option(help="The fixed primer, JSON Lines: question, answer.", metavar="FILE")
+        Path | None,
+        Option(help="The fixed primer: JSON Lines of question, answer.", metavar="FILE"),
     ] = None,
     k: Annotated[int, Option("-k", min=2, help="Demonstrations in a prompt.")] = 6,
     limit: Annotated[int | None, Option(min=2, help="Limit of questions, drawn at random.")] = None,
     work: WorkFolder = None,
-    seed: Annotated[int, Option(min=0, help="The seed of the controls.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of draws and controls.")] = 0,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure a model's answers with six retrievers of demonstrations (RAGSys's study).
 
-    With the shipped model it takes some minutes on two cores.
+    Takes about half a minute for each question on two cores.
     """
     from casewright.stores import default_encoder
     from casewright_studies.truthfulqa import Study, measure_truthfulqa

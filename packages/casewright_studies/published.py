@@ -10,6 +10,6 @@ from typing import Any
 
 @cache
 def published_tables(paper: str) -> dict[str, Any]:
-    """Return a paper's tables by the paper's name in ``published.toml``."""
+    """Return the tables of ``published.toml`` under a paper's key."""
     text = Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
     return dict(tomllib.loads(text)[paper])

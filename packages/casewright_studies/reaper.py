@@ -1,8 +1,7 @@
 """REAPER's tables (Joshi et al. 2024) for a small model, next to the paper's figures.
 
-Table 1 measures the shipped planners. Each row of Tables 2 and 3 trains a planner: Table 2 leaves
-out parts of the training data, Table 3 varies the mixture of generic instructions and tasks
-(section 4.3).
+Table 1 measures the shipped planners. Each row of Tables 2 and 3 trains a planner. Table 2 leaves
+out parts of the data. Table 3 (section 4.3) varies the instructions and the tasks per query.
 """
 
 from __future__ import annotations
@@ -47,6 +46,7 @@ from casewright_studies.published import published_tables
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
+#: A line of the report; a row of the paper has several lines, with different planners or classes.
 Line = dict[str, Any]
 #: The paper's tables by the names that ``--table`` takes.
 TABLES = FIRST, SECOND, THIRD = "1", "2", "3"
@@ -65,9 +65,9 @@ NO_GRAMMAR = ", grammar off"
 BATCH_SIZE = 16
 #: Number of networks with random weights.
 RANDOM_COUNT = 3
-#: Limit of a plan's tokens for models that may never end; the longest annotated plan has 112.
+#: Limit of a plan's tokens for models whose plans may not end; the longest annotated plan has 112.
 LOOP_TOKENS = 128
-UNCONSTRAINED: Mapping[str, Any] = {"constrained": False, "tokens": LOOP_TOKENS}
+UNCONSTRAINED: Mapping[str, Any] = {"constrained": False, "tokens": LOOP_TOKENS}  # no grammar
 #: The paper's best mixture, which the first row of Table 2 uses: the share of the generic
 #: instructions, and the number of tasks for each query, planning included.
 BEST_SHARE, BEST_TASKS = 1.0, 4
@@ -80,12 +80,12 @@ NO_INSTRUCTIONS = "no instructions were given (--instructions FOLDER)"
 PAPER = published_tables("reaper")
 NOTES = (
     "tools: share of plans with the right tool sequence; low, high: its 95 % interval (Wilson); "
-    "arguments: share with the right arguments too; arguments_paper: arguments over plans with "
+    "arguments: share with the right arguments too; arguments_paper: this share of the plans with "
     "prod_search or shipment_status. Plans of the fallback and invalid plans count as wrong. "
     "only_provided: share of plans that name only provided tools if a needed tool is removed and "
     "the grammar is off.",
-    "No question took part in training or in the plan cases. The case planner has the row's plan "
-    "cases and no reader; it plans with the plan parser, which was trained on all queries.",
+    "No test question took part in training or in the plan cases. The case planner has the row's "
+    "plan cases and no reader; it plans with the plan parser, which was trained on all queries.",
     f"{NEW_TOOL}: questions for a tool that is in no training data; the class all excludes them.",
     "published: REAPER's Tables 1 to 3 (Joshi et al. 2024) for a Mistral-7B on other data and 600 "
     "other questions; the training data is in brackets. The published only_provided is 1 minus the "
@@ -119,17 +119,17 @@ class ReaperTrial:
 
 
 class Row(NamedTuple):
-    """A row of Table 2 or 3; ``data`` is ``None`` if instructions are needed but not given."""
+    """A row of Table 2 or 3, for which a planner is trained."""
 
     table: str
     name: str
-    slug: str  # the name of the row's folders, before a digest
+    slug: str  # the start of the name of the row's folders; a digest follows
     paper: Mapping[str, Any]  # the published figures
-    data: DataSection | None
+    data: DataSection | None  # the training data; ``None`` if it needs missing instructions
 
 
 def measure_reaper(trial: ReaperTrial) -> Report:
-    """Measure the shipped planners, and train and measure a planner for each other row."""
+    """Measure the shipped planners; train and measure a planner for each row of Tables 2 and 3."""
     recipe = Recipe.read(find_recipe(trial.recipe))
     domain_name = recipe.data.domain
     if domain_name is None or recipe.data.queries is not None:
@@ -164,33 +164,35 @@ def measure_reaper(trial: ReaperTrial) -> Report:
 
 
 def trained_rows(data: DataSection, instructions: Path | None) -> list[Row]:
-    """Return the rows of Tables 2 and 3; each row of Table 2 leaves out one more part of the data.
+    """Return the rows of Tables 2 and 3; each further row of Table 2 leaves out one more part.
 
-    ``instructions`` is a folder with files of generic instructions; ``InputError`` if it has none.
+    ``instructions`` is a folder of generic instructions; raise ``InputError`` if it has none.
     """
     sources = _sources(instructions)
 
     def row(
-        table: str, name: str, slug: str, paper: Mapping[str, Any], *, needed: bool, **parts: Any
+        table: str, name: str, slug: str, paper: Mapping[str, Any], *, instructed: bool, **mix: Any
     ) -> Row:
-        """Return a row; ``needed`` is True if the row cannot be trained without instructions."""
-        section = mixture(data, sources, **parts) if sources or not needed else None
+        """Return a row with the ``mixture`` of ``mix``; ``instructed`` rows need instructions."""
+        section = mixture(data, sources, **mix) if sources or not instructed else None
         return Row(table, name, slug, paper, section)
 
-    rows = [row(SECOND, "all parts", "all-parts", PAPER["table_1"]["reaper"], needed=False)]
-    omitted: dict[str, bool] = {}
-    slug = "no"
+    rows = [row(SECOND, "all parts", "all-parts", PAPER["table_1"]["reaper"], instructed=False)]
+    flags: dict[str, bool] = {}  # the flags of ``mixture`` that are false
+    omissions = "no"
     parts = (("evolved", "evolve"), ("sampled", "dqs"), ("tools_evolved", "tevo"))
     for (part, abbreviation), (name, paper) in zip(parts, PAPER["table_2"].items(), strict=True):
-        omitted[part] = False
-        slug += f"-{abbreviation}"
-        rows.append(row(SECOND, name, slug, paper, needed=part == "evolved", **omitted))
+        flags[part] = False
+        omissions += f"-{abbreviation}"
+        # Without instructions, the row without Evolve would be the same as the first row.
+        rows.append(row(SECOND, name, omissions, paper, instructed=part == "evolved", **flags))
     for key, paper in PAPER["table_3"].items():
-        share, tasks = float(key.split()[0]), int(key.split()[1])
+        share_text, tasks_text = key.split()
+        share, tasks = float(share_text), int(tasks_text)
         is_best = (share, tasks) == (BEST_SHARE, BEST_TASKS)
         slug = "all-parts" if is_best else f"ift-{share:g}-tasks-{tasks}"
         name = f"{share:.0%} of the instructions, {tasks} tasks"
-        rows.append(row(THIRD, name, slug, paper, needed=share > 0, share=share, tasks=tasks))
+        rows.append(row(THIRD, name, slug, paper, instructed=share > 0, share=share, tasks=tasks))
     return rows
 
 
@@ -217,14 +219,14 @@ def mixture(
     sampled: bool = True,
     tools_evolved: bool = True,
 ) -> DataSection:
-    """Return a recipe's data section ``data`` without the parts whose flag is false.
+    """Return a recipe's section ``data`` with this mixture; each false flag leaves out a part.
 
     Args:
         share: Share of the generic instructions.
         tasks: Number of tasks per query, planning included.
         evolved: Whether some instructions get constraints.
         sampled: Whether the queries are sampled by the recipe's method, and not at random.
-        tools_evolved: Whether the tools, their names and descriptions vary.
+        tools_evolved: Whether the tools in prompts vary, with other names and descriptions.
     """
     instructions: dict[str, Any] = {"sources": sources, "share": share if sources else 0.0}
     changes: dict[str, dict[str, Any]] = {
@@ -253,19 +255,19 @@ def _row_lines(
         yield _line(**labels, planner=TRAINED, note=NO_INSTRUCTIONS)
         return
     inputs = _training_inputs(tested)
-    settings = {
+    identity = {
         "queries": queries_hash(inputs.queries),
         "toolbox": inputs.toolbox.fingerprint(),
         "prompt": prompt_hash(),
         "data": row.data.model_dump(mode="json"),
         "recipe": recipe.model_dump(mode="json", exclude={"data"}),
     }
-    text = json.dumps(settings, sort_keys=True, default=str)
+    text = json.dumps(identity, sort_keys=True, default=str)
     name = f"{row.slug}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    data, output = trial.folder / "sets" / name, trial.folder / "planners" / name
-    if not (data / MANIFEST).is_file():
-        write_training_set(make_training_set(row.data, inputs, tested.encoder), data)
-    result = train(recipe.model, recipe.lora, recipe.training, data, output, resume=True)
+    set_folder, output = trial.folder / "sets" / name, trial.folder / "planners" / name
+    if not (set_folder / MANIFEST).is_file():
+        write_training_set(make_training_set(row.data, inputs, tested.encoder), set_folder)
+    result = train(recipe.model, recipe.lora, recipe.training, set_folder, output, resume=True)
     metrics = result.card["metrics"]
     training_cells = {
         "examples": metrics["examples_training"],
@@ -314,10 +316,10 @@ def _first_table(
     example_count = adapter_example_count(folder) if has_adapter(folder) else EXAMPLE_COUNT
     source, queries = find_source(folder, None), tested.domain.queries()
     paper: Mapping[str, Any] = PAPER["table_1"]
-    new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)
+    new_tool_items = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)
 
     def lines(name: str, planners: Mapping[str, Planner], paper_row: str = "") -> Iterator[Line]:
-        new_lines = planner_lines(new_tool, planners, trial.seed)
+        new_lines = planner_lines(new_tool_items, planners, trial.seed)
         new_lines = (line for line in new_lines if line["class"] == NEW_TOOL)
         for line in (*new_lines, *planner_lines(test_items, planners, trial.seed)):
             cell = _published_cell(paper.get(paper_row, {}), line)
@@ -331,8 +333,8 @@ def _first_table(
         if source.adapter is not None:
             models.append((BASE, load_language_model(source.base), "untuned"))
         for name, model, paper_row in models:
-            unconstrained = planner_of(model, **UNCONSTRAINED)
-            planners = {name: planner_of(model), name + NO_GRAMMAR: unconstrained}
+            planners = {name: planner_of(model)}
+            planners[name + NO_GRAMMAR] = planner_of(model, **UNCONSTRAINED)
             yield from lines(name, planners, paper_row)
         if source.adapter is None:
             reason = "the planner is not an adapter and names no base"
@@ -372,11 +374,11 @@ def planner_lines(
 ) -> Iterator[Line]:
     """Yield each planner's lines: one for each class, and one for all classes.
 
-    Planners whose labels end in ``NO_GRAMMAR`` also plan with a needed tool removed. Plans of the
-    fallback and invalid plans count as wrong. Raise ``InputError`` if a planner fails.
+    For ``only_provided``, planners whose labels end in ``NO_GRAMMAR`` also plan without a needed
+    tool. Fallback plans and invalid plans count as wrong. ``InputError`` if a planner fails.
     """
-    unconstrained = {n: planner for n, planner in planners.items() if n.endswith(NO_GRAMMAR)}
-    evaluation = evaluate(items, planners, removal=unconstrained, seed=seed)
+    without_grammar = {n: planner for n, planner in planners.items() if n.endswith(NO_GRAMMAR)}
+    evaluation = evaluate(items, planners, removal=without_grammar, seed=seed)
     for label, outcomes in evaluation.outcomes.items():
         errors = [o.error for o in outcomes if o.error]
         errors += [o.result.fallback for o in outcomes if o.result and FAILED in o.result.fallback]
@@ -394,7 +396,7 @@ def planner_lines(
         for name in ("only_provided", "ms_p50"):
             overall[name] = evaluation.figures[label][name].value
         is_model = isinstance(planners[label], ModelPlanner)
-        grammar = ("off" if label in unconstrained else "on") if is_model else None
+        grammar = ("off" if label in without_grammar else "on") if is_model else None
         labels = {"planner": label.removesuffix(NO_GRAMMAR), "grammar": grammar}
         for score in (*classes, overall):
             yield _line(**labels, **{n: cell for n, cell in score.items() if n in COLUMNS})
@@ -406,15 +408,15 @@ def _line(**cells: Any) -> Line:
 
 
 def _published_cell(paper: Mapping[str, Any], line: Line) -> Line:
-    """Return a line's cell ``published``; without a grammar, it has only ``only_provided``."""
-    unconstrained = line["grammar"] == "off"
+    """Return the cell ``published``; if the grammar is off, it shows only ``only_provided``."""
+    grammar_is_off = line["grammar"] == "off"
     if line["class"] != "all":
-        rates = paper.get("classes", {}).get(line["class"])
-        if rates is None or unconstrained:
+        figures = paper.get("classes", {}).get(line["class"])
+        if figures is None or grammar_is_off:
             return {}
-        text = "precision {:g}, recall {:g}, f1 {:g} ({})".format(*rates)
+        text = "precision {:g}, recall {:g}, f1 {:g} ({})".format(*figures)
         return {"published": text}
-    names = ("only_provided",) if unconstrained else ("tools", "arguments_paper", "ms_p50")
+    names = ("only_provided",) if grammar_is_off else ("tools", "arguments_paper", "ms_p50")
     text = ", ".join(f"{name} {paper[name]:g}" for name in names if name in paper)
     trained = f" ({paper['trained']})" if "trained" in paper else ""
     return {"published": f"{text}{trained}" if text else None}
@@ -427,15 +429,15 @@ def _used_columns(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _overall_lines(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
-    """Yield the name in figures, and the line for all classes, of each planner with a grammar."""
+    """Yield a figure's name and the line for all classes; omit planners whose grammar is off."""
     for line in lines:
         if line["class"] == "all" and line["grammar"] != "off" and line["tools"] is not None:
-            row = _slug(line["row"])
+            row = _figure_name(line["row"])
             yield row if line["table"] == FIRST else f"table_{line['table']}_{row}", line
 
 
 def _figures(lines: Sequence[Line]) -> dict[str, float]:
-    """Return the figures of planners with a grammar, and the gains of trained planners.
+    """Return the figures of the lines for all classes, with a gain for each trained planner.
 
     A gain is the tool accuracy minus the case planner's tool accuracy with the same plan cases.
     """
@@ -448,19 +450,19 @@ def _figures(lines: Sequence[Line]) -> dict[str, float]:
             figures |= {f"tools_{name}": line["tools"], f"arguments_{name}": line["arguments"]}
         else:
             gain = round(figures[f"tools_{name}"] - line["tools"], 4)
-            figures[f"tools_{name}_over_{_slug(line['planner'])}"] = gain
+            figures[f"tools_{name}_over_{_figure_name(line['planner'])}"] = gain
     for line in lines:
         if line["table"] == FIRST and line["only_provided"] is not None:
-            figures[f"only_provided_{_slug(line['row'])}"] = line["only_provided"]
+            figures[f"only_provided_{_figure_name(line['row'])}"] = line["only_provided"]
     return figures
 
 
-def _slug(text: str) -> str:
+def _figure_name(text: str) -> str:
     return "_".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
 
 
 def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
-    """Draw the tool accuracy of the trained planners and their controls, or else of Table 1."""
+    """Draw the tool accuracy of trained and case planners; if none is trained, draw Table 1."""
     rows: dict[str, dict[str, float]] = {}
     for name, line in _overall_lines(lines):
         rows.setdefault(name, {})[line["planner"]] = line["tools"]

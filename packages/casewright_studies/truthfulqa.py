@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,8 @@ from casewright_studies.published import published_tables
 
 #: TruthfulQA's file, and the subfolders that may contain it.
 FILE, _FOLDERS = "mc_task.json", ("", "v1", "data/v1")
-PRIMER = "fixed primer"
+#: The retriever that returns the same demonstrations for each question, and the control.
+PRIMER, NO_DEMONSTRATIONS = "fixed primer", "no demonstrations"
 SELECTORS: Mapping[str, MarginalSelector] = {
     "bias": selectors.BIAS,
     "relevance": selectors.RELEVANCE,
@@ -50,11 +51,11 @@ SELECTORS: Mapping[str, MarginalSelector] = {
 }
 #: The paper's six retrievers.
 RETRIEVERS = (PRIMER, *SELECTORS)
-#: The paper's other selectors. The first prefers answers that the model finds improbable (section
-#: 4.3). The other selectors are points of a curve over λ_d (Figure 1), which also has "relevance,
-#: diversity" at 0.75 and "relevance" at 1.
+#: More selectors of the paper. The first prefers answers that the model finds improbable (section
+#: 4.3). The rest vary λ_d, the share of relevance against diversity (Figure 1); in ``SELECTORS``,
+#: "relevance, diversity" has λ_d 0.75, and "relevance" has λ_d 1.
 OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
-    "relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05),
+    "relevance, diversity, reversed bias": MarginalSelector(lambda_d=0.75, lambda_b=1.05),
     **{f"relevance, diversity, λ_d {d:g}": MarginalSelector(d, 1.0) for d in (0.0, 0.25, 0.5)},
 }
 #: The retriever whose labels are shuffled as a control, and the number of shuffles.
@@ -81,9 +82,9 @@ class Study(NamedTuple):
 
 
 def read_truthfulqa(folder: Path) -> list[JudgedQuestion]:
-    """Return the questions with their right answers, the best one first, and their wrong answers.
+    """Return the questions with their right answers (the best one first) and wrong answers.
 
-    A question's prompts exclude the cases of its ``group``, which are its own right answers. Raise
+    A question's ``group`` excludes the question's own right answers from the prompts. Raise
     ``InputError`` if the folder has no ``mc_task.json``, or the file has another format.
     """
     files = [folder / subfolder / FILE for subfolder in _FOLDERS]
@@ -141,19 +142,19 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         note(f"Measuring the quality of {store.count():,} cases …")
         measure_quality(store, recorded, CASE_READER)
         note(f"Selecting for {len(questions)} questions …")
-        chosen = {"no demonstrations": [measures.ChosenDemonstrations()] * len(questions)}
-        chosen |= _demonstrations(study, store, questions, primer)
+        selections = {NO_DEMONSTRATIONS: [measures.ChosenDemonstrations()] * len(questions)}
+        selections |= _demonstrations(study, store, questions, primer)
         prompts = [
             demonstrations.prompt(question)
-            for by_question in chosen.values()
-            for demonstrations, question in zip(by_question, questions, strict=True)
+            for selection in selections.values()
+            for demonstrations, question in zip(selection, questions, strict=True)
         ]
         new_count = sum(len(prompt.answers) for prompt in recorded.missing(prompts))
         note(f"Scoring {new_count:,} answers …")
         scores = measures.score_all(recorded, prompts)
     seconds, count = time.perf_counter() - started, len(questions)
-    logprobs = {name: scores[n * count : (n + 1) * count] for n, name in enumerate(chosen)}
-    rows = _rows(study, questions, chosen, logprobs)
+    logprobs = {name: scores[n * count : (n + 1) * count] for n, name in enumerate(selections)}
+    rows = _rows(study, questions, selections, logprobs)
     retriever_rows = [row for row in rows if row["retriever"] in RETRIEVERS]
     parameters = {
         name: {"lambda_d": selector.lambda_d, "lambda_b": selector.lambda_b}
@@ -172,8 +173,8 @@ def _demonstrations(
 ) -> Iterator[tuple[str, list[measures.ChosenDemonstrations]]]:
     """Yield each retriever's name and its demonstrations for each question."""
     if primer is not None:
-        pairs = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in primer)
-        yield PRIMER, [measures.ChosenDemonstrations(pairs)] * len(questions)
+        shown = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in primer)
+        yield PRIMER, [measures.ChosenDemonstrations(shown)] * len(questions)
     for name, selector in {**SELECTORS, **OTHER_SELECTORS}.items():
         yield name, measures.select_by(store, selector, questions, study.k, CASE_READER)
     random_cases = measures.select_at_random(store, questions, study.k, CASE_READER, study.seed)
@@ -183,18 +184,18 @@ def _demonstrations(
 def _rows(
     study: Study,
     questions: Sequence[JudgedQuestion],
-    chosen: Mapping[str, Sequence[measures.ChosenDemonstrations]],
+    selections: Mapping[str, Sequence[measures.ChosenDemonstrations]],
     logprobs: Mapping[str, Sequence[measures.Logprobs]],
 ) -> list[dict[str, Any]]:
-    """Return a row for each retriever; ``chosen`` and ``logprobs`` are by the retriever's name."""
-    without_cases = next(iter(logprobs.values()))
+    """Return a row for each retriever and control; the mappings have the retrievers as keys."""
+    without_cases = logprobs[NO_DEMONSTRATIONS]
     rows: list[dict[str, Any]] = []
     for name, with_cases in logprobs.items():
-        triples = zip(questions, with_cases, without_cases, strict=True)
-        verdicts = [measures.measure_question(*triple) for triple in triples]
-        cosines = [cases.cosine for cases in chosen[name] if cases.cosine is not None]
+        inputs = zip(questions, with_cases, without_cases, strict=True)
+        results = [measures.measure_question(*each) for each in inputs]
+        cosines = [chosen.cosine for chosen in selections[name] if chosen.cosine is not None]
         cosine = mean(cosines) if cosines else None
-        rows.append(_row(name, verdicts, cosine, len(questions)))
+        rows.append(_row(name, results, cosine, len(questions)))
     rng = np.random.default_rng(study.seed)
     control = []  # measures of each question with shuffled labels
     for _ in range(SHUFFLE_COUNT):
@@ -204,13 +205,13 @@ def _rows(
             shuffled = (tuple(row[i] for i in order) for row in scores)
             control.append(measures.measure_question(question, *shuffled))
     rows.append(_row(f"{SHUFFLED_RETRIEVER}: labels shuffled", control, None, len(questions)))
-    if PRIMER not in chosen:
+    if PRIMER not in selections:
         rows.insert(1, {**dict.fromkeys(rows[0]), "retriever": f"{PRIMER}: no file was given"})
     return rows
 
 
-def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the paper's tables, in the same columns."""
+def _published_rows(columns: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the paper's tables, with the columns of the report."""
     for model, table in published_tables("ragsys").items():
         for name, figures in zip(RETRIEVERS, table, strict=True):
             cells = dict(zip(COLUMN_BY_MEASURE.values(), figures, strict=True))
@@ -218,31 +219,31 @@ def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _row(
-    name: str, verdicts: Sequence[measures.AnswerMeasures], cosine: float | None, count: int
+    name: str, results: Sequence[measures.AnswerMeasures], cosine: float | None, count: int
 ) -> dict[str, Any]:
-    """Return a retriever's row; ``verdicts`` has all questions in order, once or several times."""
-    margins = np.concatenate([verdict.margins.ravel() for verdict in verdicts])
-    per_question = np.array([verdict.margin for verdict in verdicts])
-    ratios = np.array([verdict.mass_ratio for verdict in verdicts], dtype=np.float64)
-    mean_margins = per_question.reshape(-1, count).mean(axis=0)
+    """Return a retriever's row; ``results`` has all questions in order, once or several times."""
+    triple_margins = np.concatenate([result.margins.ravel() for result in results])
+    question_margins = np.array([result.margin for result in results])
+    ratios = np.array([result.mass_ratio for result in results], dtype=np.float64)
+    mean_margins = question_margins.reshape(-1, count).mean(axis=0)
     low, high = interval_of(mean_margins, Resamples(count))
     return {
         "retriever": name,
-        "DPO, triples": mean(np.concatenate([v.preferences.ravel() for v in verdicts])),
-        "DPO, questions": mean([v.preference for v in verdicts]),
-        "margin": mean(per_question),
+        "DPO, triples": mean(np.concatenate([r.preferences.ravel() for r in results])),
+        "DPO, questions": mean([r.preference for r in results]),
+        "margin": mean(question_margins),
         "margin from": low,
         "margin to": high,
-        "margin, median of triples": p50(margins),
-        "margin, triples": mean(margins),
-        "MC1": mean([v.mc1 for v in verdicts]),
-        "MC2 (TruthfulQA's MC3)": mean([v.share_above for v in verdicts]),
+        "margin, median of triples": p50(triple_margins),
+        "margin, triples": mean(triple_margins),
+        "MC1": mean([r.mc1 for r in results]),
+        "MC2 (TruthfulQA's MC3)": mean([r.share_above for r in results]),
         "MC3 as printed: ratio, mean": mean(ratios),
         "ratio, median": p50(ratios),
-        "mass (TruthfulQA's MC2)": mean([v.mass for v in verdicts]),
+        "mass (TruthfulQA's MC2)": mean([r.mass for r in results]),
         "cosine of pairs": cosine,
         "questions": count,
-        "triples": len(margins) * count // len(verdicts),
+        "triples": len(triple_margins) * count // len(results),  # question, right, wrong answer
     }
 
 
@@ -250,8 +251,8 @@ def _notes(model: str, rows: Sequence[dict[str, Any]]) -> list[str]:
     notes = [
         f"The model is {model}. A small model knows few answers, so compare the differences "
         "between retrievers with the published differences (RAGSys, Tables 1 and 2).",
-        "No prompt has the cases of its own question. margin: Δ with its 95 % interval over "
-        "questions; DPO: log σ(Δ).",
+        "No prompt has the cases of its own question. margin: Δ, the gain in log-probability of "
+        "right over wrong answers, with its 95 % interval over questions; DPO: log σ(Δ).",
     ]
     for name in ("margin", *COLUMN_BY_MEASURE.values()):
         ranked = sorted(rows, key=lambda row: -row[name])

@@ -127,7 +127,7 @@ def test_missing_folder_or_folder_without_a_set_raises_input_error(tmp_path: Pat
     with pytest.raises(InputError, match="holds no set of questions"):
         find_sets(tmp_path)
     multihop_folder(tmp_path)
-    with pytest.raises(InputError, match="There are: hotpotqa, musique, code, code_described"):
+    with pytest.raises(InputError, match="here, only hotpotqa, musique, code, code_described"):
         find_sets(tmp_path, only="2wikimultihop")
 
 

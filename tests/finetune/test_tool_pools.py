@@ -51,7 +51,7 @@ def test_read_pools_returns_the_names_and_descriptions_of_each_tool(tmp_path: Pa
         ({"names": ["context"]}, "find.names.0: 'context' means something else in a plan"),
         ({"parameters": {"query": {"names": ["s1"]}}}, "find.parameters.query.names.0: 's1' means"),
         ({"results": {"title": ["a-b"]}}, "find.results.title.0: 'a-b' is no identifier"),
-        ({"descriptions": [" "]}, "find.descriptions.0: The description ' ' is empty"),
+        ({"descriptions": [" "]}, "find.descriptions.0: Description ' ' is empty"),
         ({"descriptions": ["two\nlines"]}, "several lines"),
         ({"descriptions": ["\ud800"]}, "find.descriptions.0: A text cannot be written as UTF-8"),
         ({"parameters": {"query": {"descriptions": [""]}}}, "find.parameters.query.descriptions"),

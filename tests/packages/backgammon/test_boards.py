@@ -28,7 +28,7 @@ from casewright_backgammon.board_layout import (
 )
 from casewright_backgammon.board_positions import random_positions
 from casewright_backgammon.board_reader import WEIGHTS, BoardReader, shipped_reader
-from casewright_backgammon.board_style import PLAIN, BoardStyle, draw_style
+from casewright_backgammon.board_style import PLAIN, BoardStyle, random_style
 from casewright_backgammon.board_training import train_board_reader
 from casewright_backgammon.engine import find_engine
 from casewright_backgammon.moves import legal_plays
@@ -150,8 +150,8 @@ def random_games(seed: int) -> Iterator[Position]:
 
 
 def test_same_position_and_style_give_the_same_image() -> None:
-    style = draw_style(np.random.default_rng(3))
-    assert style == draw_style(np.random.default_rng(3))
+    style = random_style(np.random.default_rng(3))
+    assert style == random_style(np.random.default_rng(3))
     assert render_board(BUSY, style).tobytes() == render_board(BUSY, style).tobytes()
     assert render_board(BUSY, style).tobytes() != render_board(BUSY).tobytes()
 
@@ -207,7 +207,7 @@ def test_most_boards_in_random_styles_are_read() -> None:
     rng = np.random.default_rng(21)
     right = 0
     for position in islice(random_games(5), 30):
-        picture = render_board(position, draw_style(rng))
+        picture = render_board(position, random_style(rng))
         reading = shipped_reader().likeliest_readings(picture, offs=[(0, 0)])[0]
         right += reading.position == position
     assert right >= 20

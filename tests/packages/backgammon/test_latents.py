@@ -15,7 +15,7 @@ from casewright_backgammon.case_base import shipped_decisions
 from casewright_backgammon.decision import flipped_chances
 from casewright_backgammon.encoding import INPUT_COUNT, SIDE_INPUTS, encode
 from casewright_backgammon.games import part_of, split_games
-from casewright_backgammon.latent import UNITS, load_network, shipped_network
+from casewright_backgammon.latent import LATENT_SIZE, load_network, shipped_network
 from casewright_backgammon.latent_training import (
     examples_of,
     read_pool,
@@ -75,8 +75,8 @@ def test_training_is_reproducible_by_seed_and_the_network_is_equal_after_loading
     loaded = load_network(tmp_path / "latent.npz")
     assert loaded.name == "backgammon-0.5-3"
     assert (loaded.latents([START]) == first.latents([START])).all()
-    assert loaded.latents([START]).shape == (1, UNITS)
-    assert loaded.latents([]).shape == (0, UNITS)
+    assert loaded.latents([START]).shape == (1, LATENT_SIZE)
+    assert loaded.latents([]).shape == (0, LATENT_SIZE)
 
 
 def test_flipped_chances_exchange_wins_and_losses() -> None:

@@ -196,7 +196,7 @@ def test_doubles_are_played_four_times() -> None:
         ("8/x", "cannot be read"),
         ("7/4 8/7", "no checker stands on 7"),
         ("24/19 6/5", "held by the other player"),
-        ("5/8", "towards 1"),
+        ("5/8", "to a lower point"),
         ("", "something can be moved"),
         ("13/7 8/7", "the roll has 4"),
     ],

@@ -6,14 +6,14 @@ import pytest
 
 from casewright.domains import OpenDomain, find_domain
 from casewright.stores import default_encoder
-from casewright_legal.data import ALQA, CONTEXT, EXTRACTOR
+from casewright_legal.data import ALQA_VARIABLE, CONTEXT_VARIABLE, EXTRACTOR_VARIABLE
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _shipped() -> Iterator[None]:
     """Use the shipped cases in every test of this folder, even if the environment names others."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in (ALQA, CONTEXT, EXTRACTOR):
+        for name in (ALQA_VARIABLE, CONTEXT_VARIABLE, EXTRACTOR_VARIABLE):
             patch.delenv(name, raising=False)
         yield
 

@@ -178,7 +178,7 @@ def test_context_formats_show_different_parts_of_a_case(folder: Path) -> None:
     model = Lawyer()
     measure_answers(folder, HashingEncoder(512), model, only="hotpotqa", limit=4)
     first = model.prompts[4:16:4]
-    by_form = dict(zip((setting.format for setting in SETTINGS[1:4]), first, strict=True))
+    by_form = dict(zip((setting.form for setting in SETTINGS[1:4]), first, strict=True))
     assert "entities:" in by_form["full"]
     assert "entities:" not in by_form["qsa"]
     assert "answer:" in by_form["qsa"]

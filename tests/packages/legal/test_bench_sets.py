@@ -63,7 +63,7 @@ def test_questions_with_more_or_fewer_than_two_parents_are_left_out(tmp_path: Pa
     items[2]["supporting_facts"].append([TOWNS[2][0], 1])
     data_set = read_set(tmp_path, items)
     assert len(data_set.questions) == len(items) - 2
-    assert data_set.left_out == 2
+    assert data_set.left_out_count == 2
 
 
 @settings(max_examples=25, deadline=None)
@@ -171,7 +171,7 @@ def test_alqa_pairs_name_their_parents_by_citation_or_position(tmp_path: Path) -
     # Two cases have the citation C 4, so it names neither.
     pairs += [pair(0, "[2001] C 4"), pair(1, 1)]
     (data_set,) = find_sets(alqa_folder(tmp_path, pairs))
-    assert (data_set.name, len(data_set.cases), data_set.left_out) == ("alqa", 6, 2)
+    assert (data_set.name, len(data_set.cases), data_set.left_out_count) == ("alqa", 6, 2)
     assert [question.parents for question in data_set.questions] == [(0, 2), (1, 3), (4, 5), (0, 3)]
     assert {question.reference for question in data_set.questions} == {"Both."}
 
@@ -215,7 +215,7 @@ def test_shipped_set_has_cases_and_questions_with_two_parents() -> None:
     (data_set,) = find_sets(None)
     assert data_set.name == "shipped"
     assert len(data_set.cases) >= 60
-    assert data_set.left_out == 0
+    assert data_set.left_out_count == 0
     assert all(
         first < second < len(data_set.cases)
         for first, second in (q.parents for q in data_set.questions)

@@ -59,7 +59,7 @@ def test_entities_that_are_not_in_the_text_are_left_out_and_counted() -> None:
     inventing_model = fake_model('["Holt", "AD-2021-001234", "STANNICK"]')
     result = ChatEntityExtractor(inventing_model).extract(TEXT)
     assert result.entities == ["Holt", "STANNICK"]
-    assert result.note == "1 of 3 entities are not in the text: left out."
+    assert result.note == "Not in the text, so left out: 1 of 3 entities."
 
 
 @pytest.mark.parametrize("reply", ["[]", "None.", "{}", "```json\n[]\n```"])

@@ -15,7 +15,7 @@ from casewright.domains import Domain, OpenDomain, find_domain
 from casewright.errors import CasewrightError, DependencyError, InputError
 from casewright.graph import build_graph
 from casewright.planner import CasePlanner
-from casewright_legal.data import ALQA, CONTEXT, EXTRACTOR, records
+from casewright_legal.data import ALQA_VARIABLE, CONTEXT_VARIABLE, EXTRACTOR_VARIABLE, records
 from tests.domains.helpers import Row, call
 from tests.support.encoders import HashingEncoder
 
@@ -138,18 +138,18 @@ def test_alqa_setting_replaces_the_shipped_cases_until_it_is_unset(
 ) -> None:
     home = tmp_path / "stores"
     assert len(answers(home)) == len(records("cases"))
-    monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the carpet.")))
+    monkeypatch.setenv(ALQA_VARIABLE, str(write("qa.jsonl", "For the carpet.")))
     assert answers(home) == ["For the carpet."]
-    monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the burnt carpet.")))
+    monkeypatch.setenv(ALQA_VARIABLE, str(write("qa.jsonl", "For the burnt carpet.")))
     assert answers(home) == ["For the burnt carpet."]
-    monkeypatch.delenv(ALQA)
+    monkeypatch.delenv(ALQA_VARIABLE)
     assert len(answers(home)) == len(records("cases"))
 
 
 def test_cases_of_alqa_are_found_like_the_shipped_ones(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the carpet.")))
+    monkeypatch.setenv(ALQA_VARIABLE, str(write("qa.jsonl", "For the carpet.")))
     opened = find_domain("legal").open(tmp_path / "stores", HashingEncoder(), False)
     rows: list[Row] = list(call(opened, "case_search", "Why was the bond kept?"))
     opened.close()
@@ -161,8 +161,8 @@ def test_cases_of_alqa_are_found_like_the_shipped_ones(
 def test_alqa_setting_with_a_missing_file_is_refused_with_alternatives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(ALQA, str(tmp_path / "none.jsonl"))
-    with pytest.raises(InputError, match=rf"{ALQA}.*no such file.*Hugging Face"):
+    monkeypatch.setenv(ALQA_VARIABLE, str(tmp_path / "none.jsonl"))
+    with pytest.raises(InputError, match=rf"{ALQA_VARIABLE}.*no such file.*Hugging Face"):
         answers(tmp_path / "stores")
 
 
@@ -170,10 +170,10 @@ def test_alqa_dataset_name_without_datasets_is_an_error_and_builds_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    monkeypatch.setenv(ALQA, "isaacus/open-australian-legal-qa")
+    monkeypatch.setenv(ALQA_VARIABLE, "isaacus/open-australian-legal-qa")
     with pytest.raises(DependencyError, match="pip install datasets"):
         answers(tmp_path / "stores")
-    monkeypatch.delenv(ALQA)
+    monkeypatch.delenv(ALQA_VARIABLE)
     assert len(answers(tmp_path / "stores")) == len(records("cases"))
 
 
@@ -181,7 +181,7 @@ def test_invalid_record_is_refused_when_the_stores_are_built(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write("qa.jsonl", "")
-    monkeypatch.setenv(ALQA, str(path))
+    monkeypatch.setenv(ALQA_VARIABLE, str(path))
     with pytest.raises(InputError, match=r"qa\.jsonl, line 1: answer"):
         answers(tmp_path / "stores")
 
@@ -191,7 +191,7 @@ def test_alqa_file_without_a_case_is_refused(
 ) -> None:
     path = tmp_path / "qa.jsonl"
     path.write_text("\n", encoding="utf-8")
-    monkeypatch.setenv(ALQA, str(path))
+    monkeypatch.setenv(ALQA_VARIABLE, str(path))
     with pytest.raises(InputError, match=r"qa\.jsonl has no cases"):
         answers(tmp_path / "stores")
 
@@ -220,10 +220,10 @@ def test_context_setting_changes_the_evidence_without_rebuilding(
     form: str,
     evidence: str,
 ) -> None:
-    monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the carpet.")))
+    monkeypatch.setenv(ALQA_VARIABLE, str(write("qa.jsonl", "For the carpet.")))
     answers(tmp_path / "stores")
     assert "Building the legal stores" in capsys.readouterr().err
-    monkeypatch.setenv(CONTEXT, form)
+    monkeypatch.setenv(CONTEXT_VARIABLE, form)
     opened = find_domain("legal").open(tmp_path / "stores", HashingEncoder(), False)
     rows: list[Row] = list(call(opened, "case_search", "Why was the bond kept?"))
     opened.close()
@@ -234,9 +234,9 @@ def test_context_setting_changes_the_evidence_without_rebuilding(
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        (CONTEXT, "whole", "full, qsa, support"),
-        (EXTRACTOR, "mistral", "offline, or by a chat model as provider:model"),
-        (EXTRACTOR, "ollama:", "offline, or by a chat model as provider:model"),
+        (CONTEXT_VARIABLE, "whole", "full, qsa, support"),
+        (EXTRACTOR_VARIABLE, "mistral", "offline, or a chat model as provider:model"),
+        (EXTRACTOR_VARIABLE, "ollama:", "offline, or a chat model as provider:model"),
     ],
 )
 def test_invalid_setting_is_refused_with_the_valid_values(
@@ -271,15 +271,15 @@ def entities(folder: Path) -> list[Any]:
 def test_extractor_setting_determines_the_entities_and_calls_the_model_once(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the carpet.")))
+    monkeypatch.setenv(ALQA_VARIABLE, str(write("qa.jsonl", "For the carpet.")))
     assert entities(tmp_path) == [["Holt"]]
-    monkeypatch.setenv(EXTRACTOR, "ollama:mistral")
+    monkeypatch.setenv(EXTRACTOR_VARIABLE, "ollama:mistral")
     replace_providers(monkeypatch, '["the carpet"]')
     assert entities(tmp_path) == [["the carpet"]]
     # Built stores need no model.
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
     assert entities(tmp_path) == [["the carpet"]]
-    monkeypatch.delenv(EXTRACTOR)
+    monkeypatch.delenv(EXTRACTOR_VARIABLE)
     assert entities(tmp_path) == [["Holt"]]
 
 
@@ -287,7 +287,7 @@ def test_chat_extractor_without_its_package_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
-    monkeypatch.setenv(EXTRACTOR, "ollama:mistral")
+    monkeypatch.setenv(EXTRACTOR_VARIABLE, "ollama:mistral")
     with pytest.raises(DependencyError, match="ollama:mistral"):
         answers(tmp_path)
 
@@ -295,7 +295,7 @@ def test_chat_extractor_without_its_package_is_an_error(
 def test_failing_extractor_model_stops_the_build_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(EXTRACTOR, "ollama:mistral")
+    monkeypatch.setenv(EXTRACTOR_VARIABLE, "ollama:mistral")
     replace_providers(monkeypatch)
     with pytest.raises(CasewrightError, match=r"no entities from the first 5 texts.*model failed"):
         answers(tmp_path)

@@ -10,7 +10,7 @@ from casewright_legal.naming import (
     FULL_NAME,
     NOT_NAMED,
     ONE_PARTY,
-    named_by,
+    naming_levels,
 )
 
 HALLORAN = "Halloran v Minister for Water [2008] ArdSC 121"
@@ -23,7 +23,7 @@ ALL = [HALLORAN, PASTORAL, DESAI, BRIGHTLINE, ESTATE, SECTION]
 
 
 def named_cases(question: str) -> dict[str, int]:
-    levels = zip(ALL, named_by(question, ALL), strict=True)
+    levels = zip(ALL, naming_levels(question, ALL), strict=True)
     return {citation: level for citation, level in levels if level != NOT_NAMED}
 
 
@@ -59,13 +59,13 @@ def test_party_of_more_than_two_cases_names_none_of_them() -> None:
     three = [
         f"Zahra v {other} [2010] ArdSC {n}" for n, other in enumerate(["Holt", "Wren", "Pell"])
     ]
-    assert named_by("Who was Zahra?", three) == [NOT_NAMED] * 3
-    assert named_by("Who was Zahra?", three[:2]) == [ONE_PARTY] * 2
-    assert named_by("Was Zahra v Wren followed?", three)[1] == FULL_NAME
+    assert naming_levels("Who was Zahra?", three) == [NOT_NAMED] * 3
+    assert naming_levels("Who was Zahra?", three[:2]) == [ONE_PARTY] * 2
+    assert naming_levels("Was Zahra v Wren followed?", three)[1] == FULL_NAME
 
 
 @given(st.text(), st.lists(st.text() | st.sampled_from(ALL)))
 def test_named_by_returns_a_valid_level_for_any_text(question: str, citations: list[str]) -> None:
-    levels = named_by(question, citations)
+    levels = naming_levels(question, citations)
     assert len(levels) == len(citations)
     assert all(NOT_NAMED <= level <= CITATION for level in levels)

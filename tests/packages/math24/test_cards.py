@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from casewright.errors import InputError
-from casewright_math24.card_reader import WEIGHTS, CardReader
-from casewright_math24.cards import CardStyle, draw_style, render_card
+from casewright_math24.card_reader import CARD_WEIGHTS, CardReader
+from casewright_math24.cards import CardStyle, random_style, render_card
 from casewright_math24.non_cards import TRAINED_KINDS, UNSEEN_KINDS, Draw, draw_non_card
 from casewright_mcbr.fonts import training_fonts, unseen_fonts
 
@@ -56,8 +56,8 @@ def one_line_message(error: pytest.ExceptionInfo[InputError]) -> str:
 
 
 def test_same_numbers_and_style_give_the_same_image() -> None:
-    style = draw_style(np.random.default_rng(3), training_fonts())
-    assert style == draw_style(np.random.default_rng(3), training_fonts())
+    style = random_style(np.random.default_rng(3), training_fonts())
+    assert style == random_style(np.random.default_rng(3), training_fonts())
     first, second = render_card(NUMBERS, style), render_card(NUMBERS, style)
     assert (first.mode, first.size) == ("L", (180, 180))
     assert first.tobytes() == second.tobytes()
@@ -123,7 +123,7 @@ def test_every_plain_card_is_read(reader: CardReader) -> None:
 def test_turned_cards_in_unseen_fonts_are_read(reader: CardReader) -> None:
     cards, rng = random_cards(300, 12)
     fonts = unseen_fonts()
-    images = (render_card(card, draw_style(rng, fonts, rotation=15)) for card in cards)
+    images = (render_card(card, random_style(rng, fonts, rotation=15)) for card in cards)
     assert share_right(reader, cards, images) >= 0.98
 
 
@@ -277,7 +277,7 @@ def test_missing_network_is_an_error_with_the_training_command(tmp_path: Path) -
 
 
 def test_network_is_small_and_contains_no_local_path() -> None:
-    content = WEIGHTS.read_bytes()
+    content = CARD_WEIGHTS.read_bytes()
     assert len(content) <= 1_500_000
     assert b"site-packages" not in content
     assert str(Path.home()).encode() + b"/" not in content

@@ -20,7 +20,7 @@ def test_small_talk_is_a_part_of_the_queries_without_evidence() -> None:
 
 @pytest.mark.slow
 def test_both_classes_are_measured_without_and_with_examples() -> None:
-    report = measure_small_talk(4, model=False)
+    report = measure_small_talk(4, with_model=False)
     rows = [row for row in report.rows if row["planner"] == "case planner"]
     assert [(row["examples"], row["class"]) for row in rows] == [
         (examples, label) for examples in (0, 66) for label in ("human_small_talk", NO_EVIDENCE)

@@ -140,7 +140,7 @@ def test_finetune_eval_of_a_public_set_reports_which_records_convert(folder: Pat
         (["--planner", "case", "--no-grammar"], "--no-grammar"),
         (["--planner", "case", "--examples", "2"], "Leave --examples out"),
         (["--planner", "local:nowhere"], "nowhere"),
-        (["--planner", "agent:local:nowhere"], "An agent calls the tools"),
+        (["--planner", "agent:local:nowhere"], "An agent calls tools"),
         (["--planner", "classifiers"], "--cases FILE"),
         (["--queries", "all"], "Leave --queries out"),
         (["--set", "nestful"], "Leave --input out"),
