@@ -114,5 +114,5 @@ def ingest_and_read(folder: Path, documents: Path) -> dict[str, str]:
         return {case.id: str(case.solution) for case in store.all()}
 
 
-def _chunks(worker: Worker, data: bytes, source: str, kind: Kind) -> list[Chunk]:
-    return split(read_document(data, kind))
+def _chunks(worker: Worker, data: bytes, kind: Kind, seconds: float) -> tuple[list[Chunk], str]:
+    return split(read_document(data, kind)), ""

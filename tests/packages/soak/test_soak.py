@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from casewright.errors import InputError
-from casewright_soak import kills, measure
+from casewright_soak import kills, measure, workload
 from casewright_soak.damage import full_disks
 from casewright_soak.trials import Bounds, in_child
 
@@ -31,6 +31,12 @@ def test_soak_trials_find_nothing_lost_or_wrong(kind: str, tmp_path: Path) -> No
     counts = measure.KINDS[kind].run(Bounds(250, 7, TRIALS[kind]), tmp_path)
     assert (counts.lost, counts.wrong) == (0, [])
     assert counts.sound + counts.told == counts.tried >= TRIALS[kind]
+
+
+def test_workload_of_documents_stores_chunks_of_each_file(tmp_path: Path) -> None:
+    documents = workload.write_documents(tmp_path / "documents")
+    chunks = workload.ingest_and_read(tmp_path / "store", documents)
+    assert len(chunks) >= len(list(documents.iterdir())) == 6
 
 
 def test_full_disk_loses_no_data(tmp_path: Path) -> None:
