@@ -19,7 +19,7 @@ from casewright.domains import Domain, OpenDomain
 from casewright.errors import CasewrightError, InputError
 from casewright.planner import AnnotatedQuery
 from casewright.stores import CachedEncoder, default_encoder
-from casewright.stores.encoders.cache import UncachedQuestions
+from casewright.stores.encoders.cache import UncachedQuestionEncoder
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import note, progress_bar, show_progress
 from casewright.tools import Toolbox
@@ -47,9 +47,9 @@ class TestedDomain(NamedTuple):
         return self.opened.toolbox
 
     @property
-    def uncached_encoder(self) -> UncachedQuestions:
+    def uncached_encoder(self) -> UncachedQuestionEncoder:
         """The encoder without its cache of questions' vectors."""
-        return UncachedQuestions(self.encoder)
+        return UncachedQuestionEncoder(self.encoder)
 
     def held_out_queries(self, count: int = 1) -> list[AnnotatedQuery]:
         """Return all test queries; raise ``InputError`` if there are fewer than ``count``."""
@@ -68,7 +68,7 @@ def open_domain(name: str, *, cached: bool = True) -> Iterator[TestedDomain]:
     from casewright.domains import find_domain
 
     domain, encoder = find_domain(name), default_encoder()
-    store_encoder = encoder if cached else UncachedQuestions(encoder)
+    store_encoder = encoder if cached else UncachedQuestionEncoder(encoder)
     rebuild = False
     opened = domain.open(data_folder() / domain.name, store_encoder, rebuild)
     try:

@@ -14,7 +14,7 @@ from casewright.domains.code.domain import QUESTIONS
 from casewright.domains.code.store import open_tree, source_tree
 from casewright.stores import CachedEncoder
 from casewright.stores.encoders.minilm import MiniLMEncoder
-from casewright.stores.encoders.onnx_graph import fitting_bits
+from casewright.stores.encoders.onnx_graph import bits_for_cpu
 
 NOTES = (
     "again: time to index once more when nothing has changed. question: the median time to encode "
@@ -32,7 +32,7 @@ def measure_index(source: Path) -> Report:
     tree = source_tree(source)
     rows: list[dict[str, Any]] = []
     # On some processors, the integers have only seven bits.
-    for name, bits in (("fp32", 32), ("int8", fitting_bits())):
+    for name, bits in (("fp32", 32), ("int8", bits_for_cpu())):
         encoder = CachedEncoder(MiniLMEncoder(bits))
         encoder.embed(["This first text loads the weights."])
         with TemporaryDirectory() as folder:

@@ -23,7 +23,7 @@ from casewright.planner import AnnotatedQuery, CasePlanner, Planner, Reader, Tur
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, CLASSIFIERS, check_planner, make_planner
 from casewright.planner.reader_weights import save_reader
-from casewright.stores.encoders.cache import UncachedQuestions
+from casewright.stores.encoders.cache import UncachedQuestionEncoder
 from casewright.tools import Toolbox
 
 Queries = Sequence[AnnotatedQuery]
@@ -83,7 +83,7 @@ class Trial(NamedTuple):
     toolbox: Toolbox
     queries: Queries
     folds: Sequence[Sequence[int]]
-    encoder: UncachedQuestions
+    encoder: UncachedQuestionEncoder
 
     def cross_validated(self, name: str) -> list[Verdict]:
         """Return each query's verdict; the planner (or control) knows only the other folds."""

@@ -26,7 +26,7 @@ from casewright.finetune.tool_sets.sealtools import QUERY_FILES
 from casewright.planner import AnnotatedQuery, Planner, plan_store
 from casewright.planner.named import ModelSettings
 from casewright.stores import CachedEncoder, CaseStore, default_encoder
-from casewright.stores.encoders.cache import UncachedQuestions
+from casewright.stores.encoders.cache import UncachedQuestionEncoder
 
 CORPUS, SEALTOOLS, BFCL = "corpus", "sealtools", "bfcl"
 #: Seal-Tools's out-of-domain file, and its in-domain files.
@@ -177,7 +177,7 @@ def stores_of(
 ) -> Iterator[tuple[dict[str, CaseStore], CaseStore]]:
     """Open a store for each toolbox with plan cases, by its fingerprint, and an empty store."""
     # A planner's time includes the embedding of the question, as for a new question.
-    uncached = UncachedQuestions(encoder)
+    uncached = UncachedQuestionEncoder(encoder)
     with ExitStack() as stack:
         stores = {
             key: stack.enter_context(plan_store(queries, uncached))

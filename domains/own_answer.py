@@ -23,9 +23,9 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OwnRequest:
-    """A request by options instead of a question; the value of a flag is ``True``.
+    """A request by a domain's own options instead of a question; a flag has the value ``True``.
 
-    ``name`` is the name of the chat model, or ``reuse`` if there is no chat model.
+    ``name`` says who answers: a chat model's name, or ``reuse`` if only stored cases are used.
     """
 
     options: Mapping[str, Any]
@@ -43,10 +43,10 @@ class OwnRequest:
 
 @dataclass(frozen=True, slots=True)
 class OwnAnswer:
-    """An answer, ready to be shown.
+    """A domain's answer to an ``OwnRequest``, ready to be shown.
 
     Attributes:
-        lines: The text to print: the input as it was read, the cases used, the answer, its check.
+        lines: The lines to print, such as the cases used, the answer and the result of its check.
         record: The answer as a mapping of JSON values.
         page: The answer as one HTML document with its images.
         right: True if the answer is proved to be right.

@@ -185,10 +185,11 @@ def judge_figures(
 ) -> dict[str, float]:
     """Return the figures of a judge, ``model``, on questions that it was not trained on.
 
-    The probabilities are computed in the rounds of loops in which ``model`` marks the candidates.
-    ``controls`` are one or more judges trained on shuffled labels. ``gain_control`` is the gain of
-    the first control, ``auc_control`` the mean AUC of all controls. This mean can be above 0.5,
-    since a control learns that the share of relevant candidates differs in first and later rounds.
+    ``judged``, ``found`` and ``single`` are the candidate count, the recall and the single recall
+    of ``LoopScore``. All probabilities are computed in the loops of ``model``. ``controls`` are one
+    or more judges trained on shuffled labels. ``gain_control`` is the first one's gain,
+    ``auc_control`` the mean AUC of all. This mean can be above 0.5, since a control learns that the
+    share of relevant candidates differs in first and later rounds.
     """
     model_score, label_score, control_score = (
         loop_score(runner, questions, marker)

@@ -2,9 +2,9 @@
 
 A planner reads all tools of a request; the first plan with hundreds of tools takes minutes. Only
 the tools with the highest scores are kept. A score has four parts: similarity to the question,
-words of the question, parameters with names of context fields, and similar plan cases that call the
-tool. A tool scores higher if its fields (parameters and results) have the same names as fields of
-the best tools, since it is a likely next step.
+words of the question, parameters that have the name of a field of the request's context, and
+similar plan cases that call the tool. A tool scores higher if its fields (parameters and results)
+have the same names as fields of the best tools, since it is a likely next step.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 #: Maximum number of tools of a request; a larger toolbox is narrowed.
 MAX_TOOLS = 64
-#: Number of tools that are embedded as one batch. The encoder caches each batch, so the batches of
-#: a cancelled request are not embedded again.
+#: Number of tools in a batch; the encoder caches finished batches, even of a cancelled request.
 EMBEDDING_BATCH_SIZE = 256
 BEST_COUNT = 32  # number of best tools, which raise their neighbours' scores
 NEIGHBOUR_WEIGHT = 10.0  # weight of ``_neighbour_scores``
@@ -156,7 +155,7 @@ class _Index:
         return np.concatenate(vectors).astype(np.float64)
 
     def _word_scores(self, question: str) -> Scores:
-        """Return the total rarity of the question's words in each tool, scaled to at most 1."""
+        """Return for each tool the summed rarity of words shared with the question, at most 1."""
         scores = np.zeros(len(self.tools))
         for word in set(_words(question)):
             positions = self._positions_by_word.get(word, [])
@@ -164,9 +163,11 @@ class _Index:
         return scores / (scores.max() or 1.0)
 
     def _neighbour_scores(self, scores: Scores) -> Scores:
-        """Return for each tool the weighted mean lead of the tools that share a field with it."""
+        """Return for each tool the weighted mean lead of the tools that share a field with it.
+
+        A best tool's lead is its score minus the highest score of a tool that is not a best tool.
+        """
         best_and_next = np.argsort(-scores, kind="stable")[: BEST_COUNT + 1]
-        # A best tool's lead is its score minus the score of the first tool that is not a best tool.
         leads = np.zeros(len(scores))
         leads[best_and_next] = scores[best_and_next] - scores[best_and_next[-1]]
         sums, weights = np.zeros(len(scores)), np.zeros(len(scores))

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
 #: Maximum error of a similarity of unit vectors in single precision.
 SLACK = 1e-5
-#: For k picks, k times this number of candidates are updated at every pick.
+#: Number of active candidates for each pick that is requested; see ``mmr``.
 CANDIDATES_PER_PICK = 4
 
 
@@ -41,7 +41,7 @@ def mmr(
     A pick can only raise the redundancy of other candidates. So the value that a candidate had
     before a pick is an upper bound of its value after the pick (accelerated greedy, Minoux 1978).
     At every pick, only the best candidates (the active ones) are updated; the others are updated
-    when the best value is not above all their bounds. Contenders for a pick are found in single
+    when one of their bounds reaches the best value. Contenders for a pick are found in single
     precision and compared in double precision, to six decimals.
 
     Args:
@@ -58,31 +58,31 @@ def mmr(
     order = _tie_order(scores, ids)
     weighted_scores, diversity_weight = lambda_d * scores[order], 1 - lambda_d
     single_weights = weights.astype(np.float32)
-    # Rows are in tie order, so that the first of equal values is picked.
-    picked_rows, redundancies, values = [0], [0.0], [float(weighted_scores[0])]
+    # ``picked`` and ``active`` are positions in ``order``: the first of equal values is picked.
+    picked, redundancies, values = [0], [0.0], [float(weighted_scores[0])]
     # ``redundancy`` is the highest similarity to the first ``counted_picks`` picks.
     redundancy, counted_picks = np.full(count, -np.inf), 0
     active_count = max(64, CANDIDATES_PER_PICK * k)
-    while len(picked_rows) < k:
-        new_picks = vectors[order[picked_rows[counted_picks:]]] * single_weights
+    while len(picked) < k:
+        new_picks = vectors[order[picked[counted_picks:]]] * single_weights
         similarity = (vectors @ new_picks.T).max(axis=1, initial=-np.inf)
         redundancy = np.maximum(redundancy, similarity[order])
-        counted_picks = len(picked_rows)
-        weighted_scores[picked_rows] = -np.inf
+        counted_picks = len(picked)
+        weighted_scores[picked] = -np.inf
         bounds = weighted_scores - diversity_weight * redundancy
         active_count = min(active_count, count)
-        rows = np.sort(np.argpartition(-bounds, active_count - 1)[:active_count])
-        others_bound = -np.inf if active_count == count else float(np.delete(bounds, rows).max())
-        active = vectors[order[rows]], weights, weighted_scores[rows], redundancy[rows]
-        earlier_vectors = vectors[order[picked_rows]] * weights
+        active = np.sort(np.argpartition(-bounds, active_count - 1)[:active_count])
+        others_bound = -np.inf if active_count == count else float(np.delete(bounds, active).max())
+        arrays = vectors[order[active]], weights, weighted_scores[active], redundancy[active]
+        earlier_vectors = vectors[order[picked]] * weights
         settings = diversity_weight, k - counted_picks, others_bound
-        for index, new_redundancy, value in _best_picks(*active, earlier_vectors, *settings):
-            picked_rows.append(int(rows[index]))
+        for index, new_redundancy, value in _best_picks(*arrays, earlier_vectors, *settings):
+            picked.append(int(active[index]))
             redundancies.append(new_redundancy)
             values.append(value)
         # If nothing was picked, too many values are almost equal: update more candidates.
-        active_count *= 4 if len(picked_rows) == counted_picks else 1
-    return list(map(RowPick, order[picked_rows].tolist(), redundancies, values))
+        active_count *= 4 if len(picked) == counted_picks else 1
+    return list(map(RowPick, order[picked].tolist(), redundancies, values))
 
 
 def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:

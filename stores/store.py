@@ -147,7 +147,7 @@ class CaseStore:
                         upload(*point_parts(encoded, units, scale))
                     else:
                         # Another tenant's thread may have used one of these ids since the check.
-                        with self.engine.writing:
+                        with self.engine.write_lock:
                             self._check_ids_free(encoded)
                             self._write(encoded, units, scale)
                         advance(len(encoded))
@@ -277,7 +277,7 @@ class CaseStore:
         if reason := refusal_reason(complete, self.schema):
             return Retained(complete.id, "refused", reason)
         units = self.schema.vectors([complete.problem])
-        with self.engine.writing:
+        with self.engine.write_lock:
             if stored_case := next(iter(self.get(complete.id)), None):
                 old, new = stored_case.to_json(), complete.to_json()
                 changed_fields = {name for name in old if not same_json(old[name], new[name])}
@@ -308,7 +308,7 @@ class CaseStore:
         if not changes:
             return
         change_by_id = {canonical_id(id_) or id_: change for id_, change in changes.items()}
-        with self.engine.writing:
+        with self.engine.write_lock:
             stored_points = self._finder.points(list(change_by_id), vectors=True)
             points = {point.id: point for point in stored_points}
             scale = self._scale()
@@ -328,7 +328,7 @@ class CaseStore:
 
     def delete(self, ids: str | Sequence[str]) -> None:
         """Remove cases by id; ignore unknown ids."""
-        with self.engine.writing:
+        with self.engine.write_lock:
             if stored_ids := [point.id for point in self._finder.points(ids)]:
                 with suppress(NoCollectionError):
                     self.engine.delete(self.schema.name, stored_ids)
@@ -342,7 +342,7 @@ class CaseStore:
     def clear(self) -> None:
         """Remove all cases and the collection; a tenant's store removes only the tenant's cases."""
         if self.tenant is None:
-            with self.engine.writing:
+            with self.engine.write_lock:
                 self.engine.drop(self.schema.name)
         else:
             self.delete([case.id for case in self.all()])
@@ -416,7 +416,7 @@ class CaseStore:
                 raise InputError(f"{problem} Leave ids empty to have them derived.")
 
     def _write(self, cases: list[Case], units: NDArray[np.float32], scale: QualityScale) -> None:
-        with self.engine.writing:
+        with self.engine.write_lock:
             self.engine.upsert(self.schema.name, *point_parts(cases, units, scale))
 
     @property

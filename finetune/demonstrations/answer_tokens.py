@@ -17,13 +17,13 @@ class AnswerTokens:
     Attributes:
         context: Tokens that all answers share; at least one.
         answers: The tokens after the context, a non-empty sequence for each answer.
-        context_counts: For each answer, the number of its first tokens that belong to the context.
-            They are not in ``context``, because another answer has other tokens there.
+        context_token_counts: For each answer, the number of its first tokens that belong to the
+            context. They are not in ``context``: another answer has other tokens there.
     """
 
     context: tuple[int, ...]
     answers: tuple[tuple[int, ...], ...]
-    context_counts: tuple[int, ...]
+    context_token_counts: tuple[int, ...]
 
     @property
     def max_length(self) -> int:
@@ -31,7 +31,7 @@ class AnswerTokens:
         return len(self.context) + max(map(len, self.answers))
 
     @property
-    def row_length(self) -> int:
+    def token_count(self) -> int:
         """The number of tokens of the context with all of its answers."""
         return len(self.context) + sum(map(len, self.answers))
 
@@ -74,5 +74,5 @@ class AnswerTokenizer:
         while any(other[:shared_count] != ids[0][:shared_count] for other in ids):
             shared_count -= 1
         answer_tokens = tuple(tuple(token_ids[shared_count:]) for token_ids in ids)
-        context_counts = tuple(start - shared_count for start in answer_starts)
-        return AnswerTokens((*self._bos, *ids[0][:shared_count]), answer_tokens, context_counts)
+        counts = tuple(start - shared_count for start in answer_starts)
+        return AnswerTokens((*self._bos, *ids[0][:shared_count]), answer_tokens, counts)

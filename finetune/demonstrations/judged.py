@@ -53,9 +53,9 @@ class AnswerScorer(Protocol):
         """Return how many tokens the model reads; ``InputError`` if a prompt is too long."""
 
     def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield each prompt's index and the likelihoods of the prompt's answers, in any order.
+        """Yield each prompt's index and the likelihoods of the prompt's answers.
 
-        ``InputError`` if a prompt is too long.
+        The prompts may come in any order. ``InputError`` if a prompt is too long.
         """
 
 
@@ -90,8 +90,8 @@ class JudgedQuestion:
 class CaseReader:
     """Reads a store's cases as demonstrations, and as questions with answers.
 
-    ``component`` names the problem's component that holds the question. ``group`` names the
-    metadata field that holds a case's group; see ``JudgedQuestion``.
+    ``component`` is the key of the question in ``Case.problem``. ``group`` is the key of a case's
+    group in ``Case.metadata``; see ``JudgedQuestion``.
     """
 
     component: str
@@ -99,7 +99,7 @@ class CaseReader:
 
     @classmethod
     def of(cls, store: CaseStore, component: str | None = None, group: str = "group") -> CaseReader:
-        """Return a ``CaseReader``; the default component is the first one of the first facet."""
+        """Return a ``CaseReader``; by default with the first component in the schema."""
         return cls(component or store.schema.facets[0].components[0], group)
 
     def demonstration(self, case: Case) -> Demonstration:
@@ -125,9 +125,9 @@ class CaseReader:
             group = case.metadata.get(self.group)
             if not isinstance(group, (str, int)):
                 raise InputError(
-                    f"Case {case.id} has {group!r:.80} as {self.group!r} in its metadata. A group "
-                    "must be a text or a whole number: cases of a question's group are not shown "
-                    "before the question. Set one (CaseStore.update), or give a file of questions."
+                    f"Case {case.id} has {group!r:.80} as {self.group!r} in its metadata. Set a "
+                    "group (a text or a whole number) by CaseStore.update, so that no prompt shows "
+                    "a case before a question of the same group; or give a file of questions."
                 )
             wrong_answers = case.metadata.get("wrong", ())
             if not isinstance(wrong_answers, (list, tuple)) or not all(

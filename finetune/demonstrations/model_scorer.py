@@ -59,7 +59,7 @@ class ModelScorer:
 
     def tokens(self, prompts: Sequence[AnswerPrompt]) -> int:
         """Return the number of tokens that the network reads, without padding."""
-        return sum(self._tokenize(prompt).row_length for prompt in prompts)
+        return sum(self._tokenize(prompt).token_count for prompt in prompts)
 
     def score(self, prompts: Sequence[AnswerPrompt]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each prompt's index and its answers' likelihoods; see ``AnswerScorer``."""
@@ -68,11 +68,11 @@ class ModelScorer:
             for batch in self._batches(window):
                 output = self._network.score_together([window[index] for index in batch])
                 for index, answer_logprobs in zip(batch, output, strict=True):
-                    # The first tokens of an answer may belong to the context.
-                    context_counts = window[index].context_counts
+                    # An answer's list may begin with tokens of the context; see ``AnswerTokens``.
+                    counts = window[index].context_token_counts
                     likelihoods = [
                         Likelihood(sum(logprobs[count:]), len(logprobs) - count)
-                        for logprobs, count in zip(answer_logprobs, context_counts, strict=True)
+                        for logprobs, count in zip(answer_logprobs, counts, strict=True)
                     ]
                     yield start + index, likelihoods
 
@@ -98,8 +98,8 @@ class ModelScorer:
     def _batches(self, prompts: Sequence[AnswerTokens]) -> Iterator[list[int]]:
         """Yield the indices of each batch's prompts, which have similar lengths."""
         batch: list[int] = []
-        for index in sorted(range(len(prompts)), key=lambda index: prompts[index].row_length):
-            if batch and (len(batch) + 1) * prompts[index].row_length > self._batch_tokens:
+        for index in sorted(range(len(prompts)), key=lambda index: prompts[index].token_count):
+            if batch and (len(batch) + 1) * prompts[index].token_count > self._batch_tokens:
                 yield batch
                 batch = []
             batch.append(index)

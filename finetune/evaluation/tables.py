@@ -30,8 +30,9 @@ def tables(evaluation: Evaluation) -> list[Table]:
 def _overview(evaluation: Evaluation) -> Table:
     rows = []
     item_count = evaluation.settings["items"]
+    figures_by_planner = evaluation.figures
     for name, row_title in FIGURES.items():
-        row = [figures.get(name, Figure(None)) for figures in evaluation.figures.values()]
+        row = [figures.get(name, Figure(None)) for figures in figures_by_planner.values()]
         if all(figure.value is None and not figure.note for figure in row):
             continue
         counts = {figure.count for figure in row if figure.count}
@@ -39,7 +40,7 @@ def _overview(evaluation: Evaluation) -> Table:
         suffix = f" (of {max(counts)})" if is_partial else ""
         rows.append([row_title + suffix, *(_cell(name, figure) for figure in row)])
     title = f"{item_count} question{'s' * (item_count > 1)}"
-    return Table(title, ["figure", *evaluation.figures], rows)
+    return Table(title, ["figure", *figures_by_planner], rows)
 
 
 def _cell(name: str, figure: Figure) -> str:
@@ -88,9 +89,9 @@ def _differences(evaluation: Evaluation) -> Table:
 NOTES = (
     "Brackets are 95 % intervals: Wilson's for shares and for a class's F1. For the mean F1 and "
     "differences, they are percentiles of a Bayesian bootstrap over questions. All planners have "
-    "the same resamples. The intervals have no width if all answers are right, or all are wrong.",
+    "the same resamples. Bootstrap intervals have no width if all answers are right, or none is.",
     "A fallback's plan counts like any other, except where a line says that it counts as wrong.",
-    "By construction: the grammar, or a check of every plan, allows only the provided tools, so "
-    "the figure does not depend on the planner. If a tool is removed, planners whose language "
-    "model runs in this process plan without the grammar.",
+    "A figure is marked 'by construction' if the grammar, or a check of every plan, allows only "
+    "the provided tools: the figure then does not depend on the planner. For the row in which a "
+    "needed tool is removed, a local language model plans without the grammar.",
 )

@@ -38,7 +38,7 @@ Check = Callable[[Mapping[str, Any], str], bool]
 _CUES = (":", "=", ">", "-", "…", "...", ",", '"')
 #: Probability that constraints precede the prompt, if they may follow it.
 _PRECEDING_PROBABILITY = 0.25
-#: Maximum number of words of an answer whose length a constraint limits.
+#: A limit on words is only proposed for an answer with at most this many words.
 _MAX_LIMITED_WORDS = 150
 #: Minimum number of words of prose. Constraints on words and commas are only for prose.
 _MIN_PROSE_WORDS = 8
@@ -64,14 +64,14 @@ class Rule:
 
     Attributes:
         parts: The constrained parts of an answer; rules with a common part are not combined.
-        wraps: True if the rule adds a text to the answer; these rules are applied first.
+        adds_text: True if the rule adds a text to the answer; these rules are applied first.
     """
 
     kind: str
     parts: frozenset[str]
     check: Check
     propose: Propose
-    wraps: bool = False
+    adds_text: bool = False
 
     def apply(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
         """Return the instruction with the constraint; ``None`` if the rule does not apply."""
@@ -149,17 +149,17 @@ def _propose_no_commas(prompt: str, answer: str, rng: random.Random) -> Proposal
 
 
 def _propose_included_word(prompt: str, answer: str, rng: random.Random) -> Proposal:
-    words = _new_words(answer, prompt)
+    words = _words_only_in(answer, prompt)
     return ({"word": rng.choice(words)}, answer) if words and _is_prose(answer) else None
 
 
 def _propose_excluded_word(prompt: str, answer: str, rng: random.Random) -> Proposal:
-    words = _new_words(prompt, answer)
+    words = _words_only_in(prompt, answer)
     return ({"word": rng.choice(words)}, answer) if words and _is_prose(answer) else None
 
 
-def _new_words(text: str, other: str) -> list[str]:
-    """Return the words (at least four letters) of ``text`` that ``other`` has in no form."""
+def _words_only_in(text: str, other: str) -> list[str]:
+    """Return the long words of ``text``, except words that ``other`` has in any form."""
     other_forms = content_words(other)
     words = {word for word in _LONG_WORD.findall(text.lower()) if has_word(text, word)}
     return sorted(w for w in words if (forms := content_words(w)) and not forms & other_forms)
@@ -168,7 +168,7 @@ def _new_words(text: str, other: str) -> list[str]:
 _START, _END = frozenset({"start"}), frozenset({"end"})
 _COMMA, _LENGTH, _WORDS = frozenset({"comma"}), frozenset({"length"}), frozenset({"words"})
 #: The rules by kind. In a check, ``p`` are the parameters, and ``a`` is the answer. The last
-#: argument ``True`` means that the rule adds a text to the answer (``wraps``).
+#: argument ``True`` means that the rule adds a text to the answer (``adds_text``).
 RULES: Mapping[str, Rule] = {
     rule.kind: rule
     for rule in (
@@ -207,7 +207,7 @@ class RuleEvolver:
         """Return the instruction with verified constraints; ``None`` if no rule applies."""
         evolved = instruction
         rules = self._pick_rules(instruction, self._rng.randint(1, self._max_constraints))
-        for rule in sorted(rules, key=lambda rule: not rule.wraps):
+        for rule in sorted(rules, key=lambda rule: not rule.adds_text):
             candidate = rule.apply(evolved, self._rng)
             # A rule may break another constraint: an exact phrase may contain an excluded word.
             if candidate and all(holds(c, candidate.answer) for c in candidate.constraints):
@@ -216,7 +216,7 @@ class RuleEvolver:
         return None if evolved is instruction else evolved
 
     def _pick_rules(self, instruction: Instruction, count: int) -> list[Rule]:
-        # Each rule has its own random generator, so that rules do not affect each other.
+        # This trial of each rule must not advance ``self._rng``, so it has a separate generator.
         applicable = [r for r in RULES.values() if r.apply(instruction, random.Random(0))]
         picked: list[Rule] = []
         for rule in sorted(applicable, key=lambda r: (1 + self.used[r.kind]) * self._rng.random()):

@@ -26,14 +26,14 @@ from casewright.tools import Toolbox
 class Problem:
     """The reason why a line of a sheet is not yet an annotated query, and how to mend it.
 
-    ``line`` counts from 1. ``has_no_plan`` is true if the line's only problem is an empty plan.
+    ``line`` counts from 1. ``empty`` is true if the line's only problem is an empty plan.
     """
 
     line: int
     id: str
     reason: str
     mend: str
-    has_no_plan: bool = False
+    empty: bool = False
 
 
 def sheet_record(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class AnnotationReport:
     @property
     def wrong_count(self) -> int:
         """Number of problems other than a missing plan."""
-        return sum(not problem.has_no_plan for problem in self.problems)
+        return sum(not problem.empty for problem in self.problems)
 
 
 def sheet_lines(sheet: Path) -> list[tuple[int, str]]:
@@ -132,7 +132,7 @@ def annotate(
                 report.added_count += 1
                 continue
             id_ = str(record.get("id") or "")
-            problem = Problem(number, id_, "The plan is empty.", "Write it.", has_no_plan=True)
+            problem = Problem(number, id_, "The plan is empty.", "Write it.", empty=True)
         report.problems.append(problem)
         report.rest.append(text)
     return report

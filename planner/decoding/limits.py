@@ -31,13 +31,13 @@ class DecodingLimits:
         if self.deadline is not None and time.perf_counter() >= self.deadline:
             raise DecodingError("The plan was not finished in time. Allow more seconds.")
 
-    def check_length(self, model: LanguageModel, prompt_length: int, plan_length: int) -> None:
+    def check_tokens(self, model: LanguageModel, prompt_tokens: int, plan_tokens: int) -> None:
         """Raise ``DecodingError`` if a plan, or prompt and plan together, have too many tokens."""
-        if plan_length > self.tokens:
+        if plan_tokens > self.tokens:
             raise DecodingError(
                 f"The plan was not finished within {self.tokens} tokens. Allow more tokens."
             )
-        total = prompt_length + plan_length
+        total = prompt_tokens + plan_tokens
         if model.context_length is not None and total > model.context_length:
             raise DecodingError(
                 f"The prompt and its plan have {total} tokens; the model reads at most "

@@ -91,5 +91,5 @@ class PartialPlan:
         tokens = [*tokens, *forced]
         self._tokens += tokens
         self.is_ended = self._matcher.finished
-        self._limits.check_length(self._model, self._prompt_length, len(self._tokens))
+        self._limits.check_tokens(self._model, self._prompt_length, len(self._tokens))
         return tokens

@@ -40,8 +40,8 @@ class PlanGrammar:
     A text of this grammar parses and passes the static checks of the request. The grammar admits
     fewer plans than the plan language: it has the limits of the module ``terminals``, arguments are
     in the order of the tool's parameters, and spans are spelled as in the question. It enforces the
-    maximum number of steps. It also enforces the budget's maximum numbers of calls, but in the
-    grammar of a whole plan only for as many tools as ``MAX_COUNTER_BITS`` can count.
+    maximum number of steps, and the budget's limits on calls. The grammar of a whole plan counts
+    calls in ``MAX_COUNTER_BITS`` bits, and leaves out limits that do not fit in these bits.
 
     The rules that depend only on the toolbox are cached. The terminals for spans and for context
     fields are defined for each request. If no parameter needs spans, the grammar does not depend on
@@ -67,11 +67,11 @@ class PlanGrammar:
         _check_steps(request)
         return self._matcher(request, _request_terminals(request), request.max_steps, start="")
 
-    def line_matcher(self, request: PlanRequest, earlier_tools: Sequence[str]) -> PlanMatcher:
+    def line_matcher(self, request: PlanRequest, earlier: Sequence[str]) -> PlanMatcher:
         """Return a matcher for the next line of a plan, ``sN = tool(…)`` or ``done``.
 
         Args:
-            earlier_tools: The tools of steps 1 to N - 1. If there are none, ``done`` is not
+            earlier: The tools of steps 1 to N - 1. If there are none, ``done`` is not
                 allowed; if there are ``max_steps`` of them, only ``done`` is allowed.
 
         Raises:
@@ -80,26 +80,26 @@ class PlanGrammar:
         """
         _check_steps(request)
         toolbox = request.toolbox
-        if unknown := [name for name in earlier_tools if name not in toolbox]:
+        if unknown := [name for name in earlier if name not in toolbox]:
             raise InputError(
                 f"An earlier step calls {unknown[0]}, which is no tool of this request. "
                 f"Its tools are {', '.join(toolbox.names)}."
             )
-        if len(earlier_tools) >= request.max_steps:
+        if len(earlier) >= request.max_steps:
             return PlanMatcher(self._compiled(f'start:"{DONE}"').deep_copy(), self._tokenizer)
         terminals = _request_terminals(request)
         references = [
             f'"s{step}"{result_field_regex(fields)}'
-            for step, name in enumerate(earlier_tools, 1)
+            for step, name in enumerate(earlier, 1)
             if (fields := toolbox[name].results)
         ]
         if references:
             terminals[REFERENCE] = f"{REFERENCE}:{'|'.join(references)}"
-        steps = [Step(name) for name in earlier_tools]
+        steps = [Step(name) for name in earlier]
         not_callable = [t.name for t in toolbox if request.excess(Plan((*steps, Step(t.name))))]
         request = replace(request, toolbox=toolbox.without(*not_callable))
-        done = f'|"{DONE}"' if earlier_tools else ""
-        start = f'start:"s{len(earlier_tools) + 1} = "{CALL_RULE}{done}\n'
+        done = f'|"{DONE}"' if earlier else ""
+        start = f'start:"s{len(earlier) + 1} = "{CALL_RULE}{done}\n'
         return self._matcher(request, terminals, max_steps=None, start=start)
 
     def free_line_matcher(self) -> PlanMatcher:
@@ -111,7 +111,7 @@ class PlanGrammar:
     ) -> PlanMatcher:
         """Return a matcher for a plan; with ``max_steps=None``, for a line (rule ``start``)."""
         request_terminals = frozenset(terminals)
-        # The cache key: a fingerprint would be ambiguous, since it joins choices without escapes.
+        # The cache key. Toolbox.fingerprint() would be ambiguous: it joins choices without escapes.
         tools = tuple(ToolSpec(t.name, "", t.parameters, t.results) for t in request.toolbox)
         max_calls = tuple(request.max_calls().items()) if max_steps is not None else ()
         rules, can_force = self._cached_rules(tools, request_terminals, max_steps, max_calls)

@@ -16,7 +16,7 @@ from casewright.errors import InputError, one_line
 from casewright.planner.language_model.plain_tokenizer import PlainTokenizer
 from casewright.planner.prompt import Prompt
 
-#: Placeholders for a prompt and an answer, whose white space at the ends a template might strip.
+#: Placeholders for a prompt and an answer: a template might strip spaces at a real text's ends.
 PROMPT_MARK = "casewright-prompt-b3f1"
 ANSWER_MARK = "casewright-answer-7c0e"
 #: Maximum number of prefixes whose tokens are cached.
@@ -110,8 +110,8 @@ def _template_parts(
     """Return the template's tokens and text before the prompt, and the text and tokens after it.
 
     The texts reach from the prompt to the nearest special token on either side, and are tokenized
-    together with the prompt. If this gives other tokens than the tokenizer gives for template and
-    prompt, the texts are empty and the whole template is returned as tokens.
+    together with the prompt. If the tokens then differ from those of template and prompt as one
+    text, the texts are empty and the whole template is returned as tokens.
     """
     start = len(template.before)
     end = start + len(PROMPT_MARK)
@@ -122,7 +122,7 @@ def _template_parts(
     stop = min((index for index in special_indices if spans[index][0] >= end), default=len(ids))
     text_before = template.before[spans[first - 1][1] if first else 0 :]
     text_after = template.after[: spans[stop][0] - end if stop < len(ids) else None]
-    # A tokenizer may put a space before the text from ``first`` on, so this is tried too.
+    # Some tokenizers put a space before a text. So ``text_before`` is also tried with a space.
     for text in (text_before, f" {text_before}"):
         if plain.encode(text + PROMPT_MARK + text_after) == ids[first:stop]:
             return ids[:first], text, text_after, ids[stop:]

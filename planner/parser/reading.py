@@ -21,7 +21,7 @@ from casewright.planner.parser.message import Message
 from casewright.planner.parser.pointing import JoinedMessage, PointerLayers, Pointers
 from casewright.planner.parser.schema import FIELD_NODE, WORD_NODE, Schema
 from casewright.planner.parser.votes import CaseVoting
-from casewright.stores.encoders.onnx_graph import Bert, fitting_bits
+from casewright.stores.encoders.onnx_graph import Bert, bits_for_cpu
 
 #: Names of affine maps; ``node.0`` is for tools, the next ones for parameters, choices, results.
 _LINEAR = (
@@ -50,14 +50,14 @@ class ArrayNetwork:
     """Runs the plan parser's large layers in ONNX Runtime, and the others in NumPy. Thread-safe.
 
     The weights of the encoder and of the joint layers have ``bits`` bits: by default 8, or 7 on a
-    processor without VNNI (``fitting_bits``).
+    processor without VNNI (``bits_for_cpu``).
 
     Raises:
         KeyError: A weight is missing.
     """
 
     def __init__(self, weights: Weights, bits: int | None = None) -> None:
-        bits = fitting_bits() if bits is None else bits
+        bits = bits_for_cpu() if bits is None else bits
         self._encoder = Bert(weights, "encoder.", bits=bits)
         self._joint_layers = JointLayers(weights, bits)
         self._voting, self._pointer_layers = CaseVoting(weights), PointerLayers(weights)

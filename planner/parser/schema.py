@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 #: Maximum numbers of tokens: of a card (a tool's text), and of each part of a card.
 MAX_CARD, MAX_DESCRIPTION, MAX_PARAMETER, MAX_CHOICE, MAX_FIELD, MAX_EXAMPLE = 256, 64, 32, 8, 6, 28
-#: Types of nodes in the joint layers, for which words and context fields are nodes too.
+#: Types of nodes: words and context fields of a message, then the four types of a toolbox.
 WORD_NODE, FIELD_NODE, TOOL_NODE, PARAMETER_NODE, CHOICE_NODE, RESULT_NODE = range(6)
 NODE_TYPE_COUNT = 6
-#: Relations of nodes: first the 36 pairs of types; then OWN_TOOL (of a tool and its other nodes),
-#: OWN_PARAMETER (of a choice and its parameter), SAME_TOOL and two of names (see ``likeness``);
-#: then the distances between words, from -MAX_DISTANCE to MAX_DISTANCE.
-OWN_TOOL, OWN_PARAMETER, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
+#: Relations of two nodes: the 36 pairs of node types, OWN_TOOL (a tool and its parameter, choice or
+#: result), OWN_PARAMETER (a choice and its parameter), SAME_TOOL_AND_TYPE (not for choices), two of
+#: similar names (see ``likeness``), and the distances of words, from -MAX_DISTANCE to MAX_DISTANCE.
+OWN_TOOL, OWN_PARAMETER, SAME_TOOL_AND_TYPE, SAME_NAME, LIKE_NAME = range(36, 41)
 FIRST_DISTANCE = 41
 MAX_DISTANCE = 4
 #: Numbers of relations, and of features of a parameter and of a tool.
@@ -160,7 +160,7 @@ class Schema:
         relations = NODE_TYPE_COUNT * types[:, None] + types[None]
         same_tool = tool_of[:, None] == tool_of[None]
         same_type = types[:, None] == types[None]
-        relations[same_tool & same_type & (types != CHOICE_NODE)[:, None]] = SAME_TOOL
+        relations[same_tool & same_type & (types != CHOICE_NODE)[:, None]] = SAME_TOOL_AND_TYPE
         is_tool_pair = (types == TOOL_NODE)[:, None] ^ (types == TOOL_NODE)[None]
         relations[same_tool & is_tool_pair] = OWN_TOOL
         for choice_node, (index, _) in enumerate(self.choices, self.first_choice):

@@ -67,10 +67,10 @@ def ask(
     check_new_file("--save", save)
     values: DomainValues = command.obj
     chosen = read_chosen_parts(config, values.domain, **flags)
-    if question is None and save is None and values.without_question:
+    if question is None and save is None and values.question_replacements:
         _ask_without_question(values, chosen.generator, as_json=as_json)
         return
-    if question is None or values.without_question:
+    if question is None or values.question_replacements:
         raise InputError(_usage(values))
     check_question(question)
     if chosen.encoder is None:
@@ -149,9 +149,10 @@ def _ask_without_question(values: DomainValues, generator: str, *, as_json: bool
 
     assert values.domain.answer is not None
     check_generator(generator)
-    request = OwnRequest(values.without_question)
+    request = OwnRequest(values.question_replacements)
     if generator != EXTRACTIVE:
-        request = OwnRequest(values.without_question, chat_text(chat_model(generator)), generator)
+        chat = chat_text(chat_model(generator))
+        request = OwnRequest(values.question_replacements, chat, generator)
     with closing(open_stores(values.domain)) as opened:
         answer = values.domain.answer(opened, request)
     if as_json:

@@ -47,13 +47,13 @@ class DomainValues:
     Attributes:
         scope: Values of scope fields.
         opening: Values of options that choose the stores to open (the domain's ``openers``).
-        without_question: Values of options that replace the question.
+        question_replacements: Values of options that replace the question.
     """
 
     domain: Domain
     scope: dict[str, str] = field(default_factory=dict)
     opening: dict[str, str] = field(default_factory=dict)
-    without_question: dict[str, Any] = field(default_factory=dict)
+    question_replacements: dict[str, Any] = field(default_factory=dict)
 
     def set(self, name: str, value: Any) -> None:
         """Set the value of an option."""
@@ -62,7 +62,7 @@ class DomainValues:
         elif name in self.domain.scopes:
             self.scope[name] = value
         else:
-            self.without_question[name] = value
+            self.question_replacements[name] = value
 
 
 class DomainCommand(TyperCommand):
@@ -94,7 +94,7 @@ class DomainCommand(TyperCommand):
             names = ", ".join(opt for option in options for opt in option.opts) or "none"
             raise InputError(
                 f"There is no option {name}. The domain {domain.name!r} adds: {names}. "
-                f"{_domains_with(name) or 'See casewright --help.'}"
+                f"{_domains_hint(name) or 'See casewright --help.'}"
             ) from error
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -139,7 +139,7 @@ def _make_option(domain: Domain, name: str, help_text: str, metavar: str) -> Any
             ctx.obj.set(name, value)
 
     return Annotated[
-        str | None if metavar else bool | None,
+        str | None if metavar else bool | None,  # an option without a metavar is a flag
         typer.Option(
             f"--{name}",
             help=help_text,
@@ -172,7 +172,7 @@ def _last_value(args: list[str], *names: str) -> str | None:
     return last_value
 
 
-def _domains_with(option: str) -> str:
+def _domains_hint(option: str) -> str:
     """Return a sentence that names the domains with an option; empty if there are none."""
     from casewright.domains import domain_names, find_domain
 

@@ -59,9 +59,9 @@ def draft(
     check_output(output)
     file = QueryFile(output)
     with own_tools(domain) as tools:
-        domain_questions = {query.query for query in tools.queries}
+        domain_messages = {query.query for query in tools.queries}
         # The domain may already read its queries from the same file.
-        new_records = [r for r in file.records if r["query"] not in domain_questions]
+        new_records = [r for r in file.records if r["query"] not in domain_messages]
         tools = replace(tools, queries=[*tools.queries, *map(AnnotatedQuery.read, new_records)])
         proposals = _make_proposals(tools, generator, count, seed, seconds)
     accepted_count = _review_proposals(file, proposals, accepts_all=yes)
@@ -88,7 +88,7 @@ def draft(
         f"has {total_count} messages." + (f" Not proposed: {left_out}." if left_out else "")
     )
     hint = f" Training needs {missing_count} more messages." if missing_count else ""
-    echo(f"Give the file to own_domain: planners then use it at once.{hint} Next:\n  {command}")
+    echo(f"Pass the file to own_domain(): planners then use the messages.{hint} Next:\n  {command}")
 
 
 @app.command("correct")
@@ -166,7 +166,7 @@ def _make_proposals(
 def _model_records(
     tools: OwnTools, generator: str, templates: Sequence[dict[str, Any]], count: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Return a language model's messages for plans like those of the queries and templates."""
+    """Let a language model write messages with plans; queries and templates are its examples."""
     from casewright.finetune.queries.query_writer import QueryWriter
     from casewright.planner import AnnotatedQuery
     from casewright.stores.progress import note, progress_bar

@@ -15,7 +15,7 @@ from casewright.serve.service.checkpoint_sums import ChecksumSerializer
 from casewright.serve.service.options import ServiceOptions
 from casewright.serve.service.postgres import check_threads_url, open_postgres
 from casewright.serve.service.recent import TenantLru
-from casewright.serve.service.repeats import TTL_CONFIG, sweep
+from casewright.serve.service.repeats import TTL_CONFIG, deleting_expired
 from casewright.serve.service.thread_locks import ThreadLocks
 
 #: SQL that selects threads by their last checkpoint's id; callers append an upper bound.
@@ -145,7 +145,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
                     rows = await connection.execute(f"{SELECT_OLDER} %s", (id_limit,))
                     return [row["thread_id"] for row in await rows.fetchall()]
 
-            async with sweep(AsyncPostgresStore(pool, ttl=TTL_CONFIG)) as store:
+            async with deleting_expired(AsyncPostgresStore(pool, ttl=TTL_CONFIG)) as store:
                 yield ThreadStorage(saver, locks, store, find_older)
     elif options.threads_file is not None:
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -161,7 +161,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
                     return [row[0] async for row in rows]
 
             store_opening = AsyncSqliteStore.from_conn_string(file, ttl=TTL_CONFIG)
-            async with store_opening as store, sweep(store):
+            async with store_opening as store, deleting_expired(store):
                 yield ThreadStorage(saver, ThreadLocks(), store, find_older)
     else:
         from langgraph.checkpoint.memory import InMemorySaver
@@ -171,7 +171,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[ThreadStora
 
 
 class RecentThreads:
-    """Keeps, if ``bounded``, at most ``limit`` threads in memory, each with its last run only."""
+    """If ``bounded``, keeps at most ``limit`` threads in memory, and only the last run of each."""
 
     def __init__(self, saver: Any, *, bounded: bool, limit: int = MAX_IN_MEMORY) -> None:
         self._saver = saver

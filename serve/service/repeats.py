@@ -29,7 +29,7 @@ _NAMESPACE = ("casewright", "requests")
 
 
 @asynccontextmanager
-async def sweep(store: Any) -> AsyncIterator[Any]:
+async def deleting_expired(store: Any) -> AsyncIterator[Any]:
     """Delete expired items of a store while the context lasts."""
     await store.start_ttl_sweeper()
     try:

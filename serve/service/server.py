@@ -57,8 +57,8 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # LangServe's sse-starlette replaces ``uvicorn.Server.handle_exit`` to end streams at once,
-        # but not this override. Only a second signal ends open requests at once.
+        # LangServe's sse-starlette replaces ``uvicorn.Server.handle_exit`` to end streams at once.
+        # It does not replace this override, so only a second signal ends open requests at once.
         self.force_exit = self.should_exit
         self.should_exit = True
 

@@ -20,13 +20,13 @@ from casewright.stores.documents.text_size import FENCE, MAX_CHUNK_TOKENS, Lines
 
 #: The start of a list item, a table row or a block quote.
 STRUCTURED_LINE = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
-#: A line of code that is blank or only closes a block: its symbol is that of the line before.
+#: A line of code that is blank or only closes a block; it belongs to the definition above it.
 CLOSING_LINE = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
 #: A Markdown heading; CommonMark allows six levels.
 HEADING = re.compile(r"#{1,6}(?=\s)")
 #: A class head with fewer tokens is joined with the first definition inside.
 MIN_HEAD_TOKENS = 16
-#: Separator of the document's title and the headings in the title of a chunk's case.
+#: Put between the document's title and each heading, which together are the title of a case.
 HEADING_SEPARATOR = " › "
 
 
@@ -153,7 +153,7 @@ def _section_chunks(part: Part) -> Iterator[Chunk]:
 
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
-    """Yield the sections; LlamaIndex's parser takes minutes if every line is a heading."""
+    """Yield the sections. LlamaIndex's parser would take minutes if all lines were headings."""
     # The level and the text of each heading above the current line.
     open_headings: list[tuple[int, str]] = []
     section, in_fence = _Section(Lines(0, -1)), False

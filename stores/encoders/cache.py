@@ -22,7 +22,8 @@ from casewright.stores.progress import note
 
 #: Maximum number of vectors in memory: with 384 dimensions, these are 6 MB.
 MAX_MEMORY_VECTORS = 4096
-#: Hashed first in the cache key of a query of ``embed_queries``; no UTF-8 text has this byte.
+#: Hashed before a query of ``embed_queries``, so that the query's key differs from the key of the
+#: same text in ``embed``. No UTF-8 text has this byte.
 QUERY_PREFIX = b"\xff"
 CACHE_FILE = "embeddings.sqlite"
 #: Maximum number of keys in one SQL query, below SQLite's limit on variables.
@@ -60,17 +61,17 @@ class CachedEncoder:
         self._memory: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
         self._file = _VectorFile(folder, self.dimension)
-        self._unread_lent_files: list[Path] = []
-        self._lent_vectors: dict[bytes, NDArray[np.float32]] = {}
+        self._unread_files: list[Path] = []
+        self._borrowed_vectors: dict[bytes, NDArray[np.float32]] = {}
 
     def lend(self, file: Path) -> None:
-        """Use the vectors of a file that ``write_vectors`` made; an unreadable file is ignored.
+        """Borrow the vectors of a file that ``write_vectors`` made; ignore an unreadable file.
 
         The file is loaded when several texts are first embedded together: a single text is a
         question, and the file has no vectors of questions.
         """
         with self._lock:
-            self._unread_lent_files.append(file)
+            self._unread_files.append(file)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); equal texts are encoded once.
@@ -97,9 +98,9 @@ class CachedEncoder:
         keys = [_key(self.name, text, prefix) for text in texts]
         with self._lock:
             vectors = {key: self._memory[key] for key in keys if key in self._memory}
-            while self._unread_lent_files and len(keys) > 1 and len(vectors) < len(set(keys)):
-                self._lent_vectors |= _read_vectors(self._unread_lent_files.pop(), self.dimension)
-            vectors |= {k: self._lent_vectors[k] for k in keys if k in self._lent_vectors}
+            while self._unread_files and len(keys) > 1 and len(vectors) < len(set(keys)):
+                self._borrowed_vectors |= _read_vectors(self._unread_files.pop(), self.dimension)
+            vectors |= {k: self._borrowed_vectors[k] for k in keys if k in self._borrowed_vectors}
             if len(vectors) < len(set(keys)):
                 vectors |= self._file.read([key for key in set(keys) if key not in vectors])
             missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in vectors}
@@ -149,7 +150,7 @@ def _key(name: str, text: str, prefix: bytes = b"") -> bytes:
     return hashlib.sha256(prefix + f"{name}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
 
-class UncachedQuestions:
+class UncachedQuestionEncoder:
     """A cached encoder that bypasses the cache for single texts, to time new questions."""
 
     def __init__(self, encoder: CachedEncoder) -> None:

@@ -25,7 +25,7 @@ from casewright.stores.encoders.encoder import Encoder
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.mpnet import END, ID_OFFSET, START, MPNet
 from casewright.stores.encoders.mpnet_weights import PASSAGE, TOKEN, read_weights
-from casewright.stores.encoders.onnx_graph import Floats, fitting_bits
+from casewright.stores.encoders.onnx_graph import Floats, bits_for_cpu
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -129,7 +129,7 @@ class CrossEncoder:
                     (weights[f"{name}.weight"][0], weights[f"{name}.bias"][0])
                     for name in (PASSAGE, TOKEN)
                 ]
-                self._model = MPNet(weights, fitting_bits()), maps
+                self._model = MPNet(weights, bits_for_cpu()), maps
             return self._model
 
 

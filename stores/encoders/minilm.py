@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import DependencyError
-from casewright.stores.encoders.onnx_graph import Bert, fitting_bits, in_batches
+from casewright.stores.encoders.onnx_graph import Bert, bits_for_cpu, in_batches
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -38,7 +38,7 @@ class MiniLMEncoder:
     """all-MiniLM-L6-v2 (384 dimensions, mean pooling, unit vectors), from an installed package.
 
     Thread-safe. The model is loaded at the first use. ``bits`` is the size of a weight in matrix
-    products: 32, or 8 or 7 (see ``fitting_bits``), which are faster and give similar vectors.
+    products: 32, or 8 or 7 (see ``bits_for_cpu``), which are faster and give similar vectors.
     Vectors of different ``bits`` are not comparable, so the encoder's name depends on ``bits``.
     """
 
@@ -96,8 +96,8 @@ class MiniLMEncoder:
 
 
 def quick_minilm() -> MiniLMEncoder:
-    """Return the packaged MiniLM with weights of 8 or 7 bits; see ``fitting_bits``."""
-    return MiniLMEncoder(fitting_bits())
+    """Return the packaged MiniLM with weights of 8 or 7 bits; see ``bits_for_cpu``."""
+    return MiniLMEncoder(bits_for_cpu())
 
 
 @cache

@@ -251,7 +251,7 @@ class Bert:
         return self._session(**{name: array.astype(np.int32) for name, array in inputs.items()})[0]
 
 
-def fitting_bits(cpu_info: Path = Path("/proc/cpuinfo")) -> int:
+def bits_for_cpu(cpu_info: Path = Path("/proc/cpuinfo")) -> int:
     """Return how many bits an integer weight can have on this processor: 8, or 7.
 
     Without VNNI, AVX2 sums two products of eight-bit numbers in sixteen bits, which may overflow.

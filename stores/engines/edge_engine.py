@@ -47,7 +47,7 @@ class EdgeEngine(LocalEngine):
 
     def __init__(self, folder: Path, folder_lock: IO[str]) -> None:
         self._store, self._folder_lock = folder, folder_lock
-        self.writing, self._lock = threading.RLock(), threading.Condition()
+        self.write_lock, self._lock = threading.RLock(), threading.Condition()
         self._running_calls, self._closed = 0, False
         self._shards: dict[str, EdgeShard] = {}
         # By collection: dimension and layout.
@@ -213,7 +213,7 @@ class EdgeEngine(LocalEngine):
     def _shard_to_write(self, collection: str, removed: int, added: int) -> Iterator[EdgeShard]:
         """Yield a shard for a write of at most ``removed`` removals and ``added`` additions."""
         shard_context = self._open_shard(collection, reading=False)
-        with self.writing, shard_context as (shard, folder), folder_errors(self._store):
+        with self.write_lock, shard_context as (shard, folder), folder_errors(self._store):
             count = shard.info().points_count
             folder.write_count(count - removed, count + added)
             try:

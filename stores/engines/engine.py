@@ -40,7 +40,7 @@ class Engine(Protocol):
     """
 
     @property
-    def writing(self) -> AbstractContextManager[Any]:
+    def write_lock(self) -> AbstractContextManager[Any]:
         """The lock that threads of this process hold for writes that depend on earlier reads."""
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
@@ -58,8 +58,8 @@ class Engine(Protocol):
     def uploading(self, collection: str, on_stored: Callable[[int], None]) -> UploadContext:
         """Return a context for writing many batches; when it exits, all are acknowledged.
 
-        Each write holds ``writing``. The context calls ``on_stored``, in the caller's thread, with
-        the number of points stored since the last such call.
+        Each write holds ``write_lock``. The context calls ``on_stored``, in the caller's thread,
+        with the number of points stored since the last such call.
         """
 
     def search(
@@ -99,7 +99,7 @@ class LocalEngine:
         """Return a context that writes batches one after the other; see ``Engine``."""
 
         def upload(ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-            with self.writing:
+            with self.write_lock:
                 self.upsert(collection, ids, vectors, payloads)
             on_stored(len(ids))
 

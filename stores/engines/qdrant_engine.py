@@ -1,4 +1,4 @@
-"""The engine of a ``QdrantClient`` in local mode, and the base of a server's engine."""
+"""A vector engine on a ``QdrantClient`` in local mode; the base class of a server's engine."""
 
 # ruff: noqa: D102 - ``Engine`` documents the methods.
 
@@ -38,8 +38,8 @@ class QdrantEngine(LocalEngine):
     def __init__(self, client: QdrantClient, location: str) -> None:
         self._client, self._location = client, location
         self._lock: AbstractContextManager[Any] = threading.RLock()
-        self.writing: AbstractContextManager[Any] = threading.RLock()
-        self._layouts: dict[str, Mapping[str, Any]] = {}
+        self.write_lock: AbstractContextManager[Any] = threading.RLock()
+        self._layouts: dict[str, Mapping[str, Any]] = {}  # schemas as JSON, by collection
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         with self._lock:

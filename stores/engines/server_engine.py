@@ -44,8 +44,8 @@ class ServerEngine(QdrantEngine):
         super().__init__(client, location)
         self._calls, self._options = calls, options
         self._lock = nullcontext()
-        # One lock with two names: the type of ``writing`` has no ``shared``.
-        self.writing = self._shared_lock = SharedLock()
+        # One lock with two names: the type of ``write_lock`` has no ``shared``.
+        self.write_lock = self._shared_lock = SharedLock()
 
     @classmethod
     def open(

@@ -252,7 +252,7 @@ def test_planner_bench_trains_one_reader_per_fold(
     monkeypatch.setattr(reader_training, "train_reader", train_and_count)
     domain = Domain("toy", "", (), open_toy, lambda: QUERIES, reader=tmp_path)
     measured = QUERIES[:32]
-    encoder = bench.UncachedQuestions(CachedEncoder(HashingEncoder(256), tmp_path))
+    encoder = bench.UncachedQuestionEncoder(CachedEncoder(HashingEncoder(256), tmp_path))
     trial = bench.Trial(domain, SHOP, measured, [range(4), range(0)], encoder)
     assert len(trial.cross_validated("untrained")) == 4
     assert query_counts == [28, 32]

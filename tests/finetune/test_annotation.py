@@ -82,7 +82,7 @@ def test_invalid_sheet_line_is_reported_with_reason_and_remedy_and_kept(
     source = write_sheet(tmp_path, record(0, "a lamp please", LAMP), line)
     report, output = annotate_sheet(source)
     (problem,) = report.problems
-    assert (problem.line, problem.has_no_plan, report.wrong_count) == (2, False, 1)
+    assert (problem.line, problem.empty, report.wrong_count) == (2, False, 1)
     assert reason in problem.reason
     assert ".." not in problem.reason
     assert problem.mend.startswith(remedy)
@@ -123,7 +123,7 @@ def test_rest_file_contains_every_sheet_line_that_was_not_annotated(tmp_path: Pa
     path = rest_file(output)
     write_new(path, (line + "\n" for line in report.rest))
     assert path.read_text(encoding="utf-8").splitlines() == lines[1:]
-    assert [(p.line, p.has_no_plan) for p in report.problems] == [(2, True), (3, False), (4, False)]
+    assert [(p.line, p.empty) for p in report.problems] == [(2, True), (3, False), (4, False)]
     assert source.read_bytes() == before
 
 

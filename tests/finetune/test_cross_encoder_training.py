@@ -23,7 +23,7 @@ from casewright.finetune.cross_encoder.training import CrossEncoderSettings, tra
 from casewright.stores.encoders.cross_encoder import WEIGHTS, CrossEncoder, log_sum
 from casewright.stores.encoders.mpnet import MPNet
 from casewright.stores.encoders.mpnet_weights import Unpacked, read_weights
-from casewright.stores.encoders.onnx_graph import fitting_bits
+from casewright.stores.encoders.onnx_graph import bits_for_cpu
 
 UPPER_LAYER = re.compile(r"encoder\.layer\.[1-9]")
 TEXTS = ["# Mill\n\nIt grinds corn. It has `two` stones.", "# Bakery\n\nIt has two ovens."]
@@ -136,5 +136,5 @@ def test_states_are_those_of_transformers_and_nearly_so_in_integers(small: Path)
     with torch.no_grad():
         expected = network(torch.tensor([ids])).last_hidden_state[0].numpy()
     np.testing.assert_allclose(MPNet(weights).read(ids), expected, atol=1e-4)
-    error = np.linalg.norm(MPNet(weights, fitting_bits()).read(ids) - expected)
+    error = np.linalg.norm(MPNet(weights, bits_for_cpu()).read(ids) - expected)
     assert error < 0.1 * np.linalg.norm(expected)

@@ -13,7 +13,7 @@ import pytest
 
 from casewright.stores import CaseStore, as_encoder, default_encoder
 from casewright.stores.encoders.minilm import MiniLMEncoder
-from casewright.stores.encoders.onnx_graph import fitting_bits
+from casewright.stores.encoders.onnx_graph import bits_for_cpu
 from tests.stores.helpers import note, note_schema
 
 MODEL = "all-MiniLM-L6-v2/onnx"
@@ -62,7 +62,7 @@ def test_fitting_bits_depend_on_the_processor_flags(
     cpuinfo = tmp_path / "cpuinfo"
     if flags is not None:
         cpuinfo.write_text(f"flags : {flags}\n")
-    assert fitting_bits(cpuinfo) == bits
+    assert bits_for_cpu(cpuinfo) == bits
 
 
 def test_default_encoder_is_shared_and_embeds_an_empty_list() -> None:

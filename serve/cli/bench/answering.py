@@ -27,13 +27,13 @@ KeepFile = Annotated[
 @report_command(app, "feedback")
 def bench_feedback(
     data: Annotated[
-        Path | None, Option(help="Folder of the multi-hop sets and scifact; default: only code.")
+        Path | None, Option(help="Folder of multi-hop sets and scifact; if none, only code sets.")
     ] = None,
     only: OnlySet = None,
     encoder: EncoderName = None,
     limit: SetLimit = None,
 ) -> Report:
-    """Compare relevance feedback with a single search of the same size, and with RepoGPT's loop.
+    """Compare relevance feedback with one search for as many cases, and with a published loop.
 
     All sets take some twenty minutes, ten more the first time; --set and --limit save time.
     """
@@ -48,17 +48,17 @@ def bench_documents(
     data: Annotated[
         Path,
         Option(
-            help="A folder with trees of documents and questions.jsonl, whose lines have tree and "
-            "question, and also file and words unless the question is off-topic."
+            help="A folder with the file questions.jsonl and folders of documents (trees). A line "
+            "has tree and question; if the question is not off-topic, also file and words."
         ),
     ],
     generator: Annotated[list[str] | None, Option(help="See ask --generator; repeatable.")] = None,
     encoder: EncoderName = None,
     fit: Annotated[
-        Path | None, Option(help="File for a judge of sufficiency, trained on the questions.")
+        Path | None, Option(help="Train the classifier that refuses questions, and save it here.")
     ] = None,
 ) -> Report:
-    """Answer questions about documents; count right, rightly cited and refused answers.
+    """Answer questions about documents; count right answers, right citations and refusals.
 
     The first run encodes every tree, later runs encode only changed files.
     """
@@ -91,7 +91,7 @@ def bench_answers(
     keep: KeepFile = None,
     claims: Annotated[
         Path | None,
-        Option(help="SciFact's folder, to test the check of answers on claims.", metavar="DIR"),
+        Option(help="SciFact's folder; its claims test the check of answers.", metavar="DIR"),
     ] = None,
 ) -> Report:
     """Answer questions from numbered evidence; measure supported sentences, facts, length, time.
@@ -112,7 +112,7 @@ def bench_injection(
     model: Annotated[str, Option(help="provider:model, or local:smollm2.")] = "local:smollm2",
     keep: KeepFile = None,
 ) -> Report:
-    """Let a chat model answer from 100 hostile texts, and judge them, with and without defences."""
+    """Let a chat model answer from 100 hostile texts, or judge them, with and without defences."""
     from casewright.bench.injection import measure_injection
 
     check_new_file("--keep", keep)

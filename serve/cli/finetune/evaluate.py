@@ -114,11 +114,11 @@ def evaluate_planners(
     from casewright.planner.fallback import FallbackPlanner
     from casewright.serve.cli.finetune.eval_parts import make_planners
     from casewright.stores import default_encoder
-    from casewright.stores.encoders.cache import UncachedQuestions
+    from casewright.stores.encoders.cache import UncachedQuestionEncoder
     from casewright.stores.progress import note
 
     # Planners encode each question anew, so that the measured time includes the encoding.
-    encoder = UncachedQuestions(default_encoder())
+    encoder = UncachedQuestionEncoder(default_encoder())
     groups = similarity_groups([item.query.query for item in questions.items], default_encoder())
     with plan_store(questions.case_queries, encoder) as store:
         prepared = make_planners(names, questions, store, encoder, model, removal=removal)
