@@ -64,14 +64,14 @@ class Rule:
 
     Attributes:
         parts: The constrained parts of an answer; rules with a common part are not combined.
-        adds_text: True if the rule adds a text to the answer; these rules are applied first.
+        wraps: True if the rule adds a text to the answer; these rules are applied first.
     """
 
     kind: str
     parts: frozenset[str]
     check: Check
     propose: Propose
-    adds_text: bool = False
+    wraps: bool = False
 
     def apply(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
         """Return the instruction with the constraint; ``None`` if the rule does not apply."""
@@ -168,7 +168,7 @@ def _words_only_in(text: str, other: str) -> list[str]:
 _START, _END = frozenset({"start"}), frozenset({"end"})
 _COMMA, _LENGTH, _WORDS = frozenset({"comma"}), frozenset({"length"}), frozenset({"words"})
 #: The rules by kind. In a check, ``p`` are the parameters, and ``a`` is the answer. The last
-#: argument ``True`` means that the rule adds a text to the answer (``adds_text``).
+#: argument ``True`` means that the rule adds a text to the answer (``wraps``).
 RULES: Mapping[str, Rule] = {
     rule.kind: rule
     for rule in (
@@ -207,7 +207,7 @@ class RuleEvolver:
         """Return the instruction with verified constraints; ``None`` if no rule applies."""
         evolved = instruction
         rules = self._pick_rules(instruction, self._rng.randint(1, self._max_constraints))
-        for rule in sorted(rules, key=lambda rule: not rule.adds_text):
+        for rule in sorted(rules, key=lambda rule: not rule.wraps):
             candidate = rule.apply(evolved, self._rng)
             # A rule may break another constraint: an exact phrase may contain an excluded word.
             if candidate and all(holds(c, candidate.answer) for c in candidate.constraints):
