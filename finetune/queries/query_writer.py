@@ -109,8 +109,8 @@ class RejectReason(StrEnum):
     """The reason why a draft or a generated query is rejected."""
 
     INVALID = "plan that cannot be run for its request"
-    KNOWN = "question that is known already"
-    ALIKE = "question too similar to a known one"
+    KNOWN = "question that is there already"
+    ALIKE = "question too like one that is there"
 
 
 def answer_objects(answer: str) -> Iterator[Mapping[str, Any]]:

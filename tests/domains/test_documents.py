@@ -79,7 +79,7 @@ def test_rare_name_finds_its_passage_among_many_nearer_passages(tmp_path: Path) 
         f"{n}.md": f"# Option {n}\n\nThis option sets the colour of part {n}." for n in range(40)
     }
     harbour = "Ships wait in the harbour until the pilot is on board and the tide has turned. " * 8
-    files["cache.md"] = f"# Harbour\n\n{harbour}With QZ17 they need not. {harbour}"
+    files["cache.md"] = f"# Harbour\n\n{harbour}QZ17 sets the option of haste. {harbour}"
     with open_waiting(SCHEMA, tmp_path / "store") as store:
         ingest(store, write(tmp_path / "docs", files))
         near = store.search("Which option does QZ17 set?", 5)
