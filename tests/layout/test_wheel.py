@@ -23,11 +23,11 @@ build_meta.build_wheel("dist", {"--build-option": [f"--compression={sys.argv[1]}
 """
 #: Files of the shipped adapter, which are added if it is not trained yet.
 ADAPTER_FILES = ("casewright.json", "adapter_model.safetensors", "log.jsonl")
-#: The cross-encoder takes 63 MB, the parser 28 MB, the adapter 20 MB; data and code take
+#: The cross-encoder takes 66 MB, the parser 28 MB, the adapter 20 MB; data and code take
 #: the rest.
-MOST_BYTES = 120_500_000
+MOST_BYTES = 123_500_000
 #: The limit before compression, which takes most of the time of a build.
-MOST_STORED_BYTES = 155_000_000
+MOST_STORED_BYTES = 158_000_000
 
 
 @pytest.fixture(scope="module")
