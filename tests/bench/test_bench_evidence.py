@@ -119,4 +119,5 @@ def test_bench_does_not_repeat_scope_independent_or_complete_plans_for_other_sco
 def test_text_table_names_every_tool(shop: Shop) -> None:
     completed = CliRunner().invoke(app, ["bench", "evidence"])
     assert completed.exit_code == 0
-    assert all(name in completed.stdout for name in ("mine", "price", "empty_share", "are left out"))
+    names = ("mine", "price", "empty_share", "are left out")
+    assert all(name in completed.stdout for name in names)
