@@ -217,11 +217,14 @@ def _cited(text: str, id_: str) -> str:
 
 
 def _short_text(text: str) -> str:
-    """Return a short text on one line; a list, a table or code keeps its lines and its heading."""
+    """Return a short text on one line; lists, tables, code and headings keep their lines."""
     parts = quotables(text)
-    if parts and (parts[0].heading or any(part.multiline for part in parts)):
-        return _excerpt(parts, [1.0] * len(parts), len(text))
-    return " ".join(text.split())
+    if not any(part.heading or part.multiline for part in parts):
+        return " ".join(text.split())
+    # Rows of a table repeat its header, so the parts may be longer than the text.
+    size = sum(len(part.text) for part in parts)
+    sections = [list(section) for _, section in groupby(parts, key=lambda part: part.heading)]
+    return "\n".join(_excerpt(section, [1.0] * len(section), size) for section in sections)
 
 
 def _is_record(item: Evidence) -> bool:

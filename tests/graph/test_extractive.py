@@ -77,6 +77,14 @@ def test_list_and_code_are_quoted_on_separate_lines_below_their_heading() -> Non
     assert generated_text(request) == "oil: [E1]\n```python\nmill()\n\n    oil()\n```"
 
 
+def test_short_text_is_quoted_with_all_rows_of_its_table_and_all_its_sections() -> None:
+    table = "| Dish of the day | Price for staff |\n|---|---|\n| Soup | 2.10 |\n| Curry | 3.40 |"
+    text = f"# Prices\n\n{table}\n| Fish | 4.90 |\n\n# Hours\n\nOpen from noon."
+    answer = generated_text(GenerationRequest("what costs the fish?", [evidence(1, text)]))
+    assert "Dish of the day: Fish; Price for staff: 4.90" in answer
+    assert "Hours: Open from noon." in answer
+
+
 def test_answer_quotes_at_most_three_results_of_a_step() -> None:
     items = [evidence(n, f"fact {n}") for n in range(1, 6)]
     items.append(evidence(6, "fact 6", step="s2"))
