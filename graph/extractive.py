@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -185,9 +185,12 @@ class ExtractiveGenerator:
 
 
 def _excerpt(parts: Sequence[Quotable], scores: Sequence[float], max_characters: int) -> str:
-    """Return the part with the best score, adjacent parts of the same heading, and the heading."""
-    first = last = max(range(len(parts)), key=lambda number: scores[number])
-    heading, length = parts[first].heading, len(parts[first].text)
+    """Return the best part, adjacent parts of the same heading, and the heading.
+
+    Prose begins with the best part; the parts before it come last, after an ellipsis.
+    """
+    first = last = best = max(range(len(parts)), key=lambda number: scores[number])
+    heading, length = parts[best].heading, len(parts[best].text)
     while True:
         neighbours = [
             number
@@ -201,13 +204,22 @@ def _excerpt(parts: Sequence[Quotable], scores: Sequence[float], max_characters:
         neighbour = max(neighbours, key=lambda number: scores[number])
         first, last = min(first, neighbour), max(last, neighbour)
         length += len(parts[neighbour].text)
-    text = parts[first].text
-    for previous, part in zip(parts[first:last], parts[first + 1 : last + 1], strict=True):
-        separator = " " if previous.text[-1:] in ".!?:" else "; "
-        text += ("\n" if previous.multiline or part.multiline else separator) + part.text
+    if any(part.multiline for part in parts[first : last + 1]):
+        best = first
+    text = _sequence(parts[best : last + 1])
+    if first < best:
+        text += f" … {_sequence(parts[first:best])}"
     if not heading:
         return text
-    return f"{heading}:\n{text}" if parts[first].multiline else f"{heading}: {text}"
+    return f"{heading}:\n{text}" if parts[best].multiline else f"{heading}: {text}"
+
+
+def _sequence(parts: Sequence[Quotable]) -> str:
+    text = parts[0].text
+    for previous, part in pairwise(parts):
+        separator = " " if previous.text[-1:] in ".!?:" else "; "
+        text += ("\n" if previous.multiline or part.multiline else separator) + part.text
+    return text
 
 
 def _cited(text: str, id_: str) -> str:

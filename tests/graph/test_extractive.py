@@ -40,11 +40,12 @@ def test_long_evidence_is_cut_to_whole_sentences(encoder: Any) -> None:
     request = GenerationRequest("what about the weather on day 31", [evidence(1, LONG)])
     (line,) = generated_text(request, encoder=encoder).splitlines()
     quoted = line.removeprefix("- ").removesuffix(" [E1]")
-    assert quoted in LONG
-    assert quoted.startswith("Sentence")
+    begin, _, before = quoted.partition(" … ")
+    assert begin in LONG
+    assert before in LONG
+    assert quoted.startswith("Sentence 31 " if encoder else "Sentence 0 ")
     assert quoted.endswith(".")
     assert len(quoted) < 470
-    assert encoder is None or "day 31." in quoted
 
 
 def test_encoder_selects_the_sentences_nearest_to_the_question() -> None:
@@ -62,7 +63,7 @@ def test_evidence_nearest_to_the_question_comes_first_and_full_quotes_all() -> N
     ]
     request = GenerationRequest("umbrellas cost how many euros?", items)
     brief_text = generated_text(request, encoder=HashingEncoder(4096))
-    assert "Umbrellas cost nine euros. [E2]" in brief_text.splitlines()[0]
+    assert brief_text.startswith("- Umbrellas cost nine euros. … Sentence")
     assert len(brief_text) < 700
     full_text = generated_text(request, encoder=HashingEncoder(4096), full=True)
     assert all(item.text in full_text for item in items)
