@@ -55,6 +55,14 @@ def test_encoder_selects_the_sentences_nearest_to_the_question() -> None:
     assert "Umbrellas" not in generated_text(request)
 
 
+def test_sentence_before_code_stays_before_it_although_the_code_is_nearest() -> None:
+    text = f"{LONG}\n\nUse the tap.\n\n```\noil(mill)\n\nwait(mill)\n```"
+    request = GenerationRequest("oil mill wait", [evidence(1, text)])
+    answer = generated_text(request, encoder=HashingEncoder(4096))
+    assert answer.index("Use the tap.") < answer.index("oil(mill)")
+    assert "…" not in answer
+
+
 def test_evidence_nearest_to_the_question_comes_first_and_full_quotes_all() -> None:
     items = [
         evidence(1, LONG),
